@@ -1,0 +1,1 @@
+"""Readers and writers of the executable formats: bytes to typed, immutable dataclasses and back."""

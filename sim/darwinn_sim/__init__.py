@@ -1,0 +1,1 @@
+"""A model of the Beagle chip (the Coral Edge TPU) that runs DarwiNN executables."""

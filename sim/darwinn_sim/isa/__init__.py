@@ -1,0 +1,1 @@
+"""The Beagle instruction set: one declarative table, and what derives from it."""

@@ -1,0 +1,234 @@
+"""Decoder and encoder: instruction streams to columns of field values, and back.
+
+A stream is decoded by opcode, not by instruction: all instructions of one opcode become one table
+whose columns are NumPy arrays, so that a chunk of a thousand instructions costs a few hundred
+array operations. The columns are what the chip model lowers and what the disassembler prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction
+from darwinn_sim.isa.table import INSTRUCTIONS
+
+Columns = dict[str, NDArray[np.int64]]
+"""Values by field name: shape (instructions,), or (instructions, count) of a repeated field."""
+
+_OPCODE_SHIFT = 6
+_OPCODE_MASK = 0x3F
+_WORD_BYTES = 8
+
+
+class DecodeError(ValueError):
+    """An instruction stream that cannot be decoded: ``bundle`` is where, ``reason`` why."""
+
+    def __init__(self, bundle: int, reason: str) -> None:
+        super().__init__(f"bundle {bundle}: {reason}")
+        self.bundle = bundle
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction with its field values (a tuple for a repeated field)."""
+
+    pc: int
+    instruction: Instruction
+    values: Mapping[str, int | tuple[int, ...]]
+
+    def __getitem__(self, name: str) -> int:
+        value = self.values[name]
+        if isinstance(value, tuple):
+            raise TypeError(f"{name} is a repeated field")
+        return value
+
+    def many(self, name: str) -> tuple[int, ...]:
+        """Values of a repeated field."""
+        value = self.values[name]
+        if not isinstance(value, tuple):
+            raise TypeError(f"{name} is not a repeated field")
+        return value
+
+
+@dataclass(frozen=True)
+class Program:
+    """A decoded chunk, in program order.
+
+    ``pc`` is the bundle index of each instruction in the chunk (bundle 0 is LoadProgram),
+    ``opcode`` its opcode, ``row`` its row in ``columns[opcode]``.
+    """
+
+    pc: NDArray[np.int64]
+    opcode: NDArray[np.int64]
+    row: NDArray[np.int64]
+    columns: Mapping[int, Columns]
+    bundles: int
+
+    def __len__(self) -> int:
+        return len(self.pc)
+
+    def __getitem__(self, index: int) -> Operation:
+        opcode = int(self.opcode[index])
+        row = int(self.row[index])
+        instruction = INSTRUCTIONS[opcode]
+        values: dict[str, int | tuple[int, ...]] = {}
+        for name, column in self.columns[opcode].items():
+            cell = column[row]
+            values[name] = int(cell) if column.ndim == 1 else tuple(int(v) for v in cell)
+        return Operation(int(self.pc[index]), instruction, values)
+
+
+def decode(stream: bytes | bytearray | memoryview) -> Program:
+    """Decode one chunk of ``stream`` (a multiple of 16 bytes).
+
+    Raises:
+        DecodeError: unknown opcode, a length that is no whole number of bundles, or an instruction
+            that runs over the end of the stream.
+    """
+    if len(stream) % BUNDLE_BYTES:
+        raise DecodeError(len(stream) // BUNDLE_BYTES, "the stream ends inside a bundle")
+    bundles = np.frombuffer(stream, np.uint8).reshape(-1, BUNDLE_BYTES)
+    starts = _boundaries(bundles)
+    pc = np.asarray(starts, np.int64)
+    opcode = _opcodes(bundles)[pc]
+    row = np.zeros(len(pc), np.int64)
+    columns: dict[int, Columns] = {}
+    for code in np.unique(opcode):
+        members = np.flatnonzero(opcode == code)
+        row[members] = np.arange(len(members))
+        columns[int(code)] = _decode_columns(INSTRUCTIONS[int(code)], bundles, pc[members])
+    return Program(pc, opcode, row, columns, len(bundles))
+
+
+def encode(program: Program) -> bytes:
+    """Encode ``program``; the inverse of :func:`decode`."""
+    stream = np.zeros((program.bundles, BUNDLE_BYTES), np.uint8)
+    for code, columns in program.columns.items():
+        instruction = INSTRUCTIONS[code]
+        pcs = program.pc[program.opcode == code]
+        raw = encode_columns(instruction, columns, len(pcs))
+        rows = pcs[:, None] + np.arange(instruction.bundles)
+        stream[rows] = raw.reshape(len(pcs), instruction.bundles, BUNDLE_BYTES)
+    return stream.tobytes()
+
+
+def encode_operations(operations: Iterable[tuple[str, Mapping[str, int | Sequence[int]]]]) -> bytes:
+    """Encode (instruction name, field values) pairs; fields that are not given are 0.
+
+    Raises:
+        KeyError: unknown instruction or field name.
+        ValueError: a value that does not fit its field.
+    """
+    from darwinn_sim.isa.table import BY_NAME
+
+    parts: list[bytes] = []
+    for name, values in operations:
+        instruction = BY_NAME[name]
+        columns: Columns = {"opcode": np.array([instruction.opcode], np.int64)}
+        for field_name, value in values.items():
+            field = instruction.field(field_name)
+            columns[field.name] = np.asarray(value, np.int64).reshape(
+                (1,) if field.count == 1 else (1, field.count)
+            )
+        parts.append(encode_columns(instruction, columns, 1).tobytes())
+    return b"".join(parts)
+
+
+def encode_columns(instruction: Instruction, columns: Columns, rows: int) -> NDArray[np.uint8]:
+    """Encode ``rows`` instructions of one opcode: uint8, shape (rows, bytes of the instruction)."""
+    size = BUNDLE_BYTES * instruction.bundles
+    raw = np.zeros((rows, size + _WORD_BYTES), np.uint8)
+    for field in instruction.fields:
+        column = columns.get(field.name)
+        if column is None:
+            continue
+        _check_range(instruction, field, column)
+        values = column.reshape(rows, field.count)
+        for k, offset in enumerate(field.offsets()):
+            shifted = (values[:, k].astype(np.uint64) & np.uint64((1 << field.width) - 1)) << (
+                np.uint64(offset % 8)
+            )
+            window = shifted[:, None].view(np.uint8)
+            raw[:, offset // 8 : offset // 8 + _WORD_BYTES] |= window
+    return raw[:, :size]
+
+
+def unexplained_bits(stream: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
+    """(pc, bit) of every set bit of a chunk that lies in no field of its instruction."""
+    program = decode(stream)
+    difference = np.frombuffer(stream, np.uint8) ^ np.frombuffer(encode(program), np.uint8)
+    found: list[tuple[int, int]] = []
+    for byte in np.flatnonzero(difference):
+        index = int(np.searchsorted(program.pc, byte // BUNDLE_BYTES, side="right")) - 1
+        pc = int(program.pc[index])
+        first = 8 * (int(byte) - BUNDLE_BYTES * pc)
+        found += [(pc, first + bit) for bit in range(8) if difference[byte] >> bit & 1]
+    return found
+
+
+def _opcodes(bundles: NDArray[np.uint8]) -> NDArray[np.int64]:
+    header = bundles[:, :2].copy().view("<u2")[:, 0]
+    opcodes: NDArray[np.int64] = ((header >> _OPCODE_SHIFT) & _OPCODE_MASK).astype(np.int64)
+    return opcodes
+
+
+def _boundaries(bundles: NDArray[np.uint8]) -> list[int]:
+    """Bundle indices at which instructions start: a length is a function of the opcode alone."""
+    opcodes = _opcodes(bundles).tolist()
+    lengths = {code: entry.bundles for code, entry in INSTRUCTIONS.items()}
+    starts: list[int] = []
+    pc = 0
+    while pc < len(opcodes):
+        length = lengths.get(opcodes[pc])
+        if length is None:
+            raise DecodeError(pc, f"unknown opcode {opcodes[pc]}")
+        starts.append(pc)
+        pc += length
+    if pc > len(opcodes):
+        raise DecodeError(starts[-1], "the instruction runs over the end of the stream")
+    return starts
+
+
+def _decode_columns(
+    instruction: Instruction, bundles: NDArray[np.uint8], pcs: NDArray[np.int64]
+) -> Columns:
+    size = BUNDLE_BYTES * instruction.bundles
+    # Eight bytes of padding: a field is read through the 64-bit word that starts at its first byte.
+    raw = np.zeros((len(pcs), size + _WORD_BYTES), np.uint8)
+    raw[:, :size] = bundles[pcs[:, None] + np.arange(instruction.bundles)].reshape(len(pcs), size)
+    columns: Columns = {}
+    for field in instruction.fields:
+        values = np.empty((len(pcs), field.count), np.int64)
+        for k, offset in enumerate(field.offsets()):
+            values[:, k] = _extract(raw, offset, field)
+        columns[field.name] = values[:, 0] if field.count == 1 else values
+    return columns
+
+
+def _extract(raw: NDArray[np.uint8], offset: int, field: Field) -> NDArray[np.int64]:
+    first = offset // 8
+    words = np.ascontiguousarray(raw[:, first : first + _WORD_BYTES]).view("<u8")[:, 0]
+    value = (words >> np.uint64(offset % 8)) & np.uint64((1 << field.width) - 1)
+    result: NDArray[np.int64] = value.astype(np.int64)
+    if field.signed:
+        sign = 1 << (field.width - 1)
+        result = (result ^ sign) - sign
+    return result
+
+
+def _check_range(instruction: Instruction, field: Field, column: NDArray[np.int64]) -> None:
+    low, high = (
+        (-(1 << (field.width - 1)), (1 << (field.width - 1)) - 1)
+        if field.signed
+        else (0, (1 << field.width) - 1)
+    )
+    if column.size and (column.min() < low or column.max() > high):
+        raise ValueError(
+            f"{instruction.name}.{field.name} holds {field.width} bits "
+            f"({low} to {high}), not {column.tolist()}"
+        )

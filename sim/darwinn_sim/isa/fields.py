@@ -1,0 +1,122 @@
+"""The vocabulary of the instruction table: fields, and the groups of fields that many instructions share.
+
+Bits are numbered from the least significant bit of the first byte of an instruction's first bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+BUNDLE_BYTES = 16
+"""Bytes in a bundle, the unit of program memory (docs/isa.md)."""
+
+Confidence = Literal["high", "medium", "low", "open"]
+Kind = Literal["uint", "int", "flag", "float32", "tiles", "mask", "register"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an instruction, or ``count`` like fields that stand ``pitch`` bits apart.
+
+    ``offset`` and ``width`` are in bits. ``kind`` says how a person should see the value;
+    only ``int`` is sign-extended when decoded. ``confidence`` is how well the meaning is
+    established, ``evidence`` from what.
+    """
+
+    name: str
+    width: int
+    kind: Kind = "uint"
+    meaning: str = ""
+    confidence: Confidence = "high"
+    evidence: str = ""
+    count: int = 1
+    pitch: int = 0
+    offset: int = -1
+
+    @property
+    def signed(self) -> bool:
+        """True if the value is two's complement."""
+        return self.kind == "int"
+
+    @property
+    def end(self) -> int:
+        """The bit after the last bit of the field (of its last repetition)."""
+        return self.offset + (self.count - 1) * self.pitch + self.width
+
+    def offsets(self) -> tuple[int, ...]:
+        """The bit offset of each repetition."""
+        return tuple(self.offset + k * self.pitch for k in range(self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """A tensor traversal unit's parameters inside an instruction.
+
+    ``name`` prefixes the fields: ``<name>_base``, ``_stride`` (``loops`` values), ``_limit``,
+    ``_mask``, ``_double_loop``, ``_double_offset``, ``_double_start``, ``_alternate_limit``,
+    ``_alternate_loop``, ``_alternate_reset`` and, with a prologue, ``_prologue_enable``,
+    ``_prologue_loop``, ``_prologue_base``, ``_prologue_inner_limit``,
+    ``_prologue_outer_limit`` and ``_prologue_outer_stride``.
+    """
+
+    name: str
+    loops: int
+    prologue: bool
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One opcode: its length in bundles, the unit that executes it, and its fields."""
+
+    opcode: int
+    name: str
+    bundles: int
+    unit: str
+    summary: str
+    fields: tuple[Field, ...]
+    traversals: tuple[Traversal, ...] = ()
+    producers: tuple[str, ...] = ()
+    watchers: int = 0
+
+    @property
+    def bits(self) -> int:
+        """Length of the instruction in bits."""
+        return 8 * BUNDLE_BYTES * self.bundles
+
+    def field(self, name: str) -> Field:
+        """Return the field called ``name``; raise ``KeyError`` if there is none."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(f"{self.name} has no field {name}")
+
+
+def loop_selector_width(loops: int) -> int:
+    """Bits that select one of ``loops`` loops."""
+    return max(1, (loops - 1).bit_length())
+
+
+def place(fields: Iterable[Field], start: int = 0) -> tuple[Field, ...]:
+    """Lay fields out one after another from bit ``start``.
+
+    A field that already has an offset is kept there, and the next one follows its first
+    repetition's group (a group of interleaved repetitions is placed by its builder).
+    """
+    placed: list[Field] = []
+    offset = start
+    for field in fields:
+        if field.offset < 0:
+            field = replace(field, offset=offset, pitch=field.pitch or field.width)
+        placed.append(field)
+        offset = max(offset, field.end)
+    return tuple(placed)
+
+
+def interleave(count: int, members: Iterable[Field], start: int) -> tuple[Field, ...]:
+    """``count`` copies of a record of fields, one record after another, from bit ``start``."""
+    record = place(members, start)
+    pitch = record[-1].end - start
+    return tuple(replace(field, count=count, pitch=pitch) for field in record)

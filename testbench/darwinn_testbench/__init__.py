@@ -1,0 +1,1 @@
+"""CPU references, output comparison, reports and the ``darwinn`` command."""
