@@ -1,0 +1,63 @@
+# `make` alone lists what there is. Everything happens in .venv; nothing outside the tree is touched.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+BUILD  ?= build
+READY   = $(VENV)/.ready
+# pytest-xdist workers: one per core. `make test WORKERS=0` runs in one process (for a debugger).
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format docs docs-check bench clean
+
+help:  ## This list
+	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  The tests on real models need DARWINN_CORPUS=FOLDER; without it they are skipped."
+
+# The environment, made again whenever the dependencies change. A system Python can lack the venv
+# module (Debian packages it apart), which is said here in one line rather than as a traceback.
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || \
+	    { echo "make: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "make: Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "make: the venv module is missing: apt-get install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "make: installing the pinned dependencies into $(VENV)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## Build the sample models and verify them on the simulated chip
+	@$(BIN)/python -m darwinn_testbench.sample $(BUILD)/sample
+	@for model in dense convolution; do \
+	    $(BIN)/darwinn verify $(BUILD)/sample/$${model}_edgetpu.tflite \
+	        --reference $(BUILD)/sample/$$model.tflite || exit $$?; \
+	done
+
+test: $(READY)  ## Run every test
+	@$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(READY) docs-check  ## Style, types, and whether the generated documents are up to date
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict
+
+format: $(READY)  ## Rewrite the sources in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+docs: $(READY)  ## Regenerate the documents that come from the tables
+
+docs-check: $(READY)  ## Fail if a generated document differs from its table
+
+bench: $(READY)  ## Measure loading, disassembly and inference (needs DARWINN_CORPUS)
+	@$(BIN)/python -m benchmarks.speed
+
+clean:  ## Remove the environment, caches and everything built
+	@rm -rf $(VENV) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
