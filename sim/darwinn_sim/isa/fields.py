@@ -1,4 +1,4 @@
-"""The vocabulary of the instruction table: fields, and the groups of fields that many instructions share.
+"""The vocabulary of the instruction table: fields, and groups of fields that are shared.
 
 Bits are numbered from the least significant bit of the first byte of an instruction's first bundle.
 """

@@ -296,9 +296,7 @@ def _interpolate() -> Instruction:
 def _ring_consumer(opcode: int, channel: str) -> Instruction:
     return (
         _Layout(_TILE_HEADER)
-        .traversal(
-            "wide_write", "rows of wide memory", loops=4, base=16, counter=16, prologue=True
-        )
+        .traversal("wide_write", "rows of wide memory", loops=4, base=16, counter=16, prologue=True)
         .plain(Field("base_override", 1, "flag", "base from `base_register`"))
         .producer("producer", 4, f"increment flag {14 if channel == 'A' else 15}")
         .watcher(3, 4)
@@ -453,7 +451,9 @@ def _instructions() -> Iterable[Instruction]:
     yield (
         _Layout(_HEADER)
         .plain(
-            Field("load_op", 2, "uint", "load slot: 0 none, 1 direct, 2 indirect, 3 post-increment"),
+            Field(
+                "load_op", 2, "uint", "load slot: 0 none, 1 direct, 2 indirect, 3 post-increment"
+            ),
             Field("load_register", 5, "register", "register that is loaded"),
             Field("load_address", 13, "uint", "word address, or register and increment"),
             Field(
