@@ -1,0 +1,68 @@
+"""Everything that can go wrong while a program runs on the simulated chip, one class each."""
+
+from __future__ import annotations
+
+
+class SimulationError(Exception):
+    """Base of every error that the model of the chip raises."""
+
+
+class UnsupportedInstruction(SimulationError):
+    """An instruction, or a value of one of its fields, that the model does not implement.
+
+    ``chunk`` is the index of the instruction chunk, ``pc`` the bundle within it, ``field`` the
+    name of the field (empty: the whole opcode) and ``value`` what the field holds.
+    """
+
+    def __init__(self, opcode: int, chunk: int, pc: int, field: str, value: int) -> None:
+        super().__init__(
+            f"opcode {opcode} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} "
+            "is not implemented"
+        )
+        self.opcode = opcode
+        self.chunk = chunk
+        self.pc = pc
+        self.field = field
+        self.value = value
+
+
+class Deadlock(SimulationError):
+    """No unit can go on; ``waiting`` names each waiting unit and what it waits for."""
+
+    def __init__(self, waiting: tuple[str, ...]) -> None:
+        super().__init__("deadlock: " + "; ".join(waiting))
+        self.waiting = waiting
+
+
+class PageFault(SimulationError):
+    """A device address that the page table does not map.
+
+    ``address`` is the first byte of the transfer that has no mapping, ``size`` the number of
+    bytes of the transfer from there to its end.
+    """
+
+    def __init__(self, address: int, size: int) -> None:
+        super().__init__(f"page fault at device address {address:#018x} ({size} bytes)")
+        self.address = address
+        self.size = size
+
+
+class MemoryFault(SimulationError):
+    """An access outside a memory, or damage to bytes that nobody may write."""
+
+    def __init__(self, memory: str, address: int, size: int, reason: str) -> None:
+        super().__init__(f"{memory}: {reason} at {address:#x} ({size} bytes)")
+        self.memory = memory
+        self.address = address
+        self.size = size
+        self.reason = reason
+
+
+class UninitialisedRead(SimulationError):
+    """Strict mode: bytes are read that nothing has written."""
+
+    def __init__(self, memory: str, address: int, size: int) -> None:
+        super().__init__(f"{memory}: read of {size} bytes at {address:#x} that nothing has written")
+        self.memory = memory
+        self.address = address
+        self.size = size
