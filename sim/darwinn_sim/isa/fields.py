@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from darwinn_sim.isa.codes import Code, ScalarFlag, TileFlag
+
 BUNDLE_BYTES = 16
 """Bytes in a bundle, the unit of program memory (docs/isa.md)."""
 
@@ -22,7 +24,8 @@ class Field:
 
     ``offset`` and ``width`` are in bits. ``kind`` says how a person should see the value;
     only ``int`` is sign-extended when decoded. ``confidence`` is how well the meaning is
-    established, ``evidence`` from what.
+    established, ``evidence`` from what. ``codes`` names the values of the field, or its bits if
+    it is a mask.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Field:
     count: int = 1
     pitch: int = 0
     offset: int = -1
+    codes: type[Code] | None = None
 
     @property
     def signed(self) -> bool:
@@ -68,8 +72,28 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """A sync flag that a producer increments.
+
+    ``scope`` says whose flag: that of the executing tile, of all tiles, or of the scalar core.
+    With ``field``, the signal is given only while that field has ``value``.
+    """
+
+    flag: TileFlag | ScalarFlag
+    scope: Literal["tile", "all tiles", "scalar core"]
+    field: str = ""
+    value: int = 0
+    producer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Instruction:
-    """One opcode: its length in bundles, the unit that executes it, and its fields."""
+    """One opcode: its length in bundles, the unit that executes it, and its fields.
+
+    ``traversals`` are its address generators, ``producers`` the prefixes of its producers' fields
+    (``<producer>_increment``, ``<producer>_depth``), ``watchers`` how many watchers it has
+    (repeated fields ``watcher_flag`` ...), ``signals`` the flags that its producers increment.
+    """
 
     opcode: int
     name: str
@@ -80,6 +104,7 @@ class Instruction:
     traversals: tuple[Traversal, ...] = ()
     producers: tuple[str, ...] = ()
     watchers: int = 0
+    signals: tuple[Signal, ...] = ()
 
     @property
     def bits(self) -> int:
