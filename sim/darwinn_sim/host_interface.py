@@ -144,6 +144,14 @@ class HostInterface:
         self._output_bytes: deque[NDArray[np.uint8]] = deque()
         self._install_hooks()
 
+    def reset(self) -> None:
+        """Reset of the core: registers as after power-up, nothing in flight; traces are kept."""
+        self.registers.reset()
+        for stream in self._streams.values():
+            stream.clear()
+        self._outputs.clear()
+        self._output_bytes.clear()
+
     # What the host's register writes do.
 
     def _install_hooks(self) -> None:
@@ -320,7 +328,7 @@ class HostInterface:
                     "read before an output descriptor has written it (no fence between them)",
                 )
         for piece in self.mmu.translate(address, size):
-            self.memory.read(*piece)
+            self.memory.check_readable(*piece)
 
     # Bytes.
 

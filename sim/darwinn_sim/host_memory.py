@@ -9,6 +9,7 @@ region remembers which of its bytes have been written, and reading another one i
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,11 @@ FIRST_BUS_ADDRESS = 0x1_2345_6000
 """Where regions begin: above 4 GiB, so that both halves of an address matter."""
 
 
+def pages_of(page_offset: int, size: int) -> int:
+    """Pages that ``size`` bytes touch which begin ``page_offset`` bytes into a page."""
+    return -(-(page_offset + size) // PAGE_BYTES)
+
+
 def _guard_pattern(start: int, size: int) -> NDArray[np.uint8]:
     """Bytes that depend on their address, so that a copy of other guard bytes is noticed."""
     positions = np.arange(start, start + size, dtype=np.uint32)
@@ -31,24 +37,34 @@ def _guard_pattern(start: int, size: int) -> NDArray[np.uint8]:
 class Region:
     """A buffer in host memory, with guards around it.
 
-    ``address`` is the bus address of the payload's first byte, ``size`` its bytes. ``base`` is the
-    bus address of the region's first page (a guard page), ``storage`` all bytes from there on.
+    ``size`` is the payload's bytes, ``storage`` all bytes of the region in the order in which the
+    host's program sees them: a guard page, the pages that hold payload, a guard page. On the bus
+    the region covers the addresses from ``base`` up to ``end``; ``page_order`` says where there
+    each payload page stands, since the pages of a program's buffer lie anywhere in physical memory.
     """
 
-    def __init__(self, name: str, base: int, page_offset: int, size: int, track: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        base: int,
+        page_offset: int,
+        size: int,
+        page_order: NDArray[np.intp] | None,
+        track: bool,
+    ) -> None:
         self.name = name
         self.base = base
         self.size = size
         self.lead = PAGE_BYTES + page_offset
-        pages = -(-(page_offset + size) // PAGE_BYTES) + 2
-        self.storage = _guard_pattern(0, pages * PAGE_BYTES)
-        self.storage[self.lead : self.lead + size] = 0
+        self.storage = _guard_pattern(0, (pages_of(page_offset, size) + 2) * PAGE_BYTES)
+        self.payload[:] = 0
         self.written = np.zeros(self.storage.size, np.bool_) if track else None
-
-    @property
-    def address(self) -> int:
-        """Bus address of the first byte of the payload."""
-        return self.base + self.lead
+        self._bus_page: NDArray[np.intp] | None = None
+        self._storage_page: NDArray[np.intp] | None = None
+        if page_order is not None:
+            last = page_order.size + 1
+            self._bus_page = np.concatenate(([0], page_order + 1, [last])).astype(np.intp)
+            self._storage_page = np.argsort(self._bus_page)
 
     @property
     def end(self) -> int:
@@ -56,32 +72,56 @@ class Region:
         return self.base + self.storage.size
 
     @property
-    def first_page(self) -> int:
-        """Bus address of the page that holds the payload's first byte."""
-        return self.base + PAGE_BYTES
+    def payload(self) -> NDArray[np.uint8]:
+        """The buffer as the host's program sees it, shape ``(size,)``: a view, not a copy."""
+        return self.storage[self.lead : self.lead + self.size]
 
     @property
-    def pages(self) -> int:
-        """Pages that hold payload."""
-        return self.storage.size // PAGE_BYTES - 2
+    def page_addresses(self) -> NDArray[np.uint64]:
+        """Bus addresses of the pages that hold payload, in the program's order."""
+        pages = self.storage.size // PAGE_BYTES
+        order = np.arange(pages) if self._bus_page is None else self._bus_page
+        addresses: NDArray[np.uint64] = np.uint64(self.base) + order[1:-1].astype(
+            np.uint64
+        ) * np.uint64(PAGE_BYTES)
+        return addresses
+
+    def store(self, data: bytes | NDArray[np.uint8], offset: int = 0) -> None:
+        """The host's program writes ``data`` at byte ``offset`` of the payload.
+
+        Raises ``ValueError`` if it does not fit.
+        """
+        values = np.frombuffer(data, np.uint8)
+        start = self.lead + offset
+        if offset < 0 or offset + values.size > self.size:
+            raise ValueError(f"{self.name}: {values.size} bytes at {offset} do not fit")
+        self.storage[start : start + values.size] = values
+        if self.written is not None:
+            self.written[start : start + values.size] = True
+
+    def runs(self, start: int, size: int) -> Iterator[tuple[int, int]]:
+        """Storage offset and bytes of each run behind ``size`` bytes at bus offset ``start``."""
+        if self._storage_page is None:
+            yield start, size
+            return
+        end = start + size
+        while start < end:
+            page, within = divmod(start, PAGE_BYTES)
+            count = min(PAGE_BYTES - within, end - start)
+            yield int(self._storage_page[page]) * PAGE_BYTES + within, count
+            start += count
 
     def check_guards(self) -> None:
         """Raise ``MemoryFault`` if a byte around the payload has been changed."""
         for start, end in ((0, self.lead), (self.lead + self.size, self.storage.size)):
             changed = np.flatnonzero(self.storage[start:end] != _guard_pattern(start, end - start))
             if changed.size:
-                offset = start + int(changed[0]) - self.lead
                 raise MemoryFault(
                     f"host memory {self.name}",
-                    offset,
+                    start + int(changed[0]) - self.lead,
                     int(changed.size),
                     f"write outside the buffer of {self.size} bytes, first",
                 )
-
-    def forget_writes(self) -> None:
-        """Strict mode: treat the payload as never written from here on."""
-        if self.written is not None:
-            self.written[:] = False
 
 
 class HostMemory:
@@ -97,14 +137,26 @@ class HostMemory:
         self._bases: list[int] = []
         self._regions: dict[int, Region] = {}
 
-    def allocate(self, name: str, size: int, *, page_offset: int = 0) -> Region:
+    def allocate(
+        self,
+        name: str,
+        size: int,
+        *,
+        page_offset: int = 0,
+        page_order: NDArray[np.intp] | None = None,
+    ) -> Region:
         """Make a region of ``size`` bytes that begins ``page_offset`` bytes into a page.
 
-        Raises ``ValueError`` if the size is not positive or the offset not within a page.
+        ``page_order`` is a permutation of the payload's pages: where each of them stands on the
+        bus (None: in order). Raises ``ValueError`` if the size is not positive, the offset is not
+        within a page, or the order is not one of all pages.
         """
         if size <= 0 or not 0 <= page_offset < PAGE_BYTES:
             raise ValueError(f"{name}: no region of {size} bytes at page offset {page_offset}")
-        region = Region(name, self._next, page_offset, size, self.strict)
+        pages = pages_of(page_offset, size)
+        if page_order is not None and not np.array_equal(np.sort(page_order), np.arange(pages)):
+            raise ValueError(f"{name}: not an order of {pages} pages")
+        region = Region(name, self._next, page_offset, size, page_order, self.strict)
         # One page of nothing between regions: running off a guard page hits no memory at all.
         self._next = region.end + PAGE_BYTES
         insort(self._bases, region.base)
@@ -117,6 +169,7 @@ class HostMemory:
         del self._regions[region.base]
 
     def _locate(self, address: int, size: int) -> tuple[Region, int]:
+        """The region that holds ``size`` bytes at bus address ``address``, and where in it."""
         index = bisect_right(self._bases, address) - 1
         if index >= 0:
             region = self._regions[self._bases[index]]
@@ -125,25 +178,41 @@ class HostMemory:
         raise MemoryFault("host memory", address, size, "no memory at bus address")
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes at bus address ``address``: a read-only view, shape ``(size,)``.
+        """A copy of the ``size`` bytes at bus address ``address``, shape ``(size,)``.
 
         Raises ``MemoryFault`` outside the regions and, in strict mode, ``UninitialisedRead``.
         """
-        region, start = self._locate(address, size)
-        if region.written is not None and not region.written[start : start + size].all():
-            missing = np.flatnonzero(~region.written[start : start + size])
-            raise UninitialisedRead(
-                f"host memory {region.name}",
-                start + int(missing[0]) - region.lead,
-                int(missing.size),
-            )
-        view = region.storage[start : start + size]
-        view.flags.writeable = False
-        return view
+        region, bus_start = self._locate(address, size)
+        data = np.empty(size, np.uint8)
+        position = 0
+        for start, count in region.runs(bus_start, size):
+            _check_written(region, start, count)
+            data[position : position + count] = region.storage[start : start + count]
+            position += count
+        return data
+
+    def check_readable(self, address: int, size: int) -> None:
+        """Raise what reading ``size`` bytes at bus address ``address`` would raise."""
+        region, bus_start = self._locate(address, size)
+        for start, count in region.runs(bus_start, size):
+            _check_written(region, start, count)
 
     def write(self, address: int, data: NDArray[np.uint8]) -> None:
         """Write ``data`` (uint8, one axis) at bus address ``address``; raises ``MemoryFault``."""
-        region, start = self._locate(address, data.size)
-        region.storage[start : start + data.size] = data
-        if region.written is not None:
-            region.written[start : start + data.size] = True
+        region, bus_start = self._locate(address, data.size)
+        position = 0
+        for start, count in region.runs(bus_start, data.size):
+            region.storage[start : start + count] = data[position : position + count]
+            if region.written is not None:
+                region.written[start : start + count] = True
+            position += count
+
+
+def _check_written(region: Region, start: int, size: int) -> None:
+    """Strict mode: raise ``UninitialisedRead`` if a byte of a run of storage was never written."""
+    if region.written is None or region.written[start : start + size].all():
+        return
+    missing = np.flatnonzero(~region.written[start : start + size])
+    raise UninitialisedRead(
+        f"host memory {region.name}", start + int(missing[0]) - region.lead, int(missing.size)
+    )

@@ -497,6 +497,11 @@ class RegisterFile:
         }
         self._write_hooks: dict[str, Callable[[int], None]] = {}
 
+    def reset(self) -> None:
+        """Give every register the value that it has after reset."""
+        for entry in REGISTERS:
+            self._values[entry.name][:] = entry.reset
+
     def on_write(self, name: str, hook: Callable[[int], None]) -> None:
         """Call ``hook(value)`` after each host write of register ``name``."""
         self._write_hooks[register(name).name] = hook
