@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_formats.darwinn import (
     Buffer,
     Description,
@@ -23,12 +21,16 @@ from darwinn_formats.darwinn import (
     link,
     required_buffers,
 )
+from numpy.typing import NDArray
+
 from darwinn_sim.dma_trace import TransferKind
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host_interface import (
     DESCRIPTOR_BYTES,
     STATUS_BLOCK_BYTES,
     HostInterface,
+)
+from darwinn_sim.host_interface import (
     Mapping as AddressMapping,
 )
 from darwinn_sim.host_memory import PAGE_BYTES, Region, pages_of
@@ -93,7 +95,9 @@ class AddressSpace:
 
     def allocate(self, size: int) -> int:
         """The lowest free block for ``size`` bytes; raises ``DriverError`` if none is free."""
-        block = PAGE_BYTES << max(0, (size - 1).bit_length() - PAGE_SHIFT)
+        block = PAGE_BYTES
+        while block < size:
+            block *= 2
         start = 0
         for first, end in self._blocks:
             if start + block <= first:

@@ -68,7 +68,7 @@ class DescriptorFault(SimulationError):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mapping:
+class AddressMapping:
     """A range of device addresses that the driver mapped, and what it holds.
 
     ``buffer`` is None for an instruction chunk, whose index is ``chunk``.
@@ -85,21 +85,21 @@ class MappingTable:
     """The driver's record of device addresses: attributes a descriptor to a buffer."""
 
     def __init__(self) -> None:
-        self._mappings: list[Mapping] = []
+        self._mappings: list[AddressMapping] = []
         self._addresses: list[int] = []
 
-    def add(self, mapping: Mapping) -> None:
+    def add(self, mapping: AddressMapping) -> None:
         """Enter a mapping."""
         index = bisect_right(self._addresses, mapping.address)
         self._addresses.insert(index, mapping.address)
         self._mappings.insert(index, mapping)
 
-    def remove(self, mapping: Mapping) -> None:
+    def remove(self, mapping: AddressMapping) -> None:
         """Take a mapping out; raises ``ValueError`` if it is not there."""
         index = self._mappings.index(mapping)
         del self._mappings[index], self._addresses[index]
 
-    def find(self, address: int) -> Mapping | None:
+    def find(self, address: int) -> AddressMapping | None:
         """The mapping that holds ``address``, if any."""
         index = bisect_right(self._addresses, address) - 1
         if index < 0 or address >= self._mappings[index].address + self._mappings[index].size:
