@@ -1,0 +1,40 @@
+"""The one error that every reader raises for a file that it does not accept."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class FormatError(Exception):
+    """A file, or a value to be written, that breaks its format.
+
+    Attributes:
+        file: name of the file, or None where only bytes were given.
+        offset: byte offset in the file where the fault is, or None when a value cannot be
+            written, or when a file as a whole does not fit.
+        field: path of the field, for example ``Package.multi_chip_package[0].signature``.
+        reason: what is wrong with it.
+    """
+
+    def __init__(
+        self, field: str, reason: str, *, offset: int | None = None, file: str | None = None
+    ) -> None:
+        super().__init__(field, reason)
+        self.file = file
+        self.offset = offset
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        where = [self.file or "", "" if self.offset is None else f"byte {self.offset}", self.field]
+        return ": ".join([*filter(None, where), self.reason])
+
+    def within(self, parent: str) -> Self:
+        """The same error, its field path prefixed with the name of what holds the field."""
+        separator = "" if not self.field or self.field.startswith("[") else "."
+        self.field = f"{parent}{separator}{self.field}"
+        return self
+
+    def with_file(self, name: str) -> FormatError:
+        """A copy of this error that names the file."""
+        return FormatError(self.field, self.reason, offset=self.offset, file=name)
