@@ -28,10 +28,8 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.host_interface import (
     DESCRIPTOR_BYTES,
     STATUS_BLOCK_BYTES,
+    AddressMapping,
     HostInterface,
-)
-from darwinn_sim.host_interface import (
-    Mapping as AddressMapping,
 )
 from darwinn_sim.host_memory import PAGE_BYTES, Region, pages_of
 from darwinn_sim.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
