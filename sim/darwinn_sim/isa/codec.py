@@ -7,14 +7,16 @@ array operations. The columns are what the chip model lowers and what the disass
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction
-from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Confidence, Field, Instruction
+from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 
 Columns = dict[str, NDArray[np.int64]]
 """Values by field name: shape (instructions,), or (instructions, count) of a repeated field."""
@@ -25,12 +27,16 @@ _WORD_BYTES = 8
 
 
 class DecodeError(ValueError):
-    """An instruction stream that cannot be decoded: ``bundle`` is where, ``reason`` why."""
+    """An instruction stream that cannot be decoded: ``bundle`` is where, ``reason`` why.
 
-    def __init__(self, bundle: int, reason: str) -> None:
+    ``opcode`` is the unknown opcode, where that is the reason.
+    """
+
+    def __init__(self, bundle: int, reason: str, opcode: int | None = None) -> None:
         super().__init__(f"bundle {bundle}: {reason}")
         self.bundle = bundle
         self.reason = reason
+        self.opcode = opcode
 
 
 @dataclass(frozen=True)
@@ -122,32 +128,29 @@ def encode_operations(operations: Iterable[tuple[str, Mapping[str, int | Sequenc
 
     Raises:
         KeyError: unknown instruction or field name.
-        ValueError: a value that does not fit its field.
+        TypeError: a value that is no integer.
+        ValueError: a value that does not fit its field, or a repeated field of another length.
     """
-    from darwinn_sim.isa.table import BY_NAME
-
-    parts: list[bytes] = []
-    for name, values in operations:
-        instruction = BY_NAME[name]
-        columns: Columns = {"opcode": np.array([instruction.opcode], np.int64)}
-        for field_name, value in values.items():
-            field = instruction.field(field_name)
-            columns[field.name] = np.asarray(value, np.int64).reshape(
-                (1,) if field.count == 1 else (1, field.count)
-            )
-        parts.append(encode_columns(instruction, columns, 1).tobytes())
-    return b"".join(parts)
+    return b"".join(_encode_operation(BY_NAME[name], values) for name, values in operations)
 
 
 def encode_columns(instruction: Instruction, columns: Columns, rows: int) -> NDArray[np.uint8]:
-    """Encode ``rows`` instructions of one opcode: uint8, shape (rows, bytes of the instruction)."""
+    """Encode ``rows`` instructions of one opcode; columns that are not given are 0.
+
+    Returns:
+        uint8, shape (rows, bytes of the instruction).
+
+    Raises:
+        ValueError: a value that does not fit its field.
+    """
     size = BUNDLE_BYTES * instruction.bundles
     raw = np.zeros((rows, size + _WORD_BYTES), np.uint8)
     for field in instruction.fields:
         column = columns.get(field.name)
         if column is None:
             continue
-        _check_range(instruction, field, column)
+        if rows:
+            _check_range(instruction, field, int(column.min()), int(column.max()))
         values = column.reshape(rows, field.count)
         for k, offset in enumerate(field.offsets()):
             shifted = (values[:, k].astype(np.uint64) & np.uint64((1 << field.width) - 1)) << (
@@ -159,16 +162,53 @@ def encode_columns(instruction: Instruction, columns: Columns, rows: int) -> NDA
 
 
 def unexplained_bits(stream: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
-    """(pc, bit) of every set bit of a chunk that lies in no field of its instruction."""
+    """Return (pc, bit) of every set bit of a chunk that lies in no field of its instruction.
+
+    Raises:
+        DecodeError: see :func:`decode`.
+    """
     program = decode(stream)
     difference = np.frombuffer(stream, np.uint8) ^ np.frombuffer(encode(program), np.uint8)
     found: list[tuple[int, int]] = []
     for byte in np.flatnonzero(difference):
-        index = int(np.searchsorted(program.pc, byte // BUNDLE_BYTES, side="right")) - 1
-        pc = int(program.pc[index])
+        member = int(np.searchsorted(program.pc, byte // BUNDLE_BYTES, side="right")) - 1
+        pc = int(program.pc[member])
         first = 8 * (int(byte) - BUNDLE_BYTES * pc)
         found += [(pc, first + bit) for bit in range(8) if difference[byte] >> bit & 1]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Set bits of one instruction that lie in fields whose meaning is known with one confidence.
+
+    ``share`` is the part of all set bits of the program that lie in fields.
+    """
+
+    opcode: int
+    name: str
+    confidence: Confidence
+    bits: int
+    share: float
+
+
+def explained(program: Program) -> tuple[Explained, ...]:
+    """Return how well the set bits of ``program`` are understood, by opcode and confidence.
+
+    Bits outside fields are no part of a :class:`Program`; see :func:`unexplained_bits`.
+    """
+    counts: Counter[tuple[int, Confidence]] = Counter()
+    for code, columns in program.columns.items():
+        for field in INSTRUCTIONS[code].fields:
+            mask = np.uint64((1 << field.width) - 1)
+            raw = columns[field.name].astype(np.uint64) & mask
+            counts[code, field.confidence] += int(np.bitwise_count(raw).sum())
+    total = counts.total()
+    return tuple(
+        Explained(code, INSTRUCTIONS[code].name, confidence, bits, bits / total)
+        for (code, confidence), bits in sorted(counts.items())
+        if bits
+    )
 
 
 def _opcodes(bundles: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -186,7 +226,7 @@ def _boundaries(bundles: NDArray[np.uint8]) -> list[int]:
     while pc < len(opcodes):
         length = lengths.get(opcodes[pc])
         if length is None:
-            raise DecodeError(pc, f"unknown opcode {opcodes[pc]}")
+            raise DecodeError(pc, f"unknown opcode {opcodes[pc]}", opcodes[pc])
         starts.append(pc)
         pc += length
     if pc > len(opcodes):
@@ -221,14 +261,26 @@ def _extract(raw: NDArray[np.uint8], offset: int, field: Field) -> NDArray[np.in
     return result
 
 
-def _check_range(instruction: Instruction, field: Field, column: NDArray[np.int64]) -> None:
-    low, high = (
-        (-(1 << (field.width - 1)), (1 << (field.width - 1)) - 1)
-        if field.signed
-        else (0, (1 << field.width) - 1)
-    )
-    if column.size and (column.min() < low or column.max() > high):
+def _encode_operation(instruction: Instruction, values: Mapping[str, int | Sequence[int]]) -> bytes:
+    columns: Columns = {"opcode": np.array([instruction.opcode], np.int64)}
+    for name, value in values.items():
+        field = instruction.field(name)
+        numbers = [index(item) for item in (value if isinstance(value, Sequence) else [value])]
+        if len(numbers) != field.count:
+            raise ValueError(
+                f"{instruction.name}.{name} takes {field.count} values, not {len(numbers)}"
+            )
+        for number in numbers:
+            _check_range(instruction, field, number, number)
+        column = np.array([numbers], np.int64)
+        columns[name] = column[:, 0] if field.count == 1 else column
+    return encode_columns(instruction, columns, 1).tobytes()
+
+
+def _check_range(instruction: Instruction, field: Field, lowest: int, highest: int) -> None:
+    low, high = field.range
+    if lowest < low or highest > high:
         raise ValueError(
-            f"{instruction.name}.{field.name} holds {field.width} bits "
-            f"({low} to {high}), not {column.tolist()}"
+            f"{instruction.name}.{field.name} holds {field.width} bits ({low} to {high}), "
+            f"not {lowest if lowest < low else highest}"
         )

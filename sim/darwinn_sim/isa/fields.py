@@ -45,6 +45,13 @@ class Field:
         return self.kind == "int"
 
     @property
+    def range(self) -> tuple[int, int]:
+        """Lowest and highest value that the field can hold."""
+        if self.signed:
+            return -(1 << (self.width - 1)), (1 << (self.width - 1)) - 1
+        return 0, (1 << self.width) - 1
+
+    @property
     def end(self) -> int:
         """The bit after the last bit of the field (of its last repetition)."""
         return self.offset + (self.count - 1) * self.pitch + self.width
