@@ -1,14 +1,18 @@
+"""Regions of host memory: bounds, guards, page orders, bytes that nothing has written."""
+
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from darwinn_sim.errors import MemoryFault, UninitialisedRead
-from darwinn_sim.host_memory import PAGE_BYTES, HostMemory
+from darwinn_sim.host_memory import PAGE_BYTES, HostMemory, Region
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def bus_addresses(region):
+def bus_addresses(region: Region) -> list[int]:
     """Bus address of each payload byte, one after another: the slow way."""
     offset = region.lead % PAGE_BYTES
     pages = region.page_addresses
@@ -23,7 +27,7 @@ def bus_addresses(region):
     page_offset=st.integers(0, PAGE_BYTES - 1),
     seed=st.none() | st.integers(0, 9),
 )
-def test_payload_is_what_the_bus_sees(size, page_offset, seed):
+def test_payload_is_what_the_bus_sees(size: int, page_offset: int, seed: int | None) -> None:
     memory = HostMemory()
     pages = -(-(page_offset + size) // PAGE_BYTES)
     order = None if seed is None else np.random.default_rng(seed).permutation(pages)
@@ -37,7 +41,7 @@ def test_payload_is_what_the_bus_sees(size, page_offset, seed):
     region.check_guards()
 
 
-def test_access_across_scattered_pages_follows_the_bus():
+def test_access_across_scattered_pages_follows_the_bus() -> None:
     memory = HostMemory()
     region = memory.allocate("buffer", 3 * PAGE_BYTES, page_order=np.array([2, 0, 1]))
     first = int(region.page_addresses.min())
@@ -49,7 +53,7 @@ def test_access_across_scattered_pages_follows_the_bus():
     assert np.array_equal(region.payload.reshape(3, PAGE_BYTES), pages[[2, 0, 1]])
 
 
-def test_regions_do_not_touch():
+def test_regions_do_not_touch() -> None:
     memory = HostMemory()
     regions = [memory.allocate("buffer", size) for size in (1, PAGE_BYTES, 5 * PAGE_BYTES)]
     for before, after in pairwise(regions):
@@ -60,7 +64,7 @@ def test_regions_do_not_touch():
             memory.write(before.end, np.zeros(1, np.uint8))
 
 
-def test_released_region_is_gone():
+def test_released_region_is_gone() -> None:
     memory = HostMemory()
     region = memory.allocate("buffer", 10)
     kept = memory.allocate("kept", 10)
@@ -71,7 +75,7 @@ def test_released_region_is_gone():
 
 
 @pytest.mark.parametrize(("at", "offset"), [(-1, -1), (100, 100), (100 + 4096, 100 + 4096)])
-def test_write_outside_the_payload_damages_a_guard(at, offset):
+def test_write_outside_the_payload_damages_a_guard(at: int, offset: int) -> None:
     memory = HostMemory()
     region = memory.allocate("buffer", 100, page_offset=64)
     start = region.base + region.lead
@@ -82,7 +86,7 @@ def test_write_outside_the_payload_damages_a_guard(at, offset):
     assert (caught.value.address, caught.value.size) == (offset, 1)
 
 
-def test_strict_mode_reads_only_what_was_written():
+def test_strict_mode_reads_only_what_was_written() -> None:
     memory = HostMemory(strict=True)
     region = memory.allocate("scratch", 100)
     start = region.base + region.lead
@@ -98,7 +102,7 @@ def test_strict_mode_reads_only_what_was_written():
         memory.check_readable(start + 39, 2)
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused() -> None:
     memory = HostMemory()
     with pytest.raises(ValueError, match="no region"):
         memory.allocate("empty", 0)

@@ -1,23 +1,29 @@
+"""Status, count and mask of every interrupt."""
+
+from __future__ import annotations
+
 import pytest
 from darwinn_sim.interrupts import InterruptController, InterruptMessage, InterruptSource
 from darwinn_sim.registers import RegisterFile, register
 
 
 @pytest.fixture
-def registers():
+def registers() -> RegisterFile:
     return RegisterFile()
 
 
 @pytest.fixture
-def interrupts(registers):
+def interrupts(registers: RegisterFile) -> InterruptController:
     return InterruptController(registers)
 
 
-def write(registers, name, value):
+def write(registers: RegisterFile, name: str, value: int) -> None:
     registers.write(register(name).offset, value)
 
 
-def test_host_interrupts_count_separately(registers, interrupts):
+def test_host_interrupts_count_separately(
+    registers: RegisterFile, interrupts: InterruptController
+) -> None:
     for number, times in enumerate((3, 0, 1, 2)):
         for _ in range(times):
             interrupts.raise_host_interrupt(number)
@@ -27,20 +33,26 @@ def test_host_interrupts_count_separately(registers, interrupts):
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_counter_wraps_without_disturbing_its_neighbours(registers, interrupts, number):
+def test_counter_wraps_without_disturbing_its_neighbours(
+    registers: RegisterFile, interrupts: InterruptController, number: int
+) -> None:
     registers.set("sc_host_int_count", 0xFFFF_FFFF_FFFF_FFFF)
     interrupts.raise_host_interrupt(number)
     assert registers.get("sc_host_int_count") == 0xFFFF_FFFF_FFFF_FFFF ^ 0xFFFF << 16 * number
 
 
-def test_status_clears_where_zero_is_written(registers, interrupts):
+def test_status_clears_where_zero_is_written(
+    registers: RegisterFile, interrupts: InterruptController
+) -> None:
     interrupts.raise_host_interrupt(0)
     interrupts.raise_host_interrupt(1)
     write(registers, "sc_host_int_status", 0b1110)
     assert registers.get("sc_host_int_status") == 0b0010
 
 
-def test_masked_interrupt_counts_but_sends_no_message(registers, interrupts):
+def test_masked_interrupt_counts_but_sends_no_message(
+    registers: RegisterFile, interrupts: InterruptController
+) -> None:
     write(registers, "sc_host_int_control", 0b0010)
     write(registers, "sc_host_int_vector", 4 | 5 << 7 | 6 << 14 | 7 << 21)
     interrupts.raise_host_interrupt(0)
@@ -50,12 +62,14 @@ def test_masked_interrupt_counts_but_sends_no_message(registers, interrupts):
 
 
 @pytest.mark.parametrize("number", [-1, 4])
-def test_unknown_host_interrupt(interrupts, number):
+def test_unknown_host_interrupt(interrupts: InterruptController, number: int) -> None:
     with pytest.raises(ValueError, match="does not exist"):
         interrupts.raise_host_interrupt(number)
 
 
-def test_instruction_queue_interrupt(registers, interrupts):
+def test_instruction_queue_interrupt(
+    registers: RegisterFile, interrupts: InterruptController
+) -> None:
     interrupts.raise_instruction_queue()
     assert not interrupts.messages
     write(registers, "instruction_queue_int_control", 1)
@@ -67,7 +81,9 @@ def test_instruction_queue_interrupt(registers, interrupts):
     assert registers.get("instruction_queue_int_status") == 0
 
 
-def test_errors_accumulate_and_the_first_is_kept(registers, interrupts):
+def test_errors_accumulate_and_the_first_is_kept(
+    registers: RegisterFile, interrupts: InterruptController
+) -> None:
     write(registers, "fatal_err_int_control", 1)
     write(registers, "fatal_err_int_vector", 12)
     interrupts.report_error("length_0_dma")

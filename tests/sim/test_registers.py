@@ -1,3 +1,7 @@
+"""The register table and the register file."""
+
+from __future__ import annotations
+
 from itertools import pairwise
 from pathlib import Path
 
@@ -5,6 +9,7 @@ import pytest
 from darwinn_sim.registers import (
     REGISTERS,
     Access,
+    Register,
     RegisterFault,
     RegisterFile,
     documentation,
@@ -14,11 +19,11 @@ from darwinn_sim.registers import (
 DOCUMENT = Path(__file__).parents[2] / "docs" / "registers.md"
 
 
-def test_documentation_is_up_to_date():
+def test_documentation_is_up_to_date() -> None:
     assert DOCUMENT.read_text() == documentation()
 
 
-def test_registers_do_not_overlap_and_are_aligned():
+def test_registers_do_not_overlap_and_are_aligned() -> None:
     ordered = sorted(REGISTERS, key=lambda entry: entry.offset)
     for before, after in pairwise(ordered):
         assert before.end <= after.offset, (before.name, after.name)
@@ -26,7 +31,7 @@ def test_registers_do_not_overlap_and_are_aligned():
     assert len({entry.name for entry in REGISTERS}) == len(REGISTERS)
 
 
-def test_fields_fit_their_register_and_do_not_overlap():
+def test_fields_fit_their_register_and_do_not_overlap() -> None:
     for entry in REGISTERS:
         used = 0
         for field in entry.fields:
@@ -35,19 +40,19 @@ def test_fields_fit_their_register_and_do_not_overlap():
         assert used >> entry.width == 0, entry.name
 
 
-def test_every_register_says_what_it_means_and_where_it_is_known_from():
+def test_every_register_says_what_it_means_and_where_it_is_known_from() -> None:
     assert all(entry.meaning and entry.source for entry in REGISTERS)
     assert all(field.meaning for entry in REGISTERS for field in entry.fields)
 
 
-def test_reset_values_are_what_the_host_reads_first():
+def test_reset_values_are_what_the_host_reads_first() -> None:
     registers = RegisterFile()
     for entry in REGISTERS:
         assert registers.read(entry.offset) == entry.reset, entry.name
 
 
 @pytest.mark.parametrize("entry", REGISTERS, ids=lambda entry: entry.name)
-def test_access(entry):
+def test_access(entry: Register) -> None:
     registers = RegisterFile()
     if entry.access is Access.READ_ONLY:
         with pytest.raises(RegisterFault, match="cannot be written"):
@@ -62,12 +67,12 @@ def test_access(entry):
 
 
 @pytest.mark.parametrize("offset", [0, 0x44017, 0x44019, 0x4FFFF, 0x50001, 0x60000])
-def test_unknown_offset_is_refused(offset):
+def test_unknown_offset_is_refused(offset: int) -> None:
     with pytest.raises(RegisterFault, match="no such register"):
         RegisterFile().read(offset)
 
 
-def test_width_and_value_are_checked():
+def test_width_and_value_are_checked() -> None:
     registers = RegisterFile()
     offset = register("tileconfig0").offset
     with pytest.raises(RegisterFault, match="64 bits wide"):
@@ -76,7 +81,7 @@ def test_width_and_value_are_checked():
         registers.write(offset, 1 << 64)
 
 
-def test_every_entry_of_a_repeated_register_is_addressable():
+def test_every_entry_of_a_repeated_register_is_addressable() -> None:
     registers = RegisterFile()
     table = register("page_table")
     registers.write(table.offset + 8 * 8191, 0xFFFF_FFFF_FFFF_F001)
@@ -84,15 +89,15 @@ def test_every_entry_of_a_repeated_register_is_addressable():
     assert not registers.array("page_table")[:8191].any()
 
 
-def test_write_hook_sees_the_stored_value():
+def test_write_hook_sees_the_stored_value() -> None:
     registers = RegisterFile()
-    seen = []
+    seen: list[int] = []
     registers.on_write("sc_host_int_status", seen.append)
     registers.set("sc_host_int_status", 0b0011)
     registers.write(register("sc_host_int_status").offset, 0b1110)
     assert seen == [0b0010]
 
 
-def test_hook_of_an_unknown_register_is_refused():
+def test_hook_of_an_unknown_register_is_refused() -> None:
     with pytest.raises(KeyError):
         RegisterFile().on_write("no_such_register", print)
