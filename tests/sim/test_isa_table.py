@@ -1,0 +1,100 @@
+"""The instruction table is consistent in itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from darwinn_sim.isa.fields import Field, Instruction
+from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
+
+EVERY = pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
+
+
+@EVERY
+def test_fields_lie_inside_the_instruction_and_do_not_overlap(instruction: Instruction) -> None:
+    owners = Counter(
+        offset + bit
+        for field in instruction.fields
+        for offset in field.offsets()
+        for bit in range(field.width)
+    )
+    assert max(owners) < instruction.bits
+    assert [bit for bit, count in owners.items() if count > 1] == []
+
+
+@EVERY
+def test_field_names_are_unique(instruction: Instruction) -> None:
+    names = Counter(field.name for field in instruction.fields)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@EVERY
+def test_every_field_says_what_it_means_and_how_that_is_known(instruction: Instruction) -> None:
+    for field in instruction.fields:
+        assert field.meaning.endswith("."), field.name
+        assert field.evidence, field.name
+        assert field.width <= 32, "the codec reads a field through a 64-bit window"
+
+
+@EVERY
+def test_groups_refer_to_fields_that_exist(instruction: Instruction) -> None:
+    for walk in instruction.traversals:
+        assert instruction.field(f"{walk.name}_stride").count == walk.loops
+        assert instruction.field(f"{walk.name}_mask").width == walk.loops
+    for producer in instruction.producers:
+        assert instruction.field(f"{producer}_increment").width == 1
+        assert [signal for signal in instruction.signals if signal.producer == producer]
+    for signal in instruction.signals:
+        assert signal.producer in instruction.producers
+        if signal.field:
+            low, high = instruction.field(signal.field).range
+            assert low <= signal.value <= high
+    if instruction.watchers:
+        assert instruction.field("watcher_flag").count == instruction.watchers
+
+
+@EVERY
+def test_codes_fit_their_fields(instruction: Instruction) -> None:
+    for field in instruction.fields:
+        if field.codes is not None:
+            assert max(field.codes) <= _highest_code(field), field.name
+            assert all(code.meaning for code in field.codes)
+
+
+def _highest_code(field: Field) -> int:
+    return field.width - 1 if field.kind == "mask" else field.range[1]
+
+
+def test_an_opcode_and_a_name_lead_to_the_same_instruction() -> None:
+    assert len(BY_NAME) == len(INSTRUCTIONS)
+    for opcode, instruction in INSTRUCTIONS.items():
+        assert instruction.opcode == opcode
+        assert BY_NAME[instruction.name] is instruction
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "offset", "width"),
+    [
+        ("TensorMac", "output_scale", 1949, 32),
+        ("TensorMac", "odd_function", 2096, 1),
+        ("TensorInterpolate", "y_step", 2024, 16),
+        ("NarrowToWide", "row_loop", 801, 3),
+        ("WideToNarrow", "row_loop", 870, 3),
+        ("MeshEast", "immediate", 728, 32),
+        ("RingProducer", "targets", 467, 17),
+        ("RingConsumerB", "destination", 462, 1),
+        ("CoefficientTable", "degree", 1566, 2),
+        ("TileFence", "wide_sleep", 110, 1),
+        ("Scalar", "alu_b", 70, 32),
+        ("ScalarFence", "wait_idle", 246, 5),
+        ("RingInfeed", "row_words", 434, 6),
+        ("RingOutfeed", "to_host", 228, 1),
+    ],
+)
+def test_the_last_fields_stand_where_they_were_found(
+    name: str, field: str, offset: int, width: int
+) -> None:
+    """A layout is built from widths; one wrong width would move every field after it."""
+    found = BY_NAME[name].field(field)
+    assert (found.offset, found.width) == (offset, width)
