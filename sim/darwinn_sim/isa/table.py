@@ -38,7 +38,7 @@ _NARROW_BYTES = "bytes of narrow memory"
 _WIDE_ROWS = "rows of wide memory"
 _GRANULES = "granules of wide memory (row * 4 + byte plane)"
 
-_HEADER = place(
+HEADER = place(
     (
         Field(
             "gate",
@@ -54,6 +54,7 @@ _HEADER = place(
         Field("opcode", 6, "uint", "Operation.", "high", "no stream loses its boundaries"),
     )
 )
+"""Fields of every instruction."""
 
 _TILES = Field(
     "tiles", 16, "tiles", "Tiles that execute it: bit 4 * row + column.", "high", SIMULATION
@@ -68,9 +69,9 @@ _TAG = Field(
     "increases in 203 streams",
 )
 
-_TILE_HEADER = place(
+TILE_HEADER = place(
     (
-        *_HEADER,
+        *HEADER,
         _TILES,
         Field(
             "base_register",
@@ -100,6 +101,7 @@ _TILE_HEADER = place(
         _TAG,
     )
 )
+"""Fields of every instruction for the tiles but the fence, whose header is shorter."""
 
 _BASE_OVERRIDE = Field(
     "base_override",
@@ -117,7 +119,7 @@ def _reserved(name: str, width: int, meaning: str, evidence: str = _ZERO) -> Fie
 
 def _tensor_common() -> Layout:
     """Fields that the four tensor instructions share, up to the output scale."""
-    layout = Layout(_TILE_HEADER)
+    layout = Layout(TILE_HEADER)
     layout.plain(
         Field(
             "main_limit",
@@ -389,7 +391,7 @@ def _interpolate() -> Instruction:
 
 def _coefficient_table() -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .plain(
             Field(
                 "coefficient",
@@ -431,7 +433,7 @@ def _coefficient_table() -> Instruction:
 
 def _ring_producer() -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .traversal("wide_read", _WIDE_ROWS, loops=4, base=16, counter=16, prologue=True)
         .plain(_BASE_OVERRIDE)
         .producer("row_producer", 4, Signal(TileFlag.RING_BUS_WRITE, "tile"))
@@ -462,7 +464,7 @@ def _ring_producer() -> Instruction:
 
 def _ring_consumer(opcode: int, channel: RingChannel, flag: TileFlag) -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .traversal("wide_write", _WIDE_ROWS, loops=4, base=16, counter=16, prologue=True)
         .plain(_BASE_OVERRIDE)
         .producer("producer", 4, Signal(flag, "tile"))
@@ -481,7 +483,7 @@ def _ring_consumer(opcode: int, channel: RingChannel, flag: TileFlag) -> Instruc
 
 def _narrow_to_wide() -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .traversal("narrow_read", _NARROW_WORDS, loops=6, base=16, counter=16)
         .traversal("wide_write", _WIDE_ROWS, loops=4, base=16, counter=16)
         .plain(
@@ -529,7 +531,7 @@ def _narrow_to_wide() -> Instruction:
 
 def _wide_to_narrow() -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .traversal("wide_read", _WIDE_ROWS, loops=4, base=16, counter=16)
         .traversal("narrow_write", _NARROW_WORDS, loops=6, base=16, counter=16, prologue=True)
         .plain(_BASE_OVERRIDE)
@@ -576,7 +578,7 @@ def _mesh(
     opcode: int, outbound: str, inbound: str, sent: TileFlag, received: TileFlag
 ) -> Instruction:
     return (
-        Layout(_TILE_HEADER)
+        Layout(TILE_HEADER)
         .traversal("narrow_read", _NARROW_WORDS, loops=4, base=16, counter=16)
         .traversal("narrow_write", _NARROW_WORDS, loops=4, base=16, counter=16)
         .plain(_BASE_OVERRIDE)
@@ -614,7 +616,7 @@ def _mesh(
 
 def _tile_fence() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             _TILES,
             _TAG,
@@ -671,7 +673,7 @@ def _tile_fence() -> Instruction:
 
 def _scalar() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field("load_op", 2, "uint", "Load slot.", "high", _DESCRIPTORS, codes=LoadOperation),
             Field("load_register", 5, "register", "Register that is loaded.", "high", _DESCRIPTORS),
@@ -759,7 +761,7 @@ def _scalar() -> Instruction:
 
 def _halt() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             _reserved("goto_halt", 1, "Unknown.", _PUBLIC_NAME),
             _reserved("interrupt", 1, "Unknown.", _PUBLIC_NAME),
@@ -793,7 +795,7 @@ def _halt() -> Instruction:
 def _branch() -> Instruction:
     evidence = "29 of 29 targets are instruction boundaries"
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field(
                 "conditional",
@@ -836,7 +838,7 @@ def _branch() -> Instruction:
 
 def _loop() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field(
                 "count",
@@ -862,7 +864,7 @@ def _loop() -> Instruction:
 def _scalar_fence() -> Instruction:
     counters = "counters agree in 42,176 of 42,176 checks"
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field(
                 "reset_tile_fences",
@@ -939,7 +941,7 @@ def _scalar_fence() -> Instruction:
 
 def _pop_input() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field("fifo", 1, "uint", "Input stream.", "high", _BYTE_COUNTS, codes=InputFifo),
         )
@@ -970,7 +972,7 @@ def _pop_input() -> Instruction:
 def _ring_infeed() -> Instruction:
     source = InfeedSource
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             Field("fifo", 2, "uint", "What is read.", "high", _BYTE_COUNTS, codes=InfeedSource),
         )
@@ -1040,7 +1042,7 @@ def _ring_infeed() -> Instruction:
 
 def _ring_outfeed() -> Instruction:
     return (
-        Layout(_HEADER)
+        Layout(HEADER)
         .traversal(
             "buffer",
             "units (8 bytes to the host, 4 bytes to scalar memory)",
@@ -1086,7 +1088,7 @@ def _framing() -> Iterable[Instruction]:
         "start_pc", 14, "uint", "Address in program memory.", "high", "always 0 in 203 chunks"
     )
     yield (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             program_address,
             Field(
@@ -1101,7 +1103,7 @@ def _framing() -> Iterable[Instruction]:
         .build(62, "LoadProgram", 1, "scalar_core", "First bundle of a chunk: loads the program.")
     )
     yield (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(
             program_address,
             Field("load_pc", 1, "flag", "Start at `start_pc`.", "high", "always 1 in 203 chunks"),
@@ -1111,7 +1113,7 @@ def _framing() -> Iterable[Instruction]:
 
 
 def _instructions() -> Iterable[Instruction]:
-    yield Layout(_HEADER).build(
+    yield Layout(HEADER).build(
         0, "NoOp", 1, "scalar_core", "Does nothing; never seen (empty scalar bundles are used)."
     )
     yield _tensor(
@@ -1152,7 +1154,7 @@ def _instructions() -> Iterable[Instruction]:
     yield _ring_infeed()
     yield _ring_outfeed()
     yield (
-        Layout(_HEADER)
+        Layout(HEADER)
         .plain(Field("interrupt", 2, "uint", "Host interrupt.", "low", "never seen"))
         .build(40, "Interrupt", 1, "scalar_core", "Never seen; known from a later generation.")
     )

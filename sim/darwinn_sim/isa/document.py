@@ -1,0 +1,263 @@
+"""Writes docs/isa.md from the instruction table: ``python -m darwinn_sim.isa.document``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from darwinn_sim.isa.codes import (
+    AluOperation,
+    Code,
+    DescriptorTag,
+    DescriptorWord,
+    InfeedSource,
+    InputFifo,
+    LoadOperation,
+    MacDisable,
+    OutputFunction,
+    PartialSumMode,
+    RingChannel,
+    ScalarFlag,
+    ScalarFunction,
+    ScalarUnit,
+    StoreOperation,
+    TileFlag,
+    TileUnit,
+    WatcherSide,
+)
+from darwinn_sim.isa.fields import Field, Instruction
+from darwinn_sim.isa.table import HEADER, INSTRUCTIONS, TILE_HEADER
+
+_CODES: Sequence[type[Code]] = (
+    TileFlag,
+    ScalarFlag,
+    TileUnit,
+    ScalarUnit,
+    LoadOperation,
+    StoreOperation,
+    DescriptorWord,
+    DescriptorTag,
+    AluOperation,
+    ScalarFunction,
+    InputFifo,
+    InfeedSource,
+    RingChannel,
+    WatcherSide,
+    PartialSumMode,
+    MacDisable,
+    OutputFunction,
+)
+
+_PREAMBLE = """\
+# The Beagle instruction set
+
+Generated from the instruction table by `python -m darwinn_sim.isa.document`: change
+`sim/darwinn_sim/isa/table.py` and `codes.py`, not this page. What the units do with their
+instructions, and what memories they work on, is in [chip-facts.md](chip-facts.md).
+
+## How far this is known
+
+There is no public description of this instruction set. It was worked out from public compiled
+models: 85 files with 170 executables and 24 bare streams, 110,880 instructions, in which every set
+bit falls in a field below; then confirmed on 39 further files, 203,331 bundles. Each field says how
+sure its meaning is and from what.
+
+| confidence | meaning |
+|---|---|
+| high | follows from a law without exception, or from outputs that are right byte for byte |
+| medium | one explanation fits, few examples or no test that could refute it |
+| low | a guess from the place of the field, or a name from public code |
+| open | unknown; the value that known programs hold is stated |
+
+*Byte-exact simulation of whole programs* means: a simulation from the instruction bits and the
+parameter bytes alone gave the bytes of an independent computation from the uncompiled model.
+
+## Streams
+
+A **bundle** is 128 bits, little-endian: bit n of an instruction is bit n % 8 of byte n / 8. An
+instruction is 1 to 17 bundles long; its length follows from its opcode, bits 6 to 11.
+
+A **chunk** is what the host queues at once: `LoadProgram`, the program, `Execute`. Program memory
+holds 16384 bundles, so longer programs come in several chunks, each ended by a `Halt`. Instruction
+addresses (`pc`) count bundles of the chunk, so that the bundle after `LoadProgram`, which is loaded
+to address 0 of program memory, has pc 1.
+
+Instructions 1 to 26 are for the tiles: the scalar core sends them to the units of the tiles in
+`tiles`, each of which has a queue of its own and takes its instructions in order. Instructions 32
+and up are executed by the scalar core, or by the units beside it.
+
+The **linker** patches addresses of host buffers into operand b of scalar moves (`alu_op` 15,
+`alu_immediate` 1, operand 0 before patching): 32 bits at bit 70 of a `Scalar` bundle.
+
+## Traversals
+
+Units walk their memories with address generators. A traversal has loops, loop 0 innermost; loop k
+runs `limit[k] + 1` times. When loop k advances, after the loops inside it ran to their ends,
+`stride[k]` is added to the address. The stride is therefore *normalised*:
+
+    stride[k] = step[k] - sum of step[j] * limit[j] over the loops j < k in the mask
+
+with step[k] the real distance (0 for a loop outside the mask). It holds in 172,514 of 172,514
+traversals; the stride of a loop that runs once is never added and may be anything.
+
+- **Double buffer**: with `double_loop` not 0, each iteration of that loop changes between the
+  address and the address plus `double_offset`.
+- **Alternate limit**: with `alternate_loop` not 0, loop 0 has the limit `alternate_limit` during
+  the last iteration of that loop. This is how a length that is no multiple is walked.
+- **Prologue**: before each start of the group of loops 0 to `prologue_loop`,
+  `prologue_inner_limit + 1` elements at `prologue_base` come first; then that base steps by
+  `prologue_outer_stride` up to the address `prologue_outer_limit` and wraps.
+
+A listing shows a traversal as a loop nest, outermost loop first, with real steps:
+`narrow_read from 64: L1 4 x +16 > L0 8 x +1`.
+
+## Sync: producers and watchers
+
+Units of a tile run independently of each other; sync flags, 16-bit counters, order them.
+
+- A **producer** adds 1 to its flag at the end of each iteration of the loops from `depth` outwards
+  (depth 0: after every element; a depth beyond the loops: once, at the end).
+- A **watcher** waits before iteration i of the loops from `depth` outwards until
+  flag >= expected + i * stride, where the expected value is signed. Flags of the scalar core wrap
+  at 16 bits and are compared by their signed 16-bit difference.
+- A `TileFence` holds all later instructions of its tiles back until the units it names are idle,
+  then loads a value into the flags it names; it can count up the tile's fence counter, which a
+  `ScalarFence` awaits.
+- Flags 17 and 18 hand the ring bus from one sender to the next: a sender adds 1 on all tiles, and
+  the next one waits for its number.
+"""
+
+
+def document() -> str:
+    """Return the text of docs/isa.md."""
+    return "\n".join(
+        [_PREAMBLE, *_signals(), *_codes(), *_overview(), *_headers(), *_instructions()]
+    )
+
+
+def _signals() -> Iterator[str]:
+    yield "Producers by instruction:"
+    yield ""
+    rows = []
+    for instruction in INSTRUCTIONS.values():
+        for signal in instruction.signals:
+            condition = f"`{signal.field}` = {signal.value}" if signal.field else ""
+            flag = f"{int(signal.flag)} {signal.flag.label}"
+            rows.append((instruction.name, f"`{signal.producer}`", flag, signal.scope, condition))
+    yield from _table(("instruction", "producer", "flag", "of", "if"), rows)
+
+
+def _codes() -> Iterator[str]:
+    yield "## Codes"
+    yield ""
+    yield "Values of fields, or bits of masks, by the name under which the field tables cite them."
+    yield ""
+    for codes in _CODES:
+        yield f"### {codes.__name__}"
+        yield ""
+        yield (codes.__doc__ or "").strip()
+        yield ""
+        yield from _table(
+            ("value", "name", "meaning"),
+            [(str(int(code)), code.label, code.meaning) for code in codes],
+        )
+
+
+def _overview() -> Iterator[str]:
+    yield "## Instructions"
+    yield ""
+    rows = [
+        (
+            str(entry.opcode),
+            f"[{entry.name}](#{entry.name.lower()})",
+            str(entry.bundles),
+            entry.unit,
+        )
+        for entry in INSTRUCTIONS.values()
+    ]
+    yield from _table(("opcode", "name", "bundles", "unit"), rows)
+
+
+def _headers() -> Iterator[str]:
+    yield "### Header"
+    yield ""
+    yield "Every instruction begins with these fields; the tables below do not repeat them."
+    yield ""
+    yield from _field_table(HEADER)
+    yield "### Tile header"
+    yield ""
+    yield "Every instruction for the tiles but the fence goes on with these."
+    yield ""
+    yield from _field_table(TILE_HEADER[len(HEADER) :])
+
+
+def _instructions() -> Iterator[str]:
+    described: dict[tuple[Field, ...], str] = {}
+    for instruction in INSTRUCTIONS.values():
+        yield f"### {instruction.name}"
+        yield ""
+        length = f"{instruction.bundles} bundle" + ("s" if instruction.bundles > 1 else "")
+        yield f"Opcode {instruction.opcode}, {length}, {_unit(instruction)}. {instruction.summary}"
+        yield ""
+        own = _own_fields(instruction)
+        first = described.setdefault(own, instruction.name)
+        if first == instruction.name and own:
+            yield from _field_table(own)
+        elif own:
+            yield f"Fields as in [{first}](#{first.lower()})."
+            yield ""
+
+
+def _unit(instruction: Instruction) -> str:
+    return instruction.unit.replace("_", " ")
+
+
+def _own_fields(instruction: Instruction) -> tuple[Field, ...]:
+    """Return the fields after the header or the tile header."""
+    fields = instruction.fields
+    header = TILE_HEADER if fields[: len(TILE_HEADER)] == TILE_HEADER else HEADER
+    return fields[len(header) :]
+
+
+def _field_table(fields: Iterable[Field]) -> Iterator[str]:
+    rows = [
+        (
+            _offset(field),
+            str(field.width),
+            f"`{field.name}`",
+            field.kind,
+            _meaning(field),
+            field.confidence,
+            field.evidence,
+        )
+        for field in fields
+    ]
+    yield from _table(
+        ("offset", "width", "field", "kind", "meaning", "confidence", "evidence"), rows
+    )
+
+
+def _offset(field: Field) -> str:
+    if field.count == 1:
+        return str(field.offset)
+    return f"{field.offset} + {field.pitch} k, k < {field.count}"
+
+
+def _meaning(field: Field) -> str:
+    if field.codes is None:
+        return field.meaning
+    name = field.codes.__name__
+    kind = "Bits" if field.kind == "mask" else "Values"
+    return f"{field.meaning} {kind}: [{name}](#{name.lower()})."
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |".replace("|  |", "| |")
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())
