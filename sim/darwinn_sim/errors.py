@@ -66,3 +66,22 @@ class UninitialisedRead(SimulationError):
         self.memory = memory
         self.address = address
         self.size = size
+
+
+class ChipFault(SimulationError):
+    """The program does what the chip cannot do: an address outside a memory, results without place.
+
+    ``chunk`` and ``pc`` name the instruction, ``tile`` is -1 for the scalar core.
+    """
+
+    def __init__(
+        self, unit: str, reason: str, chunk: int, pc: int, tile: int, address: int
+    ) -> None:
+        place = f"tile {tile}, " if tile >= 0 else ""
+        super().__init__(f"{unit}: {reason} ({place}chunk {chunk}, pc {pc}, address {address:#x})")
+        self.unit = unit
+        self.reason = reason
+        self.chunk = chunk
+        self.pc = pc
+        self.tile = tile
+        self.address = address

@@ -1,0 +1,356 @@
+"""The chip with its host: composes host interface, scalar core and tiles, and runs executables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_formats.darwinn import Executable
+from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state
+from darwinn_sim.dma_trace import Transfer
+from darwinn_sim.driver import Driver, Request
+from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, UninitialisedRead
+from darwinn_sim.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.host_interface import HostInterface, Tag
+from darwinn_sim.host_memory import HostMemory
+from darwinn_sim.program import LoweredProgram, lower, patch
+
+DEFAULT_STEP_LIMIT = 1 << 31
+"""Scalar bundles that a run may execute before it is called endless."""
+
+_STEPS_BETWEEN_REPORTS = 1 << 20
+_TAP_WORDS = 1 << 20
+_CACHED_PROGRAMS = 8
+
+Progress = Callable[[int, int], None]
+"""Called with (bundles executed, tensor iterations done) while a run goes on."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run gave.
+
+    ``outputs`` holds the bytes of each output layer in device order (empty if the run was stopped
+    early), ``transfers`` the DMA trace in issue order, ``interrupts`` the host interrupts in order,
+    ``tapped`` what the taps copied, ``statistics`` counts of what was executed.
+    """
+
+    outputs: dict[str, bytes]
+    transfers: list[Transfer]
+    interrupts: list[int]
+    tapped: list[TappedBytes] = field(default_factory=list)
+    statistics: dict[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    stopped: bool = False
+
+
+class Accelerator:
+    """A simulated Beagle with its driver: run executables on it, one after another.
+
+    Tile memories keep their contents between runs, so a PARAMETER_CACHING executable is run once
+    and its EXECUTION_ONLY partner as often as wanted.
+
+    Args:
+        strict: a use of memory that nothing has written is an error.
+        seed: contents of destinations before a run, and data in DMA-only mode.
+        dma_only: run the scalar core and its DMA alone; the tiles do nothing, and outputs, scratch
+            and what tiles would send to scalar memory come from the seed.
+        step_limit: scalar bundles that a run may execute.
+    """
+
+    def __init__(
+        self,
+        *,
+        strict: bool = False,
+        seed: int = 0,
+        dma_only: bool = False,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+    ) -> None:
+        self.strict = strict
+        self.seed = seed
+        self.dma_only = dma_only
+        self.step_limit = step_limit
+        self._random = np.random.default_rng(seed)
+        self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
+        self._power_up()
+
+    def _power_up(self) -> None:
+        self.host = HostInterface(HostMemory(strict=self.strict))
+        self._driver = Driver(self.host, seed=self.seed)
+        self._driver.open()
+        self._tiles = state.new_tiles()
+        self._core_array = state.new_core()
+        self._core = self._core_array[0]
+        self._core["strict"] = self.strict
+        self._core["dma_only"] = self.dma_only
+        self._core["random"] = np.uint64((self.seed << 1) | 1)
+
+    def load(self, executable: Executable) -> LoweredProgram:
+        """Decode and lower ``executable``; later runs of it use the result.
+
+        Raises:
+            UnsupportedInstruction: something in it is not implemented.
+            DecodeError: its bitstreams are no instruction streams.
+        """
+        chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
+        if chunks not in self._programs:
+            while len(self._programs) >= _CACHED_PROGRAMS:
+                del self._programs[next(iter(self._programs))]
+            self._programs[chunks] = lower(chunks, dma_only=self.dma_only)
+        return self._programs[chunks]
+
+    def run(
+        self,
+        executable: Executable,
+        inputs: Mapping[str, bytes],
+        *,
+        until: StopPoint | None = None,
+        taps: Sequence[Tap] = (),
+        progress: Progress | None = None,
+    ) -> RunResult:
+        """Run ``executable`` from its instruction fetch to its last interrupt.
+
+        Args:
+            executable: what to run.
+            inputs: bytes of each input layer in device order.
+            until: stop here instead of at the end.
+            taps: what to copy out of the chip.
+            progress: called now and then.
+
+        Raises:
+            UnsupportedInstruction: before anything runs.
+            Deadlock: nothing can go on; names the waiting units and flags.
+            SimulationError: a fault of memory, page table, descriptor or program.
+        """
+        program = self.load(executable)
+        request = self._driver.prepare(executable, inputs)
+        first_transfer = len(self.host.transfers)
+        self._driver.submit(request)
+        run = _Run(self, program, until, taps, progress)
+        try:
+            stopped = run.execute()
+        except SimulationError:
+            # The chip hangs as it is: whoever wants to go on needs a new one.
+            self._power_up()
+            raise
+        tapped = run.collect(self._tiles, self._core)
+        transfers = list(self.host.transfers[first_transfer:])
+        outputs = self._finish(request, stopped)
+        statistics = run.statistics()
+        warnings = self._warnings(statistics)
+        return RunResult(
+            outputs,
+            transfers,
+            [t.number for t in transfers if t.is_interrupt],
+            tapped,
+            statistics,
+            warnings,
+            stopped,
+        )
+
+    def _finish(self, request: Request, stopped: bool) -> dict[str, bytes]:
+        if stopped:
+            self._power_up()
+            return {}
+        return self._driver.finish(request)
+
+    def _warnings(self, statistics: Mapping[str, int]) -> tuple[str, ...]:
+        count = statistics["uninitialised_reads"]
+        if not count or self.strict:
+            return ()
+        return (f"{count} uses of memory that nothing has written (--strict stops at the first)",)
+
+
+class _Run:
+    """One run of a program: drives the kernels and serves what they ask of the host."""
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        program: LoweredProgram,
+        until: StopPoint | None,
+        taps: Sequence[Tap],
+        progress: Progress | None,
+    ) -> None:
+        self.host = accelerator.host
+        self.tiles = accelerator._tiles
+        self.core = accelerator._core
+        self.core_array = accelerator._core_array
+        self.dma_only = accelerator.dma_only
+        self.random = accelerator._random
+        self.step_limit = accelerator.step_limit
+        self.program = program
+        self.taps = taps
+        self.progress = progress
+        self.records: list[NDArray[np.void]] = []
+        self.core["fault"] = state.NO_FAULT
+        for counter in ("steps", "iterations", "rows_sent", "uninitialised", "tap_length"):
+            self.core[counter] = 0
+        layer_taps = any(tap.layer >= 0 for tap in taps)
+        self.layers = layers.find(program) if layer_taps or until else ()
+        self.tap_buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
+        self.core["tap_begin"], self.core["tap_end"] = self._tap_range()
+        self.core["stop_pc"] = -1 if until is None else self._stop_pc(until)
+
+    def _tap_range(self) -> tuple[int, int]:
+        wanted = [self._layer(tap.layer) for tap in self.taps if tap.layer >= 0]
+        if not wanted:
+            return 0, 0
+        return min(layer.first for layer in wanted), max(layer.last for layer in wanted) + 1
+
+    def _layer(self, number: int) -> layers.Layer:
+        if number >= len(self.layers):
+            raise ValueError(f"there is no layer {number}: the program has {len(self.layers)}")
+        return self.layers[number]
+
+    def _stop_pc(self, until: StopPoint) -> int:
+        if until.layer >= 0:
+            return self._layer(until.layer).end_pc
+        if until.chunk >= len(self.program.starts):
+            raise ValueError(f"there is no chunk {until.chunk}")
+        pc = self.program.starts[until.chunk] + until.pc
+        if not 0 <= until.pc < self.program.chunks[until.chunk].bundles or (
+            self.program.tables.at[pc] < 0
+        ):
+            raise ValueError(f"no instruction starts at bundle {until.pc} of chunk {until.chunk}")
+        return pc
+
+    def execute(self) -> bool:
+        """Run every chunk that the host has queued; True if the stop point was reached."""
+        number = 0
+        while (chunk := self.host.fetch_chunk()) is not None:
+            patch(self.program, number, chunk)
+            start = self.program.starts[number]
+            self.core["pc"] = start + 1
+            self.core["end_pc"] = start + self.program.chunks[number].bundles
+            self.core["halted"] = 0
+            self.core["loop_depth"] = 0
+            self.host.chunk_done()
+            number += 1
+            last = number == len(self.program.chunks)
+            if self._run_chunk(last):
+                return True
+        return False
+
+    def _run_chunk(self, last: bool) -> bool:
+        core = self.core
+        while True:
+            core["step_limit"] = min(self.step_limit, int(core["steps"]) + _STEPS_BETWEEN_REPORTS)
+            reason = schedule.run(core, self.tiles, self.program.tables, self.tap_buffer)
+            self._report()
+            if reason == scalar_core.FAULT:
+                raise self._fault()
+            if reason == scalar_core.DESCRIPTOR:
+                self._issue()
+                continue
+            if reason == scalar_core.FENCED:
+                self.host.fence()
+                continue
+            if reason == scalar_core.SPENT:
+                if core["steps"] >= self.step_limit:
+                    raise Deadlock((f"the program has not ended after {self.step_limit} bundles",))
+                continue
+            moved = self._serve_host()
+            if reason == scalar_core.HALTED and not last:
+                return False
+            if moved:
+                continue
+            if reason == scalar_core.STOPPED:
+                return True
+            waiting = diagnosis.waiting(core, self.tiles, self.program)
+            if reason == scalar_core.HALTED and not waiting:
+                return False
+            raise Deadlock(waiting)
+
+    def _report(self) -> None:
+        if self.progress:
+            self.progress(int(self.core["steps"]), int(self.core["iterations"]))
+
+    def _fault(self) -> SimulationError:
+        core = self.core
+        memory, reason = state.FAULT_REASONS[int(core["fault"])]
+        chunk, pc = self.program.locate(int(core["fault_pc"]))
+        tile, address = int(core["fault_tile"]), int(core["fault_address"])
+        if core["fault"] == state.FAULT_UNINITIALISED:
+            place = f"tile {tile}" if tile >= 0 else "scalar core"
+            return UninitialisedRead(f"{place}, chunk {chunk}, pc {pc}", address, 1)
+        return ChipFault(memory, reason, chunk, pc, tile, address)
+
+    def _issue(self) -> None:
+        """Hand the descriptor that the scalar core has just issued to the host interface."""
+        low, high, size, tag = (int(word) for word in self.core["descriptor"])
+        self.host.issue(tag, low | high << 32, size)
+        if self.dma_only:
+            if tag in (Tag.INPUT, Tag.PARAMETER):
+                self.host.pull(tag, size)
+            elif tag == Tag.OUTPUT:
+                self.host.push(self.random.integers(0, 256, size, np.uint8))
+        self.core["output_pending"] = self.host.output_pending
+
+    def _serve_host(self) -> bool:
+        """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""
+        moved = False
+        for fifo, tag in ((0, Tag.PARAMETER), (1, Tag.INPUT)):
+            stream = self.core["input"][fifo]
+            data = self.host.pull(tag, chip.HOST_FIFO_BYTES - int(stream["length"]))
+            if data.size:
+                _append(stream, data)
+                moved = True
+        output = self.core["output"]
+        if output["length"]:
+            self.host.push(_take_all(output))
+            self.core["output_pending"] = self.host.output_pending
+            moved = True
+        return self._take_tapped() or moved
+
+    def _take_tapped(self) -> bool:
+        count = int(self.core["tap_length"])
+        if count:
+            self.records.append(self.tap_buffer[:count].copy())
+            self.core["tap_length"] = 0
+        return count > 0
+
+    def collect(self, tiles: NDArray[np.void], core: NDArray[np.void]) -> list[TappedBytes]:
+        """What the taps ask for, after the run."""
+        self._take_tapped()
+        words = np.concatenate(self.records) if self.records else self.tap_buffer[:0]
+        return [TappedBytes(tap, self._tapped(tap, words, tiles, core)) for tap in self.taps]
+
+    def _tapped(
+        self, tap: Tap, words: NDArray[np.void], tiles: NDArray[np.void], core: NDArray[np.void]
+    ) -> NDArray[np.void] | NDArray[np.uint8]:
+        if tap.layer >= 0:
+            layer = self._layer(tap.layer)
+            chosen = (words["instruction"] >= layer.first) & (words["instruction"] <= layer.last)
+            return words[chosen]
+        source = core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
+        return source.view(np.uint8)[tap.start : tap.end].copy()  # type: ignore[no-any-return]
+
+    def statistics(self) -> dict[str, int]:
+        """Counts of the run."""
+        return {
+            "scalar_bundles": int(self.core["steps"]),
+            "tensor_iterations": int(self.core["iterations"]),
+            "ring_rows": int(self.core["rows_sent"]),
+            "uninitialised_reads": int(self.core["uninitialised"]),
+        }
+
+
+def _append(fifo: NDArray[np.void], data: NDArray[np.uint8]) -> None:
+    """Append bytes to a byte FIFO that has room for them."""
+    first = (int(fifo["head"]) + int(fifo["length"])) % chip.HOST_FIFO_BYTES
+    fits = min(data.size, chip.HOST_FIFO_BYTES - first)
+    fifo["data"][first : first + fits] = data[:fits]
+    fifo["data"][: data.size - fits] = data[fits:]
+    fifo["length"] += data.size
+
+
+def _take_all(fifo: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Empty a byte FIFO."""
+    places = (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
+    fifo["head"] = (fifo["head"] + fifo["length"]) % chip.HOST_FIFO_BYTES
+    fifo["length"] = 0
+    return fifo["data"][places]  # type: ignore[no-any-return]

@@ -1,0 +1,39 @@
+"""Compilation of the model's kernels to machine code, with types that a checker understands.
+
+The cache of compiled kernels is keyed by the sources of the whole package: numba by itself looks
+only at the file of a function, not at the files of the functions that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+import platformdirs
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Record = Any
+"""A record of a structured array: numba reads its fields as attributes, NumPy as items."""
+
+
+def _cache_folder() -> Path:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("**/*.py")):
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    return Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16]
+
+
+if not numba.config.CACHE_DIR:
+    numba.config.CACHE_DIR = str(_cache_folder())
+
+
+def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile ``function`` to machine code at its first call; exceptions are not available in it."""
+    decorate = numba.njit(cache=True, error_model="numpy")
+    return cast("Callable[_P, _R]", decorate(function))

@@ -1,0 +1,497 @@
+"""Scalar core: runs the program, computes, issues descriptors, and hands instructions to units.
+
+A scalar bundle is a very long instruction word: its load, store, ALU and transcendental slots all
+read the registers as they were before the bundle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, ring_bus, state, sync, traversal
+from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.table import BY_NAME
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+BUNDLE = np.dtype(
+    [
+        ("gate", "i8"),
+        ("predicate", "i8"),
+        ("polarity", "i8"),
+        ("load_op", "i8"),
+        ("load_register", "i8"),
+        ("load_address", "i8"),
+        ("store_op", "i8"),
+        ("store_address", "i8"),
+        ("store_register", "i8"),
+        ("alu_op", "i8"),
+        ("alu_immediate", "i8"),
+        ("alu_destination", "i8"),
+        ("alu_a", "i8"),
+        ("alu_b", "i8"),
+        ("function_op", "i8"),
+        ("function_destination", "i8"),
+        ("function_source", "i8"),
+    ]
+)
+BRANCH = np.dtype(
+    [
+        ("conditional", "i8"),
+        ("branch_predicate", "i8"),
+        ("branch_polarity", "i8"),
+        ("offset", "i8"),
+    ]
+)
+LOOP = np.dtype([("count", "i8"), ("body", "i8")])
+FENCE = np.dtype(
+    [
+        ("reset_tile_fences", "i8"),
+        ("reset_flags", "i8"),
+        ("reset_value", "i8"),
+        ("tile_fence_count", "i8"),
+        ("tile_fence_valid", "i8"),
+        ("expected", "i8", (chip.SCALAR_FLAGS,)),
+        ("expected_valid", "i8"),
+        ("wait_idle", "i8"),
+    ]
+)
+DISPATCH = np.dtype(
+    [
+        ("tiles", "i8"),
+        ("tiles_override", "i8"),
+        ("tiles_register", "i8"),
+        ("base_override", "i8"),
+        ("base_register", "i8"),
+    ]
+)
+"""Where a tile instruction goes, and the registers that may replace its tile set and base."""
+
+BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT = range(7)
+"""Why the core stopped: it waits; it has halted; it issues a descriptor; it has passed a DMA fence;
+it has reached the stop point; it has used up its steps; a fault."""
+
+IDLE_ACTIVATION_POP, IDLE_PARAMETER_POP, IDLE_INFEED, IDLE_OUTFEED, IDLE_OUTPUT = range(5)
+"""Bits of ScalarFence.wait_idle."""
+
+STORE_PUSH, STORE_DESCRIPTOR_WORD, STORE_ISSUE = 4, 5, 6
+FUNCTION_RECIPROCAL, FUNCTION_EXP2 = 2, 3
+
+_SCALAR = BY_NAME["Scalar"].opcode
+_HALT = BY_NAME["Halt"].opcode
+_BRANCH = BY_NAME["Branch"].opcode
+_LOOP = BY_NAME["Loop"].opcode
+_FENCE = BY_NAME["ScalarFence"].opcode
+_POP = BY_NAME["PopInput"].opcode
+_INFEED = BY_NAME["RingInfeed"].opcode
+_OUTFEED = BY_NAME["RingOutfeed"].opcode
+_TILE_FENCE = BY_NAME["TileFence"].opcode
+
+_DMA_FENCE_FLAG = sync.SCALAR_RING_TOKEN_A + 1
+
+
+def _lower(dtype: np.dtype[np.void], columns: Columns, rows: int) -> NDArray[np.void]:
+    out = np.zeros(rows, dtype)
+    for name in dtype.names or ():
+        out[name] = columns[name]
+    return out
+
+
+def lower_bundle(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Scalar bundles as an array of ``BUNDLE``."""
+    return _lower(BUNDLE, columns, rows)
+
+
+def lower_branch(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Branch instructions as an array of ``BRANCH``."""
+    return _lower(BRANCH, columns, rows)
+
+
+def lower_loop(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Loop instructions as an array of ``LOOP``."""
+    return _lower(LOOP, columns, rows)
+
+
+def lower_fence(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded ScalarFence instructions as an array of ``FENCE``."""
+    return _lower(FENCE, columns, rows)
+
+
+def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Tile sets and register overrides of decoded tile instructions as an array of ``DISPATCH``."""
+    out = np.zeros(rows, DISPATCH)
+    for name in DISPATCH.names or ():
+        if name in columns:
+            out[name] = columns[name]
+    return out
+
+
+@compiled
+def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
+    """Execute from ``core.pc`` until something stops the core; return one of the reasons above."""
+    while True:
+        if core.halted:
+            return HALTED
+        if core.pc == core.stop_pc:
+            return STOPPED
+        if core.steps >= core.step_limit:
+            return SPENT
+        if core.pc < 0 or core.pc >= core.end_pc or tables.at[core.pc] < 0:
+            state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
+            return FAULT
+        reason = _execute(core, tiles, tables, tables.at[core.pc])
+        if reason == BLOCKED:
+            return BLOCKED
+        core.steps += 1
+        if core.fault:
+            return FAULT
+        if reason >= 0:
+            return reason
+
+
+_NEXT = -1
+
+
+@compiled
+def _execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
+    """Execute one instruction; ``_NEXT``: go on, otherwise a reason to stop."""
+    opcode = tables.opcode[instruction]
+    row = tables.row[instruction]
+    if opcode == _SCALAR:
+        bundle = tables.scalar[row]
+        if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
+            _advance(core, core.pc + 1)
+            return _NEXT
+        if (
+            bundle.store_op == STORE_PUSH
+            and not core.dma_only
+            and core.output.length + 4 > chip.HOST_FIFO_BYTES
+        ):
+            return BLOCKED
+        _scalar(core, bundle)
+        _advance(core, core.pc + 1)
+        return DESCRIPTOR if bundle.store_op == STORE_ISSUE else _NEXT
+    if opcode == _HALT:
+        core.halted = 1
+        return HALTED
+    if opcode == _BRANCH:
+        branch = tables.branch[row]
+        taken = not branch.conditional or (
+            core.predicates[branch.branch_predicate] == branch.branch_polarity
+        )
+        _advance(core, core.pc + (branch.offset if taken else 1))
+        return _NEXT
+    if opcode == _LOOP:
+        _enter_loop(core, tables.loop[row])
+        return _NEXT
+    if opcode == _FENCE:
+        fence = tables.scalar_fence[row]
+        if not core.dma_only and not _fence_reached(core, tiles, fence):
+            return BLOCKED
+        _pass_fence(core, tiles, fence)
+        _advance(core, core.pc + 2)
+        return FENCED if _is_dma_fence(fence) else _NEXT
+    if opcode == _POP or opcode == _INFEED or opcode == _OUTFEED:
+        return _issue_scalar_unit(core, tables, opcode, row)
+    if tables.unit[instruction] >= 0 or opcode == _TILE_FENCE:
+        if not core.dma_only and not _dispatch(core, tiles, tables, instruction):
+            return BLOCKED
+    _advance(core, _following(tables, core.pc))
+    return _NEXT
+
+
+@compiled
+def _following(tables: Tables, pc: int) -> int:
+    """Program counter of the instruction after the one at ``pc``."""
+    pc += 1
+    while pc < len(tables.at) and tables.at[pc] < 0:
+        pc += 1
+    return pc
+
+
+@compiled
+def _advance(core: Record, pc: int) -> None:
+    """Go to ``pc``, or back to the start of a hardware loop whose body ends there."""
+    while core.loop_depth > 0 and core.loops[core.loop_depth - 1].end == pc:
+        loop = core.loops[core.loop_depth - 1]
+        loop.left -= 1
+        if loop.left > 0:
+            core.pc = loop.start
+            return
+        core.loop_depth -= 1
+    core.pc = pc
+
+
+@compiled
+def _enter_loop(core: Record, parameters: Record) -> None:
+    if core.loop_depth == state.MAX_LOOP_DEPTH:
+        state.fail(core, state.FAULT_LOOP_DEPTH, core.pc, -1, core.loop_depth)
+        return
+    core.pc += 1
+    loop = core.loops[core.loop_depth]
+    loop.start = core.pc
+    loop.end = core.pc + parameters.body
+    loop.left = parameters.count
+    core.loop_depth += 1
+
+
+@compiled
+def _memory_address(core: Record, address: int) -> int:
+    if address < 0 or address >= chip.SCALAR_MEMORY_WORDS:
+        state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, address)
+        return 0
+    return address
+
+
+@compiled
+def _scalar(core: Record, bundle: Record) -> None:
+    registers = core.registers.copy()
+    _store_slot(core, bundle, registers)
+    _load_slot(core, bundle, registers)
+    _alu_slot(core, bundle, registers)
+    _function_slot(core, bundle, registers)
+
+
+@compiled
+def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.store_op
+    value = registers[bundle.store_register]
+    where = bundle.store_address
+    if operation == STORE_PUSH:
+        if not core.dma_only:
+            ring_bus.push_output(core, value)
+    elif operation == STORE_DESCRIPTOR_WORD:
+        core.descriptor[where & 3] = value
+    elif 1 <= operation <= 3:
+        pointer = where & 31
+        address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+        core.memory[address] = value
+        core.memory_written[address] = state.WRITTEN
+        if operation == 3:
+            core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+
+
+@compiled
+def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.load_op
+    if operation == 0:
+        return
+    where = bundle.load_address
+    pointer = where & 31
+    address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+    if core.memory_written[address] != state.WRITTEN and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, 4 * address)
+    core.registers[bundle.load_register] = core.memory[address]
+    if operation == 3:
+        core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+
+
+@compiled
+def _signed(value: np.uint32) -> np.int64:
+    return np.int64(np.int32(value))
+
+
+@compiled
+def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.alu_op
+    if operation == 0:
+        return
+    a = registers[bundle.alu_a]
+    b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
+    if 9 <= operation <= 14:
+        core.predicates[bundle.alu_destination & 7] = _compare(operation, a, b)
+    elif operation >= 16:
+        core.registers[bundle.alu_destination] = _float_alu(operation, a, b)
+    else:
+        core.registers[bundle.alu_destination] = _integer_alu(operation, a, b)
+
+
+@compiled
+def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
+    if operation == 9:
+        return a == b
+    if operation == 10:
+        return a != b
+    if operation == 12:
+        return _signed(a) < _signed(b)
+    return _signed(a) >= _signed(b)
+
+
+@compiled
+def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
+    shift = np.uint64(b & np.uint32(31))
+    if operation == 1:
+        return np.uint32(a + b)
+    if operation == 2:
+        return np.uint32(np.int64(a) - np.int64(b))
+    if operation == 3:
+        return np.uint32(a & b)
+    if operation == 4:
+        return np.uint32(a | b)
+    if operation == 5:
+        return np.uint32(a ^ b)
+    if operation == 6:
+        return np.uint32(np.uint64(a) << shift)
+    if operation == 7:
+        return np.uint32(np.uint64(a) >> shift)
+    return b
+
+
+@compiled
+def _bits(value: np.float32) -> np.uint32:
+    return np.array([value], np.float32).view(np.uint32)[0]
+
+
+@compiled
+def _float(value: np.uint32) -> np.float32:
+    return np.array([value], np.uint32).view(np.float32)[0]
+
+
+@compiled
+def _float_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
+    x, y = _float(a), _float(b)
+    if operation == 16:
+        return _bits(np.float32(_signed(b)))
+    if operation == 17:
+        return np.uint32(np.int64(np.rint(y)))
+    if operation == 18:
+        return _bits(np.float32(x + y))
+    if operation == 19:
+        return _bits(np.float32(x - y))
+    if operation == 20:
+        return _bits(np.float32(x * y))
+    if operation == 21:
+        return _bits(max(x, y))
+    return _bits(min(x, y))
+
+
+@compiled
+def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    if bundle.function_op == 0:
+        return
+    x = _float(registers[bundle.function_source])
+    if bundle.function_op == FUNCTION_RECIPROCAL:
+        value = np.float32(np.float32(1) / x)
+    else:
+        value = np.float32(np.exp2(x))
+    core.registers[bundle.function_destination] = _bits(value)
+
+
+@compiled
+def _is_dma_fence(fence: Record) -> bool:
+    """The encoding that DMA hints call a fence (docs/isa.md, ScalarFence)."""
+    return (  # type: ignore[no-any-return]
+        fence.expected_valid == 1 << _DMA_FENCE_FLAG
+        and fence.wait_idle == 1 << IDLE_OUTPUT
+        and fence.expected[_DMA_FENCE_FLAG] == 0
+    )
+
+
+@compiled
+def _fence_reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
+    for number in range(chip.TILES):
+        waits = (fence.tile_fence_valid >> number) & 1
+        if waits and tiles[number].fence_count < fence.tile_fence_count:
+            return False
+    for flag in range(chip.SCALAR_FLAGS):
+        waits = (fence.expected_valid >> flag) & 1
+        if waits and not sync.reached(core.flags[flag], fence.expected[flag]):
+            return False
+    return _idle(core, fence.wait_idle)
+
+
+@compiled
+def _idle(core: Record, units: int) -> bool:
+    """True if the scalar units of a ScalarFence.wait_idle mask are idle."""
+    if (units >> IDLE_ACTIVATION_POP) & 1 and not state.idle(core.units[state.POP_ACTIVATIONS]):
+        return False
+    if (units >> IDLE_PARAMETER_POP) & 1 and not state.idle(core.units[state.POP_PARAMETERS]):
+        return False
+    if (units >> IDLE_INFEED) & 1 and not state.idle(core.units[state.INFEED]):
+        return False
+    if (units >> IDLE_OUTFEED) & 1 and not state.idle(core.units[state.OUTFEED]):
+        return False
+    drained = state.idle(core.units[state.OUTFEED]) and core.ring.length == 0
+    return not (units >> IDLE_OUTPUT) & 1 or (
+        drained and core.output.length == 0 and not core.output_pending
+    )
+
+
+@compiled
+def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
+    for number in range(chip.TILES):
+        if (fence.reset_tile_fences >> number) & 1:
+            tiles[number].fence_count = 0
+    for flag in range(chip.SCALAR_FLAGS):
+        if (fence.reset_flags >> flag) & 1:
+            core.flags[flag] = fence.reset_value
+
+
+@compiled
+def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> int:
+    """Queue an instruction for PopInput, RingInfeed or RingOutfeed."""
+    following = _following(tables, core.pc)
+    if core.dma_only:
+        if opcode == _OUTFEED and not tables.outfeed[row].to_host:
+            _fill_scalar_memory(core, tables.outfeed[row])
+        _advance(core, following)
+        return _NEXT
+    if opcode == _POP:
+        fifo = tables.pop[row].fifo
+        unit = core.units[state.POP_ACTIVATIONS if fifo else state.POP_PARAMETERS]
+    else:
+        unit = core.units[state.INFEED if opcode == _INFEED else state.OUTFEED]
+    if unit.queue_length == chip.UNIT_QUEUE:
+        return BLOCKED
+    unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
+    unit.queue_length += 1
+    _advance(core, following)
+    return _NEXT
+
+
+@compiled
+def _fill_scalar_memory(core: Record, parameters: Record) -> None:
+    """DMA-only mode: what the tiles would have sent comes from a seeded generator (xorshift64)."""
+    write = core.units[state.OUTFEED].buffer
+    traversal.start(write, parameters.buffer)
+    while not write.done:
+        address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
+        value = core.random
+        value ^= value << np.uint64(13)
+        value ^= value >> np.uint64(7)
+        value ^= value << np.uint64(17)
+        core.random = value
+        core.memory[address] = np.uint32(value & np.uint64(0xFFFFFFFF))
+        core.memory_written[address] = state.WRITTEN
+        traversal.step(write, parameters.buffer)
+
+
+@compiled
+def _dispatch(
+    core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int
+) -> bool:
+    """Append a tile instruction to the queues of its tiles; False if one of them is full."""
+    where = tables.dispatch[instruction]
+    targets = where.tiles
+    if where.tiles_override:
+        targets = np.int64(core.registers[where.tiles_register]) & 0xFFFF
+    for number in range(chip.TILES):
+        if (targets >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
+            return False
+    base = -1
+    if where.base_override:
+        base = np.int64(core.registers[where.base_register])
+    for number in range(chip.TILES):
+        if (targets >> number) & 1:
+            tile = tiles[number]
+            entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
+            entry.instruction = instruction
+            entry.base = base
+            tile.queue_length += 1
+            tile.awake = 1
+    return True

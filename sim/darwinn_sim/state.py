@@ -1,0 +1,289 @@
+"""What the chip holds: memories, flags, queues and the progress of every unit, as NumPy records.
+
+Kernels see one ``TILE`` record per tile and one ``CORE`` record for the scalar core, its units and
+the host's FIFOs. Beside each memory stands a shadow of the same shape, with a 1 in each byte that
+has been written: strict mode reads it, and a copy carries it along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, sync, traversal
+from darwinn_sim.compiled import Record, compiled
+
+UNITS = 10
+"""Units of a tile, in the order of TileFence.wait_idle."""
+
+TENSOR_UNIT, RING_PRODUCER, RING_CONSUMER_A, RING_CONSUMER_B = 0, 1, 2, 3
+NARROW_TO_WIDE, WIDE_TO_NARROW, MESH_SOUTH, MESH_WEST, MESH_NORTH, MESH_EAST = 4, 5, 6, 7, 8, 9
+
+UNIT_NAMES = (
+    "tensor unit",
+    "ring producer",
+    "ring consumer A",
+    "ring consumer B",
+    "narrow-to-wide",
+    "wide-to-narrow",
+    "mesh south",
+    "mesh west",
+    "mesh north",
+    "mesh east",
+)
+
+WRITTEN = np.uint32(0x01010101)
+"""Shadow of a word all of whose bytes have been written."""
+
+IDLE = -1
+"""``current`` of a unit that executes nothing."""
+
+ROW = np.dtype([("words", "i8"), ("data", "u4", (chip.ROW_WORDS,)), ("written", "u4", (chip.ROW_WORDS,))])
+"""A row on the ring bus: ``words`` 32-bit words, each with its shadow."""
+
+QUEUE_ENTRY = np.dtype([("instruction", "i8"), ("base", "i8")])
+"""An instruction on its way to a unit; ``base`` overrides a base address, -1: it does not."""
+
+UNIT = np.dtype(
+    [
+        ("current", "i8"),
+        ("base", "i8"),
+        ("queue", QUEUE_ENTRY, (chip.UNIT_QUEUE,)),
+        ("queue_head", "i8"),
+        ("queue_length", "i8"),
+        ("first", traversal.STATE),
+        ("second", traversal.STATE),
+        ("third", traversal.STATE),
+        ("fourth", traversal.STATE),
+        ("fifth", traversal.STATE),
+        ("waited", "i8", (sync.MAX_WATCHERS,)),
+        ("first_ready", "i8"),
+        ("second_ready", "i8"),
+        ("first_done", "i8"),
+        ("second_done", "i8"),
+        ("position", "i8"),
+        ("row_closed", "i8"),
+        ("row", ROW),
+        ("accumulator", "i4", (chip.LANES,)),
+        ("run_starts", "i8"),
+        ("zero_point_row", "i8"),
+    ]
+)
+"""A tile unit: its queue, the instruction it executes, and where that stands. ``first`` to
+``fifth`` are the states of the instruction's traversals; ``*_ready``: its watchers have passed."""
+
+WORD_FIFO = np.dtype(
+    [
+        ("head", "i8"),
+        ("length", "i8"),
+        ("data", "u4", (chip.MESH_FIFO_WORDS,)),
+        ("written", "u4", (chip.MESH_FIFO_WORDS,)),
+    ]
+)
+ROW_FIFO = np.dtype([("head", "i8"), ("length", "i8"), ("rows", ROW, (chip.RING_FIFO_ROWS,))])
+
+TILE = np.dtype(
+    [
+        ("number", "i8"),
+        ("narrow", "u4", (chip.NARROW_ADDRESS_BYTES // 4,)),
+        ("wide", "u4", (chip.WIDE_ROWS * chip.ROW_WORDS,)),
+        ("scale_bias", "u4", (chip.SCALE_BIAS_WORDS,)),
+        ("coefficient", "f4", (chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS,)),
+        ("lower_bound", "f4", (chip.TABLE_SEGMENTS - 1,)),
+        ("narrow_written", "u4", (chip.NARROW_ADDRESS_BYTES // 4,)),
+        ("wide_written", "u4", (chip.WIDE_ROWS * chip.ROW_WORDS,)),
+        ("scale_bias_written", "u4", (chip.SCALE_BIAS_WORDS,)),
+        ("table_written", "i8"),
+        ("flags", "i8", (chip.TILE_FLAGS,)),
+        ("fence_count", "i8"),
+        ("awake", "i8"),
+        ("queue", QUEUE_ENTRY, (chip.TILE_QUEUE,)),
+        ("queue_head", "i8"),
+        ("queue_length", "i8"),
+        ("units", UNIT, (UNITS,)),
+        ("ring", ROW_FIFO, (2,)),
+        ("mesh", WORD_FIFO, (4,)),
+        ("wide_write_second", "i8"),
+        ("ring_read_second", "i8"),
+    ],
+    align=True,
+)
+"""A tile. ``awake``: something has happened that may let one of its units go on.
+``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
+narrow-to-wide and the ring producer share, until a fence resets their flags."""
+
+BYTE_FIFO = np.dtype([("head", "i8"), ("length", "i8"), ("data", "u1", (chip.HOST_FIFO_BYTES,))])
+
+SCALAR_UNIT = np.dtype(
+    [
+        ("current", "i8"),
+        ("queue", "i8", (chip.UNIT_QUEUE,)),
+        ("queue_head", "i8"),
+        ("queue_length", "i8"),
+        ("buffer", traversal.STATE),
+        ("waited", "i8", (sync.MAX_WATCHERS,)),
+        ("position", "i8"),
+        ("row", ROW),
+    ]
+)
+"""PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
+
+POP_PARAMETERS, POP_ACTIVATIONS, INFEED, OUTFEED = 0, 1, 2, 3
+
+SCALAR_UNIT_NAMES = ("parameter pop", "activation pop", "ring infeed", "ring outfeed")
+
+LOOP = np.dtype([("start", "i8"), ("end", "i8"), ("left", "i8")])
+MAX_LOOP_DEPTH = 16
+
+CORE = np.dtype(
+    [
+        ("registers", "u4", (chip.SCALAR_REGISTERS,)),
+        ("predicates", "i8", (chip.PREDICATES,)),
+        ("memory", "u4", (chip.SCALAR_MEMORY_WORDS,)),
+        ("memory_written", "u4", (chip.SCALAR_MEMORY_WORDS,)),
+        ("descriptor", "u4", (4,)),
+        ("pc", "i8"),
+        ("end_pc", "i8"),
+        ("halted", "i8"),
+        ("loops", LOOP, (MAX_LOOP_DEPTH,)),
+        ("loop_depth", "i8"),
+        ("flags", "i8", (chip.SCALAR_FLAGS,)),
+        ("units", SCALAR_UNIT, (4,)),
+        ("activations", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
+        ("parameters", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
+        ("activations_written", "u1", (chip.ACTIVATION_UNITS,)),
+        ("parameters_written", "u1", (chip.PARAMETER_UNITS,)),
+        ("input", BYTE_FIFO, (2,)),
+        ("output", BYTE_FIFO),
+        ("output_pending", "i8"),
+        ("ring", ROW_FIFO),
+        ("steps", "i8"),
+        ("step_limit", "i8"),
+        ("stop_pc", "i8"),
+        ("strict", "i8"),
+        ("dma_only", "i8"),
+        ("random", "u8"),
+        ("fault", "i8"),
+        ("fault_pc", "i8"),
+        ("fault_tile", "i8"),
+        ("fault_address", "i8"),
+        ("uninitialised", "i8"),
+        ("iterations", "i8"),
+        ("rows_sent", "i8"),
+        ("tap_begin", "i8"),
+        ("tap_end", "i8"),
+        ("tap_length", "i8"),
+    ],
+    align=True,
+)
+"""The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
+the run. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
+bundles through all chunks of the executable."""
+
+TAP = np.dtype(
+    [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("lanes", "i4")]
+)
+"""One word that a tensor instruction wrote to narrow memory, at a byte address."""
+
+(
+    NO_FAULT,
+    FAULT_NARROW_ADDRESS,
+    FAULT_WIDE_ADDRESS,
+    FAULT_SCALE_BIAS_ADDRESS,
+    FAULT_SCALAR_ADDRESS,
+    FAULT_RESULT_COUNT,
+    FAULT_PROGRAM_COUNTER,
+    FAULT_LOOP_DEPTH,
+    FAULT_UNINITIALISED,
+    FAULT_TRANSPOSE,
+) = range(10)
+
+FAULT_REASONS = {
+    FAULT_NARROW_ADDRESS: ("narrow memory", "address outside the memory"),
+    FAULT_WIDE_ADDRESS: ("wide memory", "row outside the memory"),
+    FAULT_SCALE_BIAS_ADDRESS: ("scale/bias buffer", "address outside the buffer"),
+    FAULT_SCALAR_ADDRESS: ("scalar memory", "address outside the memory"),
+    FAULT_RESULT_COUNT: ("tensor unit", "the write traversal ends before or after the results"),
+    FAULT_PROGRAM_COUNTER: ("scalar core", "the program counter leaves the chunk"),
+    FAULT_LOOP_DEPTH: ("scalar core", "too many nested hardware loops"),
+    FAULT_UNINITIALISED: ("strict mode", "read of memory that nothing has written"),
+    FAULT_TRANSPOSE: ("narrow-to-wide", "a transposed row is no whole number of blocks"),
+}
+
+
+def new_tiles() -> NDArray[np.void]:
+    """Sixteen tiles after power-up: zeroed, marked as never written, all units idle."""
+    tiles = np.zeros(chip.TILES, TILE)
+    tiles["number"] = np.arange(chip.TILES)
+    tiles["units"]["current"] = IDLE
+    return tiles
+
+
+def new_core() -> NDArray[np.void]:
+    """The scalar core after power-up: an array of one ``CORE``."""
+    core = np.zeros(1, CORE)
+    core["units"]["current"] = IDLE
+    core["stop_pc"] = -1
+    return core
+
+
+@compiled
+def fail(core: Record, fault: int, pc: int, tile: int, address: int) -> None:
+    """Record the first fault of the run; kernels stop at the next opportunity."""
+    if core.fault == NO_FAULT:
+        core.fault = fault
+        core.fault_pc = pc
+        core.fault_tile = tile
+        core.fault_address = address
+
+
+@compiled
+def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
+    """Count a use of an element that nothing has written; in strict mode it is a fault."""
+    core.uninitialised += 1
+    if core.strict:
+        fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)
+
+
+@compiled
+def next_instruction(unit: Record) -> bool:
+    """Take the next instruction from the queue of an idle tile unit; False if there is none."""
+    if unit.queue_length == 0:
+        return False
+    entry = unit.queue[unit.queue_head]
+    unit.current = entry.instruction
+    unit.base = entry.base
+    unit.queue_head = (unit.queue_head + 1) % chip.UNIT_QUEUE
+    unit.queue_length -= 1
+    unit.waited[:] = 0
+    unit.first_ready = 0
+    unit.second_ready = 0
+    unit.first_done = 0
+    unit.second_done = 0
+    unit.position = 0
+    unit.row_closed = 0
+    unit.row.words = 0
+    return True
+
+
+@compiled
+def idle(unit: Record) -> bool:
+    """True if a unit has neither an instruction nor a queued one."""
+    return unit.current == IDLE and unit.queue_length == 0  # type: ignore[no-any-return]
+
+
+@compiled
+def push_row(fifo: Record, row: Record) -> None:
+    """Append a row to a ring FIFO that has room."""
+    slot = fifo.rows[(fifo.head + fifo.length) % chip.RING_FIFO_ROWS]
+    slot.words = row.words
+    slot.data[:] = row.data
+    slot.written[:] = row.written
+    fifo.length += 1
+
+
+@compiled
+def pop_row(fifo: Record) -> None:
+    """Remove the oldest row of a ring FIFO."""
+    fifo.head = (fifo.head + 1) % chip.RING_FIFO_ROWS
+    fifo.length -= 1
