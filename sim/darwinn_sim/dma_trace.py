@@ -46,3 +46,8 @@ class Transfer:
     size: int = 0
     address: int = 0
     number: int = 0
+
+    @property
+    def is_interrupt(self) -> bool:
+        """True for a host interrupt."""
+        return self.kind is TransferKind.INTERRUPT
