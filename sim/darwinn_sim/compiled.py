@@ -1,7 +1,8 @@
 """Compilation of the model's kernels to machine code, with types that a checker understands.
 
-The cache of compiled kernels is keyed by the sources of the whole package: numba by itself looks
-only at the file of a function, not at the files of the functions that it calls.
+The cache of compiled kernels is keyed by the sources of all kernels and of the constants that are
+compiled into them: numba by itself looks only at the file of a function, not at the files of the
+functions that it calls.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ Record = Any
 """A record of a structured array: numba reads its fields as attributes, NumPy as items."""
 
 
+_CONSTANTS = ("chip.py", "table.py", "codes.py")
+_KERNEL_MARK = b"@compiled"
+
+
 def _cache_folder() -> Path:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("**/*.py")):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
+        text = source.read_bytes()
+        if _KERNEL_MARK in text or source.name in _CONSTANTS:
+            digest.update(source.name.encode())
+            digest.update(text)
     return Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16]
 
 
