@@ -81,9 +81,11 @@ NAMED: dict[str, Policy] = {
 }
 """Policies that have a name of their own; the reasons stand in docs/comparison.md."""
 
-LITERT_LAYER = LsbBudget(1, 2.0)
-"""One quantised layer against LiteRT, from the same input: correct hardware differs from the
-fixed-point rounding of the uint8 kernels in about 1.2 % of a layer's bytes, by 1."""
+LITERT_LAYER = LsbBudget(1, 25.0)
+"""One quantised layer against LiteRT, from the same input. LiteRT's fixed-point multiplier rounds
+twice, first to 2^-k of the output's unit when its factor lies between 2^-(k+1) and 2^-k: that
+moves at most 2^-(k+1) of the bytes, by 1. Factors below 1/2 give a quarter at most; most layers
+stay near 1 % (docs/comparison.md)."""
 
 
 def parse(text: str) -> Policy:

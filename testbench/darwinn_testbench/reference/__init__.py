@@ -1,0 +1,1 @@
+"""CPU references: what an executable should have computed, from the uncompiled model."""

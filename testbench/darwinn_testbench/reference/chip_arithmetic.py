@@ -1,0 +1,185 @@
+"""The chip-arithmetic oracle: an uncompiled network computed as the chip would compute it.
+
+Independent of the simulator and of the compiled file: it reads the tensors of the uncompiled
+model and applies the chip's output arithmetic to each operator. Operators whose arithmetic is not
+known are named, with the reason, and so is everything that depends on them; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats import tflite
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference import operators
+from darwinn_testbench.reference.graph import (
+    ABSENT,
+    Network,
+    Operator,
+    Tensor,
+    TensorValues,
+)
+from darwinn_testbench.reference.graph import network as network_of
+from darwinn_testbench.reference.lstm import STATE_INPUTS, unidirectional_sequence_lstm
+from darwinn_testbench.reference.operators import (
+    Call,
+    CompilerChoices,
+    Operand,
+    OperatorFunction,
+)
+from darwinn_testbench.reference.output_stage import NotComputableError
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an operator is computed, and which of its inputs are state that it updates."""
+
+    function: OperatorFunction
+    state_inputs: tuple[int, ...] = ()
+
+
+RULES: Mapping[str, Rule] = {
+    "ADD": Rule(operators.add),
+    "ARG_MAX": Rule(operators.arg_max),
+    "AVERAGE_POOL_2D": Rule(operators.average_pool_2d),
+    "CONCATENATION": Rule(operators.concatenation),
+    "CONV_2D": Rule(operators.conv_2d),
+    "DEPTHWISE_CONV_2D": Rule(operators.depthwise_conv_2d),
+    "DEQUANTIZE": Rule(operators.dequantize),
+    "EXPAND_DIMS": Rule(operators.reshape),
+    "FULLY_CONNECTED": Rule(operators.fully_connected),
+    "LOGISTIC": Rule(operators.logistic),
+    "MAX_POOL_2D": Rule(operators.max_pool_2d),
+    "MEAN": Rule(operators.mean),
+    "MUL": Rule(operators.multiply),
+    "PAD": Rule(operators.pad),
+    "QUANTIZE": Rule(operators.quantize),
+    "RELU": Rule(operators.relu),
+    "RELU6": Rule(operators.relu6),
+    "RELU_N1_TO_1": Rule(operators.relu_n1_to_1),
+    "RESHAPE": Rule(operators.reshape),
+    "RESIZE_BILINEAR": Rule(operators.resize_bilinear),
+    "SOFTMAX": Rule(operators.softmax),
+    "SPLIT": Rule(operators.split),
+    "SQUEEZE": Rule(operators.reshape),
+    "SUB": Rule(operators.subtract),
+    "TANH": Rule(operators.tanh),
+    "TILE": Rule(operators.tile),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(unidirectional_sequence_lstm, STATE_INPUTS),
+}
+"""Every operator that the oracle computes, by its name in the TFLite schema."""
+
+
+class ChipArithmetic:
+    """Computes a network, or the network of a TensorFlow Lite model, in the chip's arithmetic.
+
+    Raises:
+        ModelError: see :func:`darwinn_testbench.reference.graph.network`.
+    """
+
+    def __init__(
+        self, model: tflite.Model | Network, choices: CompilerChoices | None = None
+    ) -> None:
+        self.network = model if isinstance(model, Network) else network_of(model)
+        self.choices = choices or CompilerChoices()
+
+    def run(
+        self, inputs: Sequence[AnyArray], given: Mapping[int, AnyArray] | None = None
+    ) -> TensorValues:
+        """Values of all tensors for ``inputs`` (in the order of the network's inputs).
+
+        ``given`` holds values of further tensors, by index: initial states (variables start at
+        their zero point), or tensors to go on from in place of computing them. The final value
+        of a state tensor is returned under its index.
+
+        Raises:
+            ModelError: an input or a given tensor of another shape or dtype than the network's.
+        """
+        network = self.network
+        network.check_inputs(inputs)
+        values = {
+            each.index: each.constant for each in network.tensors if each.constant is not None
+        }
+        known = dict(zip(network.inputs, inputs, strict=True)) | dict(given or {})
+        for index, value in known.items():
+            network.check(index, value)
+            values[index] = value
+        fixed = frozenset(known)
+        missing: dict[int, str] = {}
+        for operator in network.operators:
+            if fixed.issuperset(operator.outputs):
+                continue
+            computed, reasons = self._attempt(operator, values, missing)
+            values |= {index: each for index, each in computed.items() if index not in fixed}
+            missing |= {index: why for index, why in reasons.items() if index not in fixed}
+        return TensorValues(values, missing)
+
+    def run_operator(
+        self, operator: Operator, values: Mapping[int, AnyArray]
+    ) -> dict[int, AnyArray]:
+        """Outputs of one operator from the given values of its inputs (and the constants).
+
+        Raises:
+            NotComputableError: its arithmetic on the chip is not known.
+        """
+        rule = RULES.get(operator.name)
+        if rule is None or operator.custom:
+            raise NotComputableError("no chip arithmetic is known for this operator")
+        if operator.unread_options:
+            raise NotComputableError(f"options {operator.unread_options} are not read")
+        targets = operator.outputs + tuple(
+            operator.inputs[position]
+            for position in rule.state_inputs
+            if position < len(operator.inputs)
+        )
+        call = Call(
+            operator,
+            tuple(self._operand(index, values) for index in operator.inputs),
+            tuple(self.network.tensors[index] for index in operator.outputs),
+            self.choices,
+        )
+        result = rule.function(call)
+        arrays = result if isinstance(result, tuple) else (result,)
+        for index, array in zip(targets, arrays, strict=True):
+            _check_result(self.network.tensors[index], array)
+        return dict(zip(targets, arrays, strict=True))
+
+    def _attempt(
+        self, operator: Operator, values: Mapping[int, AnyArray], missing: Mapping[int, str]
+    ) -> tuple[dict[int, AnyArray], dict[int, str]]:
+        """Values of the operator's outputs, or the reason why there are none."""
+        lost = [index for index in operator.inputs if index in missing]
+        if lost:
+            tensor = self.network.tensors[lost[0]]
+            reason = f"depends on tensor {tensor.index} ({tensor.name}), which is not computed"
+            return {}, dict.fromkeys(operator.outputs, reason)
+        try:
+            return self.run_operator(operator, values), {}
+        except NotComputableError as fault:
+            reason = f"operator {operator.index} {operator.name}: {fault}"
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as fault:
+            # Attributes and shapes of a hostile model that contradict each other.
+            reason = f"operator {operator.index} {operator.name} is malformed: {fault}"
+        return {}, dict.fromkeys(operator.outputs, reason)
+
+    def _operand(self, index: int, values: Mapping[int, AnyArray]) -> Operand | None:
+        if index == ABSENT:
+            return None
+        tensor = self.network.tensors[index]
+        value = values.get(index, tensor.constant)
+        if value is None and tensor.variable and tensor.quantised:
+            value = np.full(tensor.shape, tensor.zero_point[0], tensor.dtype)
+        if value is None:
+            raise NotComputableError(f"tensor {index} ({tensor.name}) has no value")
+        return Operand(tensor, value)
+
+
+def _check_result(tensor: Tensor, array: AnyArray) -> None:
+    if array.shape != tensor.shape or array.dtype != tensor.dtype:
+        raise NotComputableError(
+            f"tensor {tensor.index} ({tensor.name}) is {tensor.dtype} {tensor.shape}, "
+            f"the operator gives {array.dtype} {array.shape}"
+        )

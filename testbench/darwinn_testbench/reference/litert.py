@@ -1,0 +1,197 @@
+"""LiteRT, the vendor's interpreter of TensorFlow Lite models, with every intermediate tensor.
+
+The default kernels are LiteRT's reference kernels: plain C++ that follows the written arithmetic
+of the quantised operators, the same on every machine. The optimised builtin kernels differ from
+them in some tensors (the 16-bit double rounding of uint8 layers is done in another order), so they
+are a choice, not the default. The XNNPACK delegate is never used: it fuses operators, so that
+their intermediate tensors do not exist, and rounds in another way.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from darwinn_formats import tflite
+from darwinn_formats.errors import FormatError
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.graph import (
+    ModelError,
+    Network,
+    Operator,
+    TensorValues,
+    network,
+)
+
+Kernels = Literal["reference", "builtin"]
+
+_RESOLVERS: dict[Kernels, OpResolverType] = {
+    "reference": OpResolverType.BUILTIN_REF,
+    "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+}
+
+_KNOWN_CUSTOM_OPERATORS = frozenset({"AudioSpectrogram", "Mfcc", "TFLite_Detection_PostProcess"})
+"""Custom operators that LiteRT's resolvers bring along."""
+
+_OUTPUTS_SLOT, _OPERATORS_SLOT = 2, 3
+"""Slots of the SubGraph table of the TensorFlow Lite schema, version 3."""
+
+
+class LiteRtReference:
+    """A model in LiteRT. ``network`` is the whole model; ``missing`` names what LiteRT cannot do.
+
+    Custom operators that LiteRT lacks (``custom_operators``), and the operators that depend on
+    them, are left out, so that everything before them can still be compared.
+
+    Raises:
+        FormatError: the bytes are no valid TensorFlow Lite model.
+        ModelError: LiteRT refuses the model, or no operator of it can run.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self, model: str | os.PathLike[str] | bytes, *, kernels: Kernels = "reference"
+    ) -> None:
+        self.file = "model" if isinstance(model, bytes) else os.fspath(model)
+        data = model if isinstance(model, bytes) else Path(model).read_bytes()
+        try:
+            parsed = tflite.load(data)
+        except FormatError as fault:
+            raise fault.with_file(self.file) from None
+        self.network = network(parsed, self.file)
+        kept, self.missing = _runnable(self.network)
+        self.custom_operators = tuple(
+            dict.fromkeys(
+                each.name
+                for each in self.network.operators
+                if each.custom and each.name not in _KNOWN_CUSTOM_OPERATORS
+            )
+        )
+        if len(kept) != len(self.network.operators):
+            data = self._without_the_others(data, parsed, kept)
+        self._interpreter = self._prepare(data, kernels)
+
+    def run(self, inputs: Sequence[AnyArray]) -> TensorValues:
+        """Values of all tensors for ``inputs``, in the order of the network's inputs.
+
+        Variables start anew at every call.
+
+        Raises:
+            ModelError: an input of another shape or dtype than the model's, or LiteRT fails.
+        """
+        self.network.check_inputs(inputs)
+        try:
+            self._interpreter.reset_all_variables()
+            for index, value in zip(self.network.inputs, inputs, strict=True):
+                self._interpreter.set_tensor(index, value)
+            self._interpreter.invoke()
+        except (RuntimeError, ValueError) as fault:
+            raise ModelError(self.file, f"LiteRT: {_one_line(fault)}") from None
+        values: dict[int, AnyArray] = {}
+        missing = dict(self.missing)
+        for tensor in self.network.tensors:
+            if tensor.index in missing:
+                continue
+            try:
+                values[tensor.index] = self._interpreter.get_tensor(tensor.index)
+            except ValueError as fault:
+                missing[tensor.index] = f"LiteRT: {_one_line(fault)}"
+        return TensorValues(values, missing)
+
+    def outputs(self, inputs: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
+        """The model's outputs alone.
+
+        Raises:
+            ModelError: as :meth:`run`, or an output depends on an operator that LiteRT lacks.
+        """
+        values = self.run(inputs)
+        for index in self.network.outputs:
+            if index in values.missing:
+                raise ModelError(self.file, f"output {index}: {values.missing[index]}")
+        return tuple(values[index] for index in self.network.outputs)
+
+    def _without_the_others(
+        self, data: bytes, model: tflite.Model, kept: Sequence[Operator]
+    ) -> bytes:
+        if not kept:
+            names = ", ".join(repr(name) for name in self.custom_operators)
+            raise ModelError(
+                self.file, f"LiteRT lacks the custom operator {names}: nothing can run"
+            )
+        lost = [each for each in self.network.operators if each not in kept]
+        wanted = [*self.network.outputs, *(index for each in lost for index in each.inputs)]
+        written = {index for each in kept for index in each.outputs}
+        outputs = [index for index in dict.fromkeys(wanted) if index in written]
+        position = model.subgraphs[0].file_offset
+        return _with_fewer_operators(data, position, [each.index for each in kept], outputs)
+
+    def _prepare(self, data: bytes, kernels: Kernels) -> Interpreter:
+        try:
+            interpreter = Interpreter(
+                model_content=data,
+                experimental_op_resolver_type=_RESOLVERS[kernels],
+                experimental_preserve_all_tensors=True,
+                num_threads=1,
+            )
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as fault:
+            raise ModelError(self.file, f"LiteRT: {_one_line(fault)}") from None
+        return interpreter
+
+
+def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:
+    """The operators that LiteRT can run, and the tensors that it cannot compute, with reasons."""
+    kept: list[Operator] = []
+    missing: dict[int, str] = {}
+    for operator in whole.operators:
+        lost = next((index for index in operator.inputs if index in missing), None)
+        if operator.custom and operator.name not in _KNOWN_CUSTOM_OPERATORS:
+            reason = f"LiteRT lacks the custom operator {operator.name!r}"
+        elif lost is not None:
+            name = whole.tensors[lost].name
+            reason = f"depends on tensor {lost} ({name}), which LiteRT cannot compute"
+        else:
+            kept.append(operator)
+            continue
+        missing |= dict.fromkeys(operator.outputs, reason)
+    return kept, missing
+
+
+def _with_fewer_operators(
+    data: bytes, graph: int, operators: Sequence[int], outputs: Sequence[int]
+) -> bytes:
+    """The model with only these operators and with as many of these outputs as there is room for.
+
+    Vectors of a flatbuffer can be shortened in place, so that nothing else of the model changes.
+    ``graph`` is the position of the SubGraph table; the model has been verified.
+    """
+    edited = bytearray(data)
+
+    def number(position: int, code: str = "<I") -> int:
+        value: int = struct.unpack_from(code, data, position)[0]
+        return value
+
+    def vector(slot: int) -> int:
+        vtable = graph - number(graph, "<i")
+        field = graph + number(vtable + 4 + 2 * slot, "<H")
+        return field + number(field)
+
+    start = vector(_OPERATORS_SLOT)
+    struct.pack_into("<I", edited, start, len(operators))
+    for place, index in enumerate(operators):
+        old, new = start + 4 + 4 * index, start + 4 + 4 * place
+        # An offset counts from its own place; places only move down, so that it stays positive.
+        struct.pack_into("<I", edited, new, old + number(old) - new)
+    start = vector(_OUTPUTS_SLOT)
+    room = min(number(start), len(outputs))
+    struct.pack_into(f"<I{room}i", edited, start, room, *outputs[:room])
+    return bytes(edited)
+
+
+def _one_line(fault: Exception) -> str:
+    return " ".join(str(fault).split())

@@ -1,0 +1,107 @@
+"""The chip's output stage: int32 sum times float32 factor, clip, round half to even, offset.
+
+Decided by published outputs of real Edge TPUs (docs/comparison.md, "The chip's arithmetic"): any
+other rule for ties, or a float64 product, changes thousands of output bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.graph import Tensor
+
+INT32_MAXIMUM = 2**31 - 1
+FLOAT32_INTEGERS = 2**24
+"""float32 holds every integer up to this magnitude."""
+FLOAT64_INTEGERS = 2**53
+"""float64 holds every integer up to this magnitude."""
+
+
+class NotComputableError(Exception):
+    """An operator, or one form of it, whose arithmetic on the chip is not known: says which."""
+
+
+def reciprocal(scale: np.float32) -> np.float32:
+    """float32(1 / scale), as the compiler forms it."""
+    return np.float32(1) / np.float32(scale)
+
+
+def conversion_factor(
+    input_scale: np.float32, output: Tensor, weight_scale: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """Factor from the sum's unit to the output's.
+
+    It is float32(float32(s_in * s_w) * float32(1 / s_out)), rounded at each step: one element, or
+    one for each output channel if ``weight_scale`` has one for each.
+    """
+    unit = np.atleast_1d(np.float32(input_scale))
+    if weight_scale is not None:
+        unit = unit * weight_scale.astype(np.float32)
+    factor: NDArray[np.float32] = unit * reciprocal(output.scale[0])
+    return factor
+
+
+def clip_bounds(output: Tensor, activation: str = "NONE") -> tuple[np.float32, np.float32]:
+    """Lower and upper bound in units of the output, before the zero point is added.
+
+    Raises:
+        NotComputableError: a fused activation that is no clip.
+    """
+    limits = np.iinfo(output.dtype)
+    zero_point = int(output.zero_point[0])
+    low, high = np.float32(limits.min - zero_point), np.float32(limits.max - zero_point)
+    if activation not in _ACTIVATIONS:
+        raise NotComputableError(f"fused activation {activation}")
+    real_low, real_high = _ACTIVATIONS[activation]
+    inverse = reciprocal(output.scale[0])
+    return (
+        np.maximum(low, np.float32(real_low) * inverse),
+        np.minimum(high, np.float32(real_high) * inverse),
+    )
+
+
+def output_stage(
+    total: AnyArray,
+    factor: NDArray[np.float32] | np.float32,
+    output: Tensor,
+    activation: str = "NONE",
+) -> AnyArray:
+    """Turn exact integer sums (any dtype that holds them) into values of ``output``.
+
+    ``factor`` broadcasts against ``total``; the result has the dtype of ``output``.
+    """
+    low, high = clip_bounds(output, activation)
+    # Its dtype holds the int32 sum exactly, so that this is the only rounding to float32.
+    scaled = total.astype(np.float32)
+    scaled *= factor
+    np.clip(scaled, low, high, out=scaled)
+    np.rint(scaled, out=scaled)
+    # Integers of at most 17 bits: exact in float32.
+    scaled += np.float32(output.zero_point[0])
+    return scaled.astype(output.dtype)
+
+
+def summing_dtype(bound: float) -> type[np.float32] | type[np.float64]:
+    """The float type in which a sum of integers is exact in any order of summation.
+
+    ``bound`` is the sum of the magnitudes of all terms, and so an upper limit of the magnitude of
+    every partial sum: if it is at most 2^24 (2^53), each partial sum is an integer that float32
+    (float64) holds, no addition rounds, and fused multiply-add changes nothing either.
+
+    Raises:
+        NotComputableError: the int32 accumulator of the chip could overflow.
+    """
+    if bound > INT32_MAXIMUM:
+        raise NotComputableError(f"the sum may reach {bound:.3g}, beyond the int32 accumulator")
+    return np.float32 if bound <= FLOAT32_INTEGERS else np.float64
+
+
+_ACTIVATIONS: dict[str, tuple[float, float]] = {
+    "NONE": (-np.inf, np.inf),
+    "RELU": (0.0, np.inf),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+}
+"""Fused activations that are a clip, as bounds of the real value."""
