@@ -42,6 +42,8 @@ def test_groups_refer_to_fields_that_exist(instruction: Instruction) -> None:
     for walk in instruction.traversals:
         assert instruction.field(f"{walk.name}_stride").count == walk.loops
         assert instruction.field(f"{walk.name}_mask").width == walk.loops
+        for name in walk.field_names():
+            instruction.field(name)
     for producer in instruction.producers:
         assert instruction.field(f"{producer}_increment").width == 1
         assert [signal for signal in instruction.signals if signal.producer == producer]

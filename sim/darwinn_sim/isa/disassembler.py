@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from darwinn_formats.darwinn.schema import Description, FieldOffset, Meta, Position
+
 from darwinn_sim.isa.codec import Columns, Program
 from darwinn_sim.isa.codes import (
     AluOperation,
@@ -29,7 +31,7 @@ from darwinn_sim.isa.codes import (
 )
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction, Signal, Traversal
 from darwinn_sim.isa.strides import steps
-from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
+from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS, TILE_HEADER
 
 Cells = Mapping[str, list[Any]]
 """Column values by field name, as Python numbers (lists of numbers for a repeated field)."""
@@ -66,8 +68,8 @@ def disassemble(program: Program, relocations: Mapping[int, str] | None = None) 
 
     Args:
         program: a decoded chunk.
-        relocations: what the linker patches, by bit offset in the chunk (the
-            field's first bit); shown at the scalar moves that hold them.
+        relocations: what the linker patches, by bit offset in the chunk (see
+            :func:`relocation_names`); shown at the scalar moves that hold them.
     """
     patched = _relocations_by_pc(relocations or {})
     renderers = {
@@ -126,6 +128,29 @@ def to_json(program: Program, relocations: Mapping[int, str] | None = None) -> l
             entry["relocation"] = patched[pc]
         result.append(entry)
     return result
+
+
+def relocation_names(field_offsets: Iterable[FieldOffset]) -> dict[int, str]:
+    """Return a name for each field that the linker patches, by its bit offset in the chunk."""
+    return {field.offset_bit: _relocation_name(field.meta) for field in field_offsets}
+
+
+_DESCRIPTIONS: Mapping[Description, str] = {
+    Description.BASE_ADDRESS_OUTPUT_ACTIVATION: "output",
+    Description.BASE_ADDRESS_INPUT_ACTIVATION: "input",
+    Description.BASE_ADDRESS_PARAMETER: "parameters",
+    Description.BASE_ADDRESS_SCRATCH: "scratch",
+}
+
+
+def _relocation_name(meta: Meta) -> str:
+    words = [_DESCRIPTIONS[meta.desc]]
+    if meta.name:
+        words.append(f'"{meta.name}"')
+    if meta.batch:
+        words.append(f"batch {meta.batch}")
+    words.append("low" if meta.position == Position.LOWER_32BIT else "high")
+    return " ".join(words)
 
 
 def tile_set(mask: int) -> str:
@@ -245,21 +270,29 @@ class _UnitRenderer:
         return not moves and not writes_immediate
 
 
+_SHOWN_ELSEWHERE = frozenset(
+    {
+        "base_override",
+        "main_limit",
+        "main_alternate_limit",
+        "main_alternate_loop",
+        "coefficient",
+        "lower_bound",
+        *(f"watcher_{part}" for part in ("flag", "depth", "expected", "stride", "valid", "side")),
+    }
+)
+
+
 def _plain_fields(instruction: Instruction) -> tuple[Field, ...]:
-    """Fields that no group (header, traversal, producer, watcher, table) shows."""
-    hidden = {"gate", "predicate", "polarity", "trace", "opcode", "tiles", "tag", "base_register"}
-    hidden |= {"tiles_register", "tiles_override", "base_override", "coefficient", "lower_bound"}
-    prefixes = [f"{walk.name}_" for walk in instruction.traversals]
-    prefixes += [f"{producer}_{part}" for producer in instruction.producers for part in _PRODUCER]
-    prefixes += ["watcher_", "main_"]
+    """Return the fields that are shown by name and value, as part of no group."""
+    grouped = {name for walk in instruction.traversals for name in walk.field_names()}
+    for producer in instruction.producers:
+        grouped |= {f"{producer}_increment", f"{producer}_depth"}
     return tuple(
         field
         for field in instruction.fields
-        if field.name not in hidden and not field.name.startswith(tuple(prefixes))
+        if field not in TILE_HEADER and field.name not in grouped | _SHOWN_ELSEWHERE
     )
-
-
-_PRODUCER = ("increment", "depth")
 
 
 def _executing_tiles(cells: Cells, row: int) -> str:

@@ -77,6 +77,33 @@ class Traversal:
     prologue: bool
     unit: str
 
+    def field_names(self) -> tuple[str, ...]:
+        """Return the names of the fields of this traversal."""
+        parts = _TRAVERSAL_PARTS + (_PROLOGUE_PARTS if self.prologue else ())
+        return tuple(f"{self.name}_{part}" for part in parts)
+
+
+_TRAVERSAL_PARTS = (
+    "base",
+    "stride",
+    "limit",
+    "mask",
+    "double_loop",
+    "double_offset",
+    "double_start",
+    "alternate_limit",
+    "alternate_loop",
+    "alternate_reset",
+)
+_PROLOGUE_PARTS = (
+    "prologue_enable",
+    "prologue_loop",
+    "prologue_base",
+    "prologue_inner_limit",
+    "prologue_outer_limit",
+    "prologue_outer_stride",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:

@@ -279,7 +279,7 @@ def _tensor_lanes() -> tuple[Field, ...]:
             "output_scale",
             32,
             "float32",
-            "Factor of the int32 sum, when there are no scales of each lane.",
+            "Factor of the int32 sum; 1 where there are scales of each lane.",
             "high",
             SIMULATION,
         ),
