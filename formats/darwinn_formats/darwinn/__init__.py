@@ -5,6 +5,8 @@ addresses into the instructions, ``to_tensor`` and ``to_device_input`` convert b
 the bytes that the chip moves.
 """
 
+from darwinn_formats.darwinn.layout import dtype_of, to_device_input, to_tensor
+from darwinn_formats.darwinn.link import Buffer, buffer_of, link, required_buffers
 from darwinn_formats.darwinn.loader import (
     CompiledModel,
     CustomOperator,
@@ -49,6 +51,7 @@ from darwinn_formats.errors import FormatError
 
 __all__ = [
     "AnyHint",
+    "Buffer",
     "CompiledModel",
     "CustomOperator",
     "DarwinnFile",
@@ -81,8 +84,14 @@ __all__ = [
     "SerializedPackage",
     "TensorLayout",
     "TensorShape",
+    "buffer_of",
+    "dtype_of",
     "dump",
     "flatten",
+    "link",
     "load",
     "pair",
+    "required_buffers",
+    "to_device_input",
+    "to_tensor",
 ]
