@@ -7,7 +7,7 @@ import re
 from random import Random
 
 import pytest
-from darwinn_formats.darwinn.schema import Description, FieldOffset, Meta, Position
+from darwinn_formats.darwinn import Description, FieldOffset, Meta, Position
 from darwinn_sim.isa.builder import Values, build, frame, traversal
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.disassembler import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from darwinn_formats.darwinn.schema import Description, FieldOffset, Meta, Position
+from darwinn_formats.darwinn import Description, FieldOffset, Meta, Position
 
 from darwinn_sim.isa.codec import Columns, Program
 from darwinn_sim.isa.codes import (
