@@ -1,0 +1,242 @@
+"""Input tensors for a model: from arrays, files, images or a seed, checked against its ports."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from darwinn_testbench.report import InputError
+
+Tensor = NDArray[Any]
+TensorMap = Mapping[str, Tensor]
+"""Tensors by the name of their port."""
+
+_IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
+_IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_IMAGE_MIDDLE = 128
+"""Pixels are 0 to 255; a signed tensor holds them less this."""
+
+
+@dataclass(frozen=True)
+class TensorPort:
+    """A tensor that a model takes or gives: its name, shape, dtype and quantisation.
+
+    ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
+    ``scale * (q - zero_point)``.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scale: float = 0.0
+    zero_point: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dtype} {'x'.join(map(str, self.shape))})"
+
+
+Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
+"""What a caller may give: files (see :func:`read_inputs`), arrays by port name, or nothing."""
+
+
+def choose_inputs(
+    given: Inputs, ports: Sequence[TensorPort], *, seed: int, runs: int
+) -> list[dict[str, Tensor]]:
+    """Input sets from whatever the caller gave: files, arrays, or ``runs`` random sets.
+
+    Raises:
+        InputError: data that does not fit the ports.
+        OSError: a file that cannot be read.
+    """
+    if given is None:
+        return random_inputs(ports, seed, runs)
+    files = [item for item in given if not isinstance(item, Mapping)]
+    if files:
+        return read_inputs(files, ports)
+    return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
+
+
+def random_inputs(ports: Sequence[TensorPort], seed: int, runs: int) -> list[dict[str, Tensor]]:
+    """``runs`` sets of uniformly random tensors; a seed gives the same tensors everywhere."""
+    generator = np.random.default_rng(seed)
+    return [{port.name: _random(port, generator) for port in ports} for _ in range(runs)]
+
+
+def read_inputs(
+    specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
+) -> list[dict[str, Tensor]]:
+    """Input sets from files; several if the arrays have a further leading dimension.
+
+    Each specification is ``PATH`` or ``NAME=PATH``. ``.npy`` is one tensor; ``.npz`` is several, by
+    port name or, if no name fits, in order; an image is converted to the port's channels and scaled
+    to its size; any other file is the tensor's bytes. Specifications without a name take
+    the ports in order.
+
+    Raises:
+        InputError: a file that does not fit its port, an unknown name, a port without data.
+        OSError: a file that cannot be read.
+    """
+    arrays: dict[str, Tensor] = {}
+    for specification in map(os.fspath, specifications):
+        name, path = _split(specification, ports)
+        free = [port for port in ports if port.name not in arrays]
+        chosen = [port for port in ports if port.name == name] if name else free
+        if not chosen:
+            raise InputError(f"{specification}: every input of the model already has data")
+        for port, array in _read(path, chosen):
+            if port.name in arrays:
+                raise InputError(f"{specification}: input {port.name} already has data")
+            arrays[port.name] = array
+    return input_sets(arrays, ports)
+
+
+def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[dict[str, Tensor]]:
+    """Input sets from arrays by port name; a further leading dimension means several sets.
+
+    Floating point values are quantised with the port's scale and zero point.
+
+    Raises:
+        InputError: an array that does not fit its port, an unknown name, a port without data.
+    """
+    unknown = sorted(set(arrays) - {port.name for port in ports})
+    missing = [port.name for port in ports if port.name not in arrays]
+    if unknown or missing:
+        raise InputError(
+            f"the model takes {', '.join(map(str, ports)) or 'no input'}; "
+            + (f"there is no input {', '.join(unknown)}" if unknown else "")
+            + (f"no data for {', '.join(missing)}" if missing else "")
+        )
+    stacks = {port.name: _stack(np.asarray(arrays[port.name]), port) for port in ports}
+    counts = {name: len(stack) for name, stack in stacks.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"the inputs hold different numbers of sets: {counts}")
+    runs = next(iter(counts.values()), 1)
+    return [{name: stack[run] for name, stack in stacks.items()} for run in range(runs)]
+
+
+def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
+    """The port name (empty if none) and the path of ``[NAME=]PATH``; a path may contain ``=``."""
+    name, separator, path = specification.partition("=")
+    if separator and (any(port.name == name for port in ports) or not Path(specification).exists()):
+        if not any(port.name == name for port in ports):
+            raise InputError(
+                f"{specification}: the model has no input {name!r}; it takes "
+                f"{', '.join(map(str, ports)) or 'none'}"
+            )
+        return name, Path(path)
+    return "", Path(specification)
+
+
+def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+    """The arrays of a file with the ports they are for: the first port, or several of an .npz."""
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _read_archive(path, ports)
+    if suffix == ".npy":
+        return [(ports[0], _load(path))]
+    if suffix in _IMAGE_SUFFIXES:
+        return [(ports[0], _read_image(path, ports[0]))]
+    data = path.read_bytes()
+    expected = ports[0].elements * ports[0].dtype.itemsize
+    if expected == 0 or len(data) % expected or not data:
+        raise InputError(f"{path}: {len(data)} bytes; {ports[0]} needs {expected}, or a multiple")
+    return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
+
+
+def _load(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+
+
+def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+    archive = _load(path)
+    try:
+        arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+    by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
+    if by_name:
+        return by_name
+    if len(arrays) > len(ports):
+        raise InputError(
+            f"{path}: holds {', '.join(arrays)}; none is named like an input "
+            f"({', '.join(port.name for port in ports)})"
+        )
+    return list(zip(ports, arrays.values(), strict=False))
+
+
+def _read_image(path: Path, port: TensorPort) -> Tensor:
+    shape = port.shape[1:] if len(port.shape) == 4 and port.shape[0] == 1 else port.shape
+    if len(shape) == 2:
+        shape = (*shape, 1)
+    if len(shape) != 3 or shape[2] not in _IMAGE_MODES:
+        raise InputError(f"{path}: {port} is no image (height x width x 1, 3 or 4 channels)")
+    height, width, channels = shape
+    try:
+        with Image.open(path) as image:
+            scaled = image.convert(_IMAGE_MODES[channels]).resize(
+                (width, height), Image.Resampling.BILINEAR
+            )
+    except UnidentifiedImageError as error:
+        raise InputError(f"{path}: not a readable image") from error
+    pixels: Tensor = np.asarray(scaled, np.uint8).reshape(port.shape)
+    if port.dtype == np.int8:
+        return (pixels.astype(np.int16) - _IMAGE_MIDDLE).astype(np.int8)
+    return pixels
+
+
+def _stack(array: Tensor, port: TensorPort) -> Tensor:
+    """``array`` as (sets, *port.shape) in the port's dtype."""
+    inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
+    single = array.size == port.elements
+    several = array.ndim > len(inner) and array.shape[array.ndim - len(inner) :] == inner
+    if array.size == 0 or not (single or several):
+        raise InputError(
+            f"{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
+            "a further leading dimension means several inferences"
+        )
+    return _as_dtype(array, port).reshape(-1, *port.shape)
+
+
+def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
+    if array.dtype == port.dtype:
+        return array
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{port}: data of dtype {array.dtype} cannot be used")
+    if port.dtype.kind == "f":
+        return array.astype(port.dtype)
+    limits = np.iinfo(port.dtype)
+    if array.dtype.kind == "f":
+        if not port.scale:
+            raise InputError(f"{port}: {array.dtype} data, but the tensor has no scale")
+        if not np.isfinite(array).all():
+            raise InputError(f"{port}: the data holds NaN or infinity")
+        quantised = np.rint(array / port.scale) + port.zero_point
+        return np.clip(quantised, limits.min, limits.max).astype(port.dtype)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise InputError(f"{port}: values {array.min()} to {array.max()} do not fit {port.dtype}")
+    return array.astype(port.dtype)
+
+
+def _random(port: TensorPort, generator: np.random.Generator) -> Tensor:
+    if port.dtype.kind == "f":
+        return generator.standard_normal(port.shape).astype(port.dtype)
+    limits = np.iinfo(port.dtype)
+    return generator.integers(
+        limits.min, limits.max, size=port.shape, dtype=port.dtype.type, endpoint=True
+    )

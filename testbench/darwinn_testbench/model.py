@@ -1,0 +1,209 @@
+"""A compiled model bound to tensors: which tensor each input and output layer of the chip is.
+
+In an Edge TPU ``.tflite`` the layers carry the names of the graph's tensors, which give shape,
+dtype and quantisation; constants that the graph feeds to the chip come with it. In a bare package
+the layers themselves say it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from darwinn_formats import tflite
+from darwinn_formats.darwinn import (
+    CompiledModel,
+    DarwinnFile,
+    DataType,
+    Layer,
+    load,
+    to_device_input,
+    to_tensor,
+)
+
+from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.report import InputError
+
+_DTYPES: Mapping[DataType, np.dtype[Any]] = {
+    DataType.FIXED_POINT8: np.dtype(np.uint8),
+    DataType.FIXED_POINT16: np.dtype(np.uint16),
+    DataType.SIGNED_FIXED_POINT32: np.dtype(np.int32),
+    DataType.HALF: np.dtype(np.float16),
+    DataType.SINGLE: np.dtype(np.float32),
+    DataType.SIGNED_FIXED_POINT8: np.dtype(np.int8),
+    DataType.SIGNED_FIXED_POINT16: np.dtype(np.int16),
+}
+_SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
+"""The chip holds signed values with this added, and its zero points likewise."""
+
+
+@dataclass(frozen=True)
+class BoundLayer:
+    """A layer of an executable and the tensor that it is.
+
+    ``constant`` is the tensor's value where the graph, not the caller, supplies it. ``batch`` is
+    the number of inferences that one run of the executable does.
+    """
+
+    layer: Layer
+    port: TensorPort
+    batch: int = 1
+    constant: Tensor | None = None
+
+    def to_device(self, tensor: Tensor) -> bytes:
+        """The bytes that the chip receives for ``tensor`` (shape and dtype of the port)."""
+        parts = tensor.reshape(self.batch, *_layer_shape(self.layer))
+        return b"".join(to_device_input(self.layer, part) for part in parts)
+
+    def from_device(self, data: bytes) -> Tensor:
+        """The tensor that the chip sent as ``data``: shape and dtype of the port."""
+        size = len(data) // self.batch
+        parts = [to_tensor(self.layer, data[k * size : (k + 1) * size]) for k in range(self.batch)]
+        return np.stack(parts).reshape(self.port.shape)
+
+
+@dataclass(frozen=True)
+class BoundTensor:
+    """A tensor beside the custom operator: its port, and its value where the file holds one."""
+
+    port: TensorPort
+    constant: Tensor | None
+
+
+@dataclass(frozen=True)
+class BoundModel:
+    """A compiled model with its layers bound to tensors.
+
+    ``number`` is its place among the models of the file.
+    """
+
+    file: str
+    number: int
+    compiled: CompiledModel
+    inputs: tuple[BoundLayer, ...]
+    outputs: tuple[BoundLayer, ...]
+
+    @property
+    def ports(self) -> tuple[TensorPort, ...]:
+        """The tensors that a caller must supply."""
+        return tuple(item.port for item in self.inputs if item.constant is None)
+
+    def to_device(self, tensors: TensorMap) -> dict[str, bytes]:
+        """Device bytes by layer name: ``tensors`` by port name, and the graph's constants."""
+        return {
+            item.layer.name: item.to_device(
+                tensors[item.port.name] if item.constant is None else item.constant
+            )
+            for item in self.inputs
+        }
+
+    def from_device(self, outputs: Mapping[str, bytes]) -> dict[str, Tensor]:
+        """Tensors by port name from device bytes by layer name."""
+        return {
+            item.port.name: item.from_device(outputs[item.layer.name])
+            for item in self.outputs
+            if item.layer.name in outputs
+        }
+
+
+def open_models(source: str | os.PathLike[str] | bytes) -> tuple[BoundModel, ...]:
+    """Every compiled model of a file, bound to its tensors.
+
+    Raises:
+        FormatError: the file is not valid.
+        InputError: a bare instruction stream, which has no layers.
+        OSError: the file cannot be read.
+    """
+    file = load(source)
+    if file.stream is not None:
+        raise InputError(
+            f"{file.file}: a bare instruction stream has no inputs and outputs to run with; "
+            "darwinn disasm and darwinn inspect read it"
+        )
+    tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
+    return tuple(_bind(file, number, model, tensors) for number, model in enumerate(file.models))
+
+
+def port_of(tensor: tflite.Tensor) -> TensorPort:
+    """The port of a tensor of a TensorFlow Lite graph; InputError if NumPy lacks its type."""
+    dtype = tflite.DTYPES.get(tensor.type)
+    if dtype is None:
+        raise InputError(f"tensor {tensor.name}: {tensor.type.name} tensors cannot be used")
+    quantisation = tensor.quantization or tflite.QuantizationParameters()
+    return TensorPort(
+        name=tensor.name,
+        shape=tensor.shape,
+        dtype=dtype,
+        scale=quantisation.scale[0] if quantisation.scale else 0.0,
+        zero_point=quantisation.zero_point[0] if quantisation.zero_point else 0,
+    )
+
+
+def _bind(
+    file: DarwinnFile, number: int, model: CompiledModel, tensors: Mapping[str, BoundTensor]
+) -> BoundModel:
+    executable = model.inference
+    batch = max(1, executable.batch_size)
+    return BoundModel(
+        file=file.file,
+        number=number,
+        compiled=model,
+        inputs=tuple(_bind_layer(layer, batch, tensors) for layer in executable.input_layers),
+        outputs=tuple(_bind_layer(layer, batch, tensors) for layer in executable.output_layers),
+    )
+
+
+def _bind_layer(layer: Layer, batch: int, tensors: Mapping[str, BoundTensor]) -> BoundLayer:
+    bound = tensors.get(layer.name)
+    if bound is not None:
+        return BoundLayer(layer, bound.port, batch, bound.constant)
+    return BoundLayer(layer, _port_of_layer(layer, batch), batch)
+
+
+def _port_of_layer(layer: Layer, batch: int) -> TensorPort:
+    dtype = _DTYPES.get(layer.data_type)
+    if dtype is None:
+        raise InputError(f"layer {layer.name}: {layer.data_type.name} tensors cannot be used")
+    shape = _layer_shape(layer)
+    numerics = layer.numerics
+    scale, zero_point = 0.0, 0
+    if numerics is not None:
+        scale = numerics.dequantization_factor
+        zero_point = numerics.zero_point - _SIGNED_OFFSET.get(layer.data_type, 0)
+    return TensorPort(
+        name=layer.name,
+        shape=(batch, *shape) if batch > 1 else shape,
+        dtype=dtype,
+        scale=scale,
+        zero_point=zero_point,
+    )
+
+
+def _layer_shape(layer: Layer) -> tuple[int, ...]:
+    """(y, x, z) of a layer, with the executions first if it has several in one inference."""
+    shape = (layer.y_dim, layer.x_dim, layer.z_dim)
+    executions = layer.execution_count_per_inference
+    return (executions, *shape) if executions > 1 else shape
+
+
+def _graph_tensors(file: DarwinnFile, shell: tflite.Model) -> Iterator[tuple[str, BoundTensor]]:
+    """Tensors beside the custom operators of a compiled graph, with their names."""
+    for place in file.operators:
+        graph = shell.subgraphs[place.subgraph]
+        operator = graph.operators[place.operator]
+        for index in (*operator.inputs, *operator.outputs):
+            if index < 0:
+                continue
+            tensor = graph.tensors[index]
+            port = port_of(tensor)
+            yield port.name, BoundTensor(port, _constant(shell, tensor, port))
+
+
+def _constant(model: tflite.Model, tensor: tflite.Tensor, port: TensorPort) -> Tensor | None:
+    """The value that the graph supplies: a constant, or a variable's value before the first run."""
+    if tensor.is_variable:
+        return np.full(port.shape, port.zero_point, port.dtype)
+    return model.constant(tensor)

@@ -1,0 +1,53 @@
+"""Reports as JUnit XML, for continuous integration servers: one test case per row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from darwinn_testbench.report.result import Report, Row
+from darwinn_testbench.report.verdict import Verdict
+
+_RESULTS = {
+    Verdict.MISMATCH: Failure,
+    Verdict.FAULT: Error,
+    Verdict.BAD_INPUT: Error,
+    Verdict.REFUSED: Skipped,
+}
+
+
+def to_junit(reports: Sequence[Report[Row]]) -> bytes:
+    """``reports`` as a JUnit XML document: a suite per report, a case per row.
+
+    MISMATCH is a failure, FAULT and BAD_INPUT are errors, REFUSED is skipped. A report without
+    rows, or whose verdict no row carries, gets one case of its own, so that it cannot look green.
+    """
+    document = JUnitXml("darwinn")
+    for report in reports:
+        suite = TestSuite(report.file)
+        for name, value in report.figures.items():
+            if isinstance(value, str | int | float):
+                suite.add_property(name, str(value))
+        suite.add_testcases(_cases(report))
+        document.add_testsuite(suite)
+    document.update_statistics()
+    text: bytes = document.tostring()
+    return text
+
+
+def _cases(report: Report[Row]) -> list[TestCase]:
+    rows: list[Row] = list(report.rows)
+    if report.verdict not in {row.verdict for row in rows}:
+        rows.append(Row(name=report.command, verdict=report.verdict, message=report.message))
+    return [_case(report.command, row) for row in rows]
+
+
+def _case(command: str, row: Row) -> TestCase:
+    case = TestCase(row.name, classname=f"darwinn.{command}")
+    kind = _RESULTS.get(row.verdict)
+    if kind is not None:
+        case.result = [kind(row.message or str(row.verdict), str(row.verdict))]
+    elif row.message:
+        case.system_out = row.message
+    return case

@@ -1,0 +1,16 @@
+"""How library functions tell a caller how far they are."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ProgressCallback(Protocol):
+    """Called at each step of long work."""
+
+    def __call__(self, description: str, done: int, total: int | None) -> None:
+        """``description`` is what begins now; ``done`` of ``total`` steps lie behind."""
+
+
+def silent(description: str, done: int, total: int | None) -> None:
+    """The callback of a caller who does not want to know."""

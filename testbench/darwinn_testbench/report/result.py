@@ -1,0 +1,100 @@
+"""The result of a command: a verdict, the rows it rests on, and its form as JSON.
+
+A command defines its row as a frozen dataclass that extends :class:`Row`; the names of the fields
+are the keys of the JSON object, so they are part of the interface (docs/cli.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from darwinn_testbench.report.verdict import Verdict, worst
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One thing that was looked at: an executable, an output.
+
+    ``message`` says in one line why the verdict is not PASS, or what limits it; empty if nothing.
+    """
+
+    name: str
+    verdict: Verdict
+    message: str = ""
+
+
+PYTHON_ONLY: Mapping[str, Any] = {"json": False}
+"""Metadata of a dataclass field that does not appear in JSON (arrays, objects)."""
+
+RowType = TypeVar("RowType", bound=Row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Generic[RowType]):
+    """What ``command`` found in ``file``.
+
+    ``decided`` overrides the verdict that follows from the rows (the worst of them). ``figures``
+    are facts about the file or the run as a whole (seed, seconds, chip).
+    """
+
+    command: str
+    file: str
+    rows: tuple[RowType, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    decided: Verdict | None = None
+    message: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the whole: the decided one, or the worst of the rows."""
+        if self.decided is not None:
+            return self.decided
+        return worst(row.verdict for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values: verdict, file and rows, then what else there is to say."""
+        return {
+            "command": self.command,
+            "verdict": self.verdict.value,
+            "file": self.file,
+            "message": self.message,
+            **{name: _plain(value) for name, value in self.figures.items()},
+            "rows": [_plain(row) for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """The report as the text of one JSON object."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON values; numbers that JSON cannot write become strings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            item.name: _plain(getattr(value, item.name))
+            for item in dataclasses.fields(value)
+            if item.metadata.get("json", True)
+        }
+    if isinstance(value, Enum):
+        return value.value if isinstance(value, str) else value.name.lower()
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return repr(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return value

@@ -1,0 +1,65 @@
+"""The five verdicts, which exception means which, and the exit code of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from darwinn_formats.errors import FormatError
+from darwinn_sim.errors import SimulationError, UnsupportedInstruction
+from darwinn_sim.isa.codec import DecodeError
+
+from darwinn_testbench.policy import PolicyError
+from darwinn_testbench.reference.graph import ModelError
+
+
+class Verdict(StrEnum):
+    """What a row or a whole report says, from best to worst."""
+
+    PASS = "pass"
+    REFUSED = "refused"
+    """Something the model of the chip does not implement; named in the message."""
+    MISMATCH = "mismatch"
+    """It ran, and a result differs from what was expected."""
+    FAULT = "fault"
+    """The simulated program failed: deadlock, page fault, read of unwritten memory."""
+    BAD_INPUT = "bad-input"
+    """A file or an argument is invalid."""
+
+
+EXIT_CODES = {
+    Verdict.PASS: 0,
+    Verdict.MISMATCH: 1,
+    Verdict.FAULT: 1,
+    Verdict.BAD_INPUT: 2,
+    Verdict.REFUSED: 3,
+}
+"""Exit code of the command for each verdict of the report."""
+
+_SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+class InputError(ValueError):
+    """An argument that cannot be used; the message says which, why, and what would do."""
+
+
+_VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
+    (FormatError, Verdict.BAD_INPUT),
+    (InputError, Verdict.BAD_INPUT),
+    (PolicyError, Verdict.BAD_INPUT),
+    (OSError, Verdict.BAD_INPUT),
+    (ModelError, Verdict.BAD_INPUT),
+    (DecodeError, Verdict.REFUSED),
+    (UnsupportedInstruction, Verdict.REFUSED),
+    (SimulationError, Verdict.FAULT),
+)
+
+
+def verdict_of(error: BaseException) -> Verdict | None:
+    """The verdict that an exception stands for; None if it is a defect of this program."""
+    return next((verdict for kind, verdict in _VERDICTS if isinstance(error, kind)), None)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The most severe of ``verdicts``; PASS if there is none."""
+    return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.PASS)
