@@ -1,0 +1,178 @@
+"""Declarations of the fields of a dataclass that is a flatbuffer table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from darwinn_formats.flatbuffer.references import (
+    Bytes,
+    ByteSpan,
+    ByteView,
+    Nested,
+    Numbers,
+    References,
+    String,
+    Structs,
+    Table,
+)
+from darwinn_formats.flatbuffer.schema import (
+    BOOL,
+    FILE_OFFSET,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT32,
+    UINT64,
+    Absent,
+    Field,
+    Primitive,
+    Reference,
+    Scalar,
+    Union,
+)
+
+
+def _field(
+    kind: Scalar | Reference | Union, absent: Absent, slot: int | None, required: bool = False
+) -> Any:
+    metadata = {"flatbuffer": Field(kind, absent, slot, required)}
+    if required:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default=absent, metadata=metadata)
+
+
+def file_offset() -> Any:
+    """Byte offset of the table in its file, for error messages: 0 for a table that was not read.
+
+    It takes no slot, is not written, and plays no part in comparisons.
+    """
+    return dataclasses.field(
+        default=0, compare=False, repr=False, metadata={"flatbuffer": FILE_OFFSET}
+    )
+
+
+def boolean(default: bool = False, *, slot: int | None = None) -> Any:
+    """A truth value."""
+    return _field(Scalar(BOOL), default, slot)
+
+
+def int8(default: int = 0, *, slot: int | None = None) -> Any:
+    """A signed 8-bit integer."""
+    return _field(Scalar(INT8), default, slot)
+
+
+def uint8(default: int = 0, *, slot: int | None = None) -> Any:
+    """An unsigned 8-bit integer."""
+    return _field(Scalar(UINT8), default, slot)
+
+
+def int32(default: int = 0, *, slot: int | None = None) -> Any:
+    """A signed 32-bit integer."""
+    return _field(Scalar(INT32), default, slot)
+
+
+def uint32(default: int = 0, *, slot: int | None = None) -> Any:
+    """An unsigned 32-bit integer."""
+    return _field(Scalar(UINT32), default, slot)
+
+
+def int64(default: int = 0, *, slot: int | None = None) -> Any:
+    """A signed 64-bit integer."""
+    return _field(Scalar(INT64), default, slot)
+
+
+def uint64(default: int = 0, *, slot: int | None = None) -> Any:
+    """An unsigned 64-bit integer."""
+    return _field(Scalar(UINT64), default, slot)
+
+
+def float32(default: float = 0.0, *, slot: int | None = None) -> Any:
+    """A 32-bit float; NaN and infinity are values like any other."""
+    return _field(Scalar(FLOAT32), default, slot)
+
+
+def float64(default: float = 0.0, *, slot: int | None = None) -> Any:
+    """A 64-bit float; NaN and infinity are values like any other."""
+    return _field(Scalar(FLOAT64), default, slot)
+
+
+def enumeration(default: IntEnum, storage: Primitive = INT16, *, slot: int | None = None) -> Any:
+    """A member of the enumeration of ``default``; any other number is an error."""
+    return _field(Scalar(storage, type(default)), default, slot)
+
+
+def string(*, optional: bool = False, slot: int | None = None) -> Any:
+    """UTF-8 text; absent text is None if optional, otherwise the empty text."""
+    return _field(String(), None if optional else "", slot)
+
+
+def byte_vector(*, alignment: int = 1, slot: int | None = None) -> Any:
+    """A vector of bytes as ``bytes``; ``alignment`` in bytes holds for writing."""
+    return _field(Bytes(alignment), b"", slot)
+
+
+def byte_view(*, alignment: int = 1, slot: int | None = None) -> Any:
+    """A vector of bytes as a read-only ``memoryview`` of the file: nothing is copied."""
+    return _field(ByteView(alignment), b"", slot)
+
+
+def byte_span(*, slot: int | None = None) -> Any:
+    """A vector of bytes as a ``Span``: nothing is copied, and its place in the file is known."""
+    return _field(ByteSpan(), None, slot)
+
+
+def vector(element: Primitive, *, slot: int | None = None) -> Any:
+    """A vector of numbers, as a tuple."""
+    return _field(Numbers(element), (), slot)
+
+
+def struct_vector(element: type[Any], *, slot: int | None = None) -> Any:
+    """A vector of structs, as a tuple; ``element`` is a dataclass of numbers only."""
+    return _field(Structs(element), (), slot)
+
+
+def table(
+    target: type[Any], *, required: bool = False, absent: Absent = None, slot: int | None = None
+) -> Any:
+    """A table; an absent one reads as ``absent``, or is an error if ``required``."""
+    return _field(Table(target), absent, slot, required)
+
+
+def table_vector(target: type[Any], *, slot: int | None = None) -> Any:
+    """A vector of tables, as a tuple."""
+    return _field(References(Table(target)), (), slot)
+
+
+def string_vector(*, slot: int | None = None) -> Any:
+    """A vector of UTF-8 texts, as a tuple."""
+    return _field(References(String()), (), slot)
+
+
+def nested(target: Callable[[], type[Any]], *, slot: int | None = None) -> Any:
+    """A whole flatbuffer in a vector of bytes: its root table, or None."""
+    return _field(Nested(target, in_string=False), None, slot)
+
+
+def nested_string_vector(target: Callable[[], type[Any]], *, slot: int | None = None) -> Any:
+    """A vector of strings that each hold a whole flatbuffer, as a tuple of root tables."""
+    return _field(References(Nested(target, in_string=True)), (), slot)
+
+
+def union(
+    members: Mapping[int, type[Any]],
+    *,
+    other: Mapping[int, str] | None = None,
+    slot: int | None = None,
+) -> Any:
+    """One of several tables, by tag, or None; it takes two slots, of which ``slot`` is the first.
+
+    Tags of ``other`` are known by name only: their tables read as ``OpaqueTable``.
+    """
+    return _field(Union(members, other or {}), None, slot)

@@ -1,0 +1,387 @@
+"""What a dataclass says about its flatbuffer: field types, slots, and plans for its vtables."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import flatbuffers
+
+from darwinn_formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from darwinn_formats.flatbuffer.view import View
+
+T = TypeVar("T")
+
+IDENTIFIER_SIZE = 4
+WIDEST = 8
+"""Bytes of the widest number, which is the largest alignment."""
+U16 = struct.Struct("<H")
+U32 = struct.Struct("<I")
+I32 = struct.Struct("<i")
+VTABLE_HEADER = struct.Struct("<HH")
+OBJECT_MEMORY = 56
+VALUE_MEMORY = 40
+"""Bytes that an object, and a value in it, take in Python at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A number as flatbuffers store it: ``code`` as in the struct module, little-endian."""
+
+    name: str
+    code: str
+
+    @property
+    def size(self) -> int:
+        """Bytes, which is also the alignment."""
+        return struct.calcsize(f"<{self.code}")
+
+
+BOOL = Primitive("bool", "?")
+INT8 = Primitive("byte", "b")
+UINT8 = Primitive("ubyte", "B")
+INT16 = Primitive("short", "h")
+UINT16 = Primitive("ushort", "H")
+INT32 = Primitive("int", "i")
+UINT32 = Primitive("uint", "I")
+INT64 = Primitive("long", "q")
+UINT64 = Primitive("ulong", "Q")
+FLOAT32 = Primitive("float", "f")
+FLOAT64 = Primitive("double", "d")
+
+Absent = Any
+"""Value of a field that a table does not store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number, a truth value or an enumeration, stored in the table."""
+
+    primitive: Primitive
+    enum: type[IntEnum] | None = None
+
+
+class Reference(ABC):
+    """A field of which the table stores the offset."""
+
+    @abstractmethod
+    def verify(self, view: View, position: int, depth: int) -> None:
+        """Check what is at the byte ``position`` of the view; raise FormatError."""
+
+    @abstractmethod
+    def read(self, view: View, position: int) -> Any:
+        """Value at the byte ``position`` of a verified view."""
+
+    @abstractmethod
+    def write(self, builder: flatbuffers.Builder, value: Any) -> int:
+        """Append ``value`` and return its offset in the builder; raise FormatError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What the metadata of a dataclass field says about it."""
+
+    kind: Scalar | Reference | Union
+    absent: Absent
+    slot: int | None
+    required: bool
+
+
+FILE_OFFSET = object()
+"""Marks the dataclass field that takes the file offset of its table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """One of several tables, chosen by a tag that is stored beside the offset."""
+
+    members: Mapping[int, type[Any]]
+    other: Mapping[int, str]
+
+    def verify(
+        self, view: View, position: int, tag_offset: int, value_offset: int, depth: int
+    ) -> None:
+        """Check tag and table; ``position`` is that of the table that holds the union."""
+        tag = view.buffer[position + tag_offset] if tag_offset else 0
+        if not value_offset:
+            if tag:
+                raise view.fault(position + tag_offset, f"union of tag {tag} has no value")
+            return
+        if not tag:
+            raise view.fault(position + value_offset, "union has a value but no tag")
+        target = self.members.get(tag)
+        if target is None and tag not in self.other:
+            raise view.fault(position + tag_offset, f"no member of the union has the tag {tag}")
+        view.verify_table(target or AnyTable, view.target(position + value_offset), depth)
+
+    def read(self, view: View, position: int, tag_offset: int, value_offset: int) -> Any:
+        """Value of a verified union, or None."""
+        if not value_offset:
+            return None
+        tag = view.buffer[position + tag_offset]
+        if tag in self.other:
+            return OpaqueTable(tag, self.other[tag])
+        return view.read_table(self.members[tag], view.target(position + value_offset))
+
+    def tag(self, value: Any) -> int:
+        """Tag of a value."""
+        for tag, target in self.members.items():
+            if type(value) is target:
+                return tag
+        raise FormatError("", f"{value!r} is not a member of the union")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of a file with the offset at which they start; equal when the bytes are equal."""
+
+    data: memoryview
+    offset: int = dataclasses.field(default=0, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueTable:
+    """A member of a union that the declared subset of the schema knows by name only."""
+
+    tag: int
+    name: str
+
+
+def open_table(cls: type[T]) -> type[T]:
+    """Mark a dataclass that declares a subset of its table: further fields are passed over."""
+    _OPEN_TABLES.add(cls)
+    return cls
+
+
+def file_identifier(identifier: bytes) -> Callable[[type[T]], type[T]]:
+    """Give a root table the four bytes that follow the root offset in its files."""
+
+    def mark(cls: type[T]) -> type[T]:
+        _IDENTIFIERS[cls] = identifier
+        return cls
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class AnyTable:
+    """A table of which nothing is read."""
+
+
+_OPEN_TABLES: set[type[Any]] = {AnyTable}
+_IDENTIFIERS: dict[type[Any], bytes] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A dataclass field as the engine uses it: argument index, slot, type and absent value."""
+
+    argument: int
+    name: str
+    slot: int
+    field: Field
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """The flatbuffer side of a dataclass."""
+
+    target: type[Any]
+    members: tuple[Member, ...]
+    place: int | None
+    slots: int
+    memory: int
+    is_open: bool
+    identifier: bytes | None
+    defaults: tuple[Any, ...]
+
+
+OBJECT_MEMORY = 56
+VALUE_MEMORY = 40
+
+
+def _for_each_type(make: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:
+    """Call ``make`` once for each dataclass and remember what it returns."""
+    known: dict[type[Any], T] = {}
+
+    def look_up(target: type[Any]) -> T:
+        if target not in known:
+            known[target] = make(target)
+        return known[target]
+
+    return look_up
+
+
+@_for_each_type
+def schema_of(target: type[Any]) -> Schema:
+    """Schema of a dataclass, from the metadata of its fields."""
+    members: list[Member] = []
+    slot, place = 0, None
+    for argument, entry in enumerate(dataclasses.fields(target)):
+        declared = entry.metadata["flatbuffer"]
+        if declared is FILE_OFFSET:
+            place = argument
+            continue
+        slot = slot if declared.slot is None else declared.slot
+        members.append(Member(argument, entry.name, slot, declared))
+        slot += 2 if isinstance(declared.kind, Union) else 1
+    return Schema(
+        target,
+        tuple(members),
+        place,
+        slot,
+        OBJECT_MEMORY + VALUE_MEMORY * len(members),
+        target in _OPEN_TABLES,
+        _IDENTIFIERS.get(target),
+        tuple(
+            0 if declared is FILE_OFFSET else declared.absent
+            for declared in (entry.metadata["flatbuffer"] for entry in dataclasses.fields(target))
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructLayout:
+    """Packing of a struct: naturally aligned, as a C compiler would."""
+
+    codec: struct.Struct
+    alignment: int
+
+
+@_for_each_type
+def struct_layout(target: type[Any]) -> StructLayout:
+    """Packing of a dataclass of numbers."""
+    code, offset, alignment = "<", 0, 1
+    for entry in dataclasses.fields(target):
+        primitive = cast(Scalar, entry.metadata["flatbuffer"].kind).primitive
+        padding = -offset % primitive.size
+        code += "x" * padding + primitive.code
+        offset += padding + primitive.size
+        alignment = max(alignment, primitive.size)
+    return StructLayout(struct.Struct(code + "x" * (-offset % alignment)), alignment)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How tables of one dataclass that share one vtable are verified and read.
+
+    ``place`` is the argument for the file offset of the table;
+    ``aligned`` are the positions, modulo 8, at which every field of ``stored`` is aligned;
+    ``scalars`` unpacks all stored numbers at once into the arguments ``scalar_arguments``;
+    ``enumerations`` are (index in ``scalars``, argument, member by number, offset in the table,
+    name);
+    ``references`` are (argument, offset of the offset, type, name); ``unions`` are (argument,
+    offset of the tag, offset of the offset, type, name), 0 for an offset that is not stored.
+    """
+
+    size: int
+    place: int | None
+    stored: tuple[Stored, ...]
+    aligned: frozenset[int]
+    defaults: tuple[Any, ...]
+    scalars: struct.Struct
+    scalar_arguments: tuple[int, ...]
+    enumerations: tuple[tuple[int, int, Mapping[int, IntEnum], int, str], ...]
+    references: tuple[tuple[int, int, Reference, str], ...]
+    unions: tuple[tuple[int, int, int, Union, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A field that a vtable stores: byte offset and size within the table."""
+
+    offset: int
+    size: int
+    name: str
+
+
+@lru_cache(maxsize=1024)
+def plan_of(schema: Schema, vtable: bytes) -> Plan | str:
+    """The plan for a dataclass and a vtable up to its last declared slot, or what is wrong."""
+    entries = [entry for (entry,) in U16.iter_unpack(vtable)]
+    size, offsets = entries[1], entries[2:]
+    missing = [
+        member.name
+        for member in schema.members
+        if member.field.required and not _slot_offset(offsets, member.slot)
+    ]
+    if missing:
+        return f"the required field {missing[0]} is absent"
+    stored = sorted(_stored(schema, offsets), key=lambda entry: entry.offset)
+    end = U32.size
+    for entry in stored:
+        if entry.offset < end:
+            return f"field {entry.name} at {entry.offset} overlaps what is before it"
+        end = entry.offset + entry.size
+    if end > size:
+        return f"fields take {end} bytes of a table of {size}"
+    return _make_plan(schema, offsets, size, stored)
+
+
+def _slot_offset(offsets: Sequence[int], slot: int) -> int:
+    return offsets[slot] if slot < len(offsets) else 0
+
+
+def _stored(schema: Schema, offsets: Sequence[int]) -> list[Stored]:
+    stored = []
+    for member in schema.members:
+        kind = member.field.kind
+        sizes = [kind.primitive.size if isinstance(kind, Scalar) else U32.size]
+        if isinstance(kind, Union):
+            sizes = [UINT8.size, U32.size]
+        for slot, size in enumerate(sizes, member.slot):
+            offset = _slot_offset(offsets, slot)
+            if offset:
+                stored.append(Stored(offset, size, member.name))
+    return stored
+
+
+def _make_plan(schema: Schema, offsets: Sequence[int], size: int, stored: Sequence[Stored]) -> Plan:
+    scalars, enumerations, references, unions = [], [], [], []
+    for member in schema.members:
+        kind, offset = member.field.kind, _slot_offset(offsets, member.slot)
+        if isinstance(kind, Union):
+            value = _slot_offset(offsets, member.slot + 1)
+            if offset or value:
+                unions.append((member.argument, offset, value, kind, member.name))
+        elif not offset:
+            continue
+        elif isinstance(kind, Scalar):
+            scalars.append((offset, kind, member))
+        else:
+            references.append((member.argument, offset, kind, member.name))
+    scalars.sort(key=lambda entry: entry[0])
+    code, end = "<", 0
+    for index, (offset, kind, member) in enumerate(scalars):
+        code += "x" * (offset - end) + kind.primitive.code
+        end = offset + kind.primitive.size
+        if kind.enum is not None:
+            known: Mapping[int, IntEnum] = {int(entry): entry for entry in kind.enum}
+            enumerations.append((index, member.argument, known, offset, member.name))
+    return Plan(
+        size,
+        schema.place,
+        tuple(stored),
+        frozenset(
+            position
+            for position in range(WIDEST)
+            if all((position + entry.offset) % entry.size == 0 for entry in stored)
+        ),
+        schema.defaults,
+        struct.Struct(code),
+        tuple(member.argument for _, _, member in scalars),
+        tuple(enumerations),
+        tuple(references),
+        tuple(unions),
+    )

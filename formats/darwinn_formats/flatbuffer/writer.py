@@ -1,0 +1,129 @@
+"""Write dataclasses as a flatbuffer, with the builder of the flatbuffers runtime."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import flatbuffers
+
+from darwinn_formats.errors import FormatError
+from darwinn_formats.flatbuffer.schema import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    U32,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Member,
+    Primitive,
+    Scalar,
+    Union,
+    schema_of,
+)
+
+
+def write(value: Any) -> bytes:
+    """The flatbuffer of a root dataclass, with its file identifier if the class declares one.
+
+    Raises:
+        FormatError: naming the field, when a value does not fit its type.
+    """
+    target = type(value)
+    builder = flatbuffers.Builder(1024)
+    try:
+        builder.Finish(write_table(builder, value), file_identifier=schema_of(target).identifier)
+    except FormatError as error:
+        raise error.within(target.__name__) from None
+    return bytes(builder.Output())
+
+
+def pack(code: str, values: Sequence[Any], name: str) -> bytes:
+    """Bytes of numbers by a code of the struct module; FormatError if they do not fit."""
+    try:
+        return struct.pack(code, *values)
+    except (struct.error, OverflowError) as error:
+        raise FormatError("", f"not of type {name}: {error}") from None
+
+
+def write_blob(builder: flatbuffers.Builder, data: bytes, alignment: int) -> int:
+    """Append a vector of bytes and return its offset in the builder."""
+    builder.StartVector(1, len(data), alignment)
+    return end_vector(builder, data)
+
+
+def end_vector(builder: flatbuffers.Builder, packed: bytes) -> int:
+    """Place the packed elements of a vector that was started, and end it."""
+    start = builder.Head() - len(packed)
+    builder.head = start
+    builder.Bytes[start : start + len(packed)] = packed
+    return cast(int, builder.EndVector())
+
+
+def write_table(builder: flatbuffers.Builder, value: Any) -> int:
+    """Append a table with all it refers to and return its offset in the builder."""
+    schema = schema_of(type(value))
+    offsets: dict[int, int] = {}
+    for member in schema.members:
+        kind, content = member.field.kind, getattr(value, member.name)
+        try:
+            if isinstance(kind, Union):
+                if content is not None:
+                    offsets[member.slot] = kind.tag(content)
+                    offsets[member.slot + 1] = write_table(builder, content)
+            elif isinstance(kind, Scalar):
+                pack(f"<{kind.primitive.code}", (content,), kind.primitive.name)
+            elif content is None and member.field.required:
+                raise FormatError("", "a value is required")
+            elif content != member.field.absent:
+                offsets[member.slot] = kind.write(builder, content)
+        except FormatError as error:
+            raise error.within(member.name) from None
+    builder.StartObject(schema.slots)
+    for member in sorted(schema.members, key=_inline_size, reverse=True):
+        _write_member(builder, member, getattr(value, member.name), offsets)
+    return cast(int, builder.EndObject())
+
+
+def _inline_size(member: Member) -> int:
+    kind = member.field.kind
+    return kind.primitive.size if isinstance(kind, Scalar) else U32.size
+
+
+def _write_member(
+    builder: flatbuffers.Builder, member: Member, content: Any, offsets: Mapping[int, int]
+) -> None:
+    kind, slot = member.field.kind, member.slot
+    if isinstance(kind, Scalar):
+        # Zero and minus zero are equal but not the same.
+        if content != member.field.absent or str(content) != str(member.field.absent):
+            _PREPEND[kind.primitive](builder, content)
+            builder.Slot(slot)
+    elif isinstance(kind, Union):
+        if slot in offsets:
+            builder.PrependUOffsetTRelativeSlot(slot + 1, offsets[slot + 1], 0)
+            builder.PrependUint8Slot(slot, offsets[slot], 0)
+    elif slot in offsets:
+        builder.PrependUOffsetTRelativeSlot(slot, offsets[slot], 0)
+
+
+_PREPEND: Mapping[Primitive, Callable[[flatbuffers.Builder, Any], None]] = {
+    BOOL: flatbuffers.Builder.PrependBool,
+    INT8: flatbuffers.Builder.PrependInt8,
+    UINT8: flatbuffers.Builder.PrependUint8,
+    INT16: flatbuffers.Builder.PrependInt16,
+    UINT16: flatbuffers.Builder.PrependUint16,
+    INT32: flatbuffers.Builder.PrependInt32,
+    UINT32: flatbuffers.Builder.PrependUint32,
+    INT64: flatbuffers.Builder.PrependInt64,
+    UINT64: flatbuffers.Builder.PrependUint64,
+    FLOAT32: flatbuffers.Builder.PrependFloat32,
+    FLOAT64: flatbuffers.Builder.PrependFloat64,
+}
