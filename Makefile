@@ -52,8 +52,12 @@ format: $(READY)  ## Rewrite the sources in the project's style
 	@$(BIN)/ruff format .
 
 docs: $(READY)  ## Regenerate the documents that come from the tables
+	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
+	@$(BIN)/python -m darwinn_sim.registers > docs/registers.md
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
+	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
+	@$(BIN)/python -m darwinn_sim.registers | diff docs/registers.md -
 
 bench: $(READY)  ## Measure loading, disassembly and inference (needs DARWINN_CORPUS)
 	@$(BIN)/python -m benchmarks.speed
