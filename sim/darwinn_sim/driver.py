@@ -9,21 +9,24 @@ section "Driver".
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from darwinn_formats.darwinn import (
     Buffer,
     Description,
+    DmaDescriptorHint,
     Executable,
     Layer,
+    buffer_of,
     link,
     required_buffers,
 )
+from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
-from darwinn_sim.dma_trace import TransferKind
+from darwinn_sim.dma_trace import KIND_OF_DESCRIPTION, TransferKind
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host_interface import (
     DESCRIPTOR_BYTES,
@@ -66,12 +69,7 @@ _QUEUE_VECTORS = (
     "output_actv_queue_int_vector",
 )
 
-_KIND_OF_DESCRIPTION = {
-    Description.BASE_ADDRESS_OUTPUT_ACTIVATION: TransferKind.OUTPUT,
-    Description.BASE_ADDRESS_INPUT_ACTIVATION: TransferKind.INPUT,
-    Description.BASE_ADDRESS_PARAMETER: TransferKind.PARAMETER,
-    Description.BASE_ADDRESS_SCRATCH: TransferKind.SCRATCH,
-}
+_PARAMETERS = Buffer(Description.BASE_ADDRESS_PARAMETER, "", 0)
 
 Placement = Callable[[Buffer, int], int | None]
 """Chooses a device address for a buffer of a size in bytes; None leaves it to the driver."""
@@ -151,10 +149,11 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
 
     Field offsets, hints, layers, parameters and the scratch size are all asked, since none of them
     alone names everything: hints may cover the run in part, and a hint may read past a layer's end.
+    Raises ``DriverError`` for a negative size.
     """
-    sizes = dict(required_buffers(executable))
+    sizes = required_buffers(executable)
     declared = {
-        Buffer(Description.BASE_ADDRESS_PARAMETER, "", 0): len(executable.parameters),
+        _PARAMETERS: len(executable.parameters),
         Buffer(Description.BASE_ADDRESS_SCRATCH, "", 0): executable.scratch_size_bytes,
     }
     for batch in range(max(1, executable.batch_size)):
@@ -165,9 +164,20 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
             declared |= {
                 Buffer(description, layer.name or "", batch): layer_bytes(layer) for layer in layers
             }
-    for buffer, size in declared.items():
+    needs = [*declared.items(), *_hinted(executable)]
+    for buffer, size in needs:
+        if size < 0:
+            raise DriverError(f"{buffer.desc.name} {buffer.name!r} has {size} bytes")
         sizes[buffer] = max(size, sizes.get(buffer, 0))
     return sizes
+
+
+def _hinted(executable: Executable) -> Iterator[tuple[Buffer, int]]:
+    """The buffer of each hint, and where in it the hinted transfer ends."""
+    for hint in executable.dma_hints.hints:
+        what = hint.any_hint
+        if isinstance(what, DmaDescriptorHint):
+            yield buffer_of(what.meta), what.offset_in_bytes + what.size_in_bytes
 
 
 class Driver:
@@ -414,25 +424,30 @@ class Driver:
         """
         self._opened()
         sources = _split_inputs(executable, inputs)
-        sources[Buffer(Description.BASE_ADDRESS_PARAMETER, "", 0)] = bytes(executable.parameters)
+        sources[_PARAMETERS] = bytes(executable.parameters)
         request = Request(executable)
-        for buffer, size in buffer_sizes(executable).items():
+        try:
+            self._map_request(request, sources)
+        except (SimulationError, FormatError):
+            self._unmap_all(request)
+            raise
+        return request
+
+    def _map_request(self, request: Request, sources: Mapping[Buffer, bytes]) -> None:
+        addresses = {}
+        for buffer, size in buffer_sizes(request.executable).items():
             if size:
                 request.buffers[buffer] = self._map_buffer(buffer, size, sources.get(buffer))
-        addresses = {
-            buffer: request.buffers[buffer].address if buffer in request.buffers else 0
-            for buffer in buffer_sizes(executable)
-        }
-        for index, chunk in enumerate(link(executable, addresses)):
+            addresses[buffer] = request.buffers[buffer].address if size else 0
+        for index, chunk in enumerate(link(request.executable, addresses)):
             mapped = self._map(
                 f"instruction chunk {index}", len(chunk), TransferKind.INSTRUCTION, chunk=index
             )
             mapped.region.store(chunk)
             request.chunks.append(mapped)
-        return request
 
     def _map_buffer(self, buffer: Buffer, size: int, source: bytes | None) -> MappedBuffer:
-        kind = _KIND_OF_DESCRIPTION[buffer.desc]
+        kind = KIND_OF_DESCRIPTION[buffer.desc]
         name = f"{kind.value} {buffer.name} {buffer.batch}" if buffer.name else kind.value
         client = buffer.desc == Description.BASE_ADDRESS_INPUT_ACTIVATION
         mapped = self._map(name, size, kind, buffer=buffer, aligned=not client)
@@ -496,7 +511,8 @@ class Driver:
         """
         self.poll()
         if not request.done:
-            raise DriverError("the device has not signalled completion of the request")
+            waiting = "; ".join(self._host.waiting()) or "nothing is in flight"
+            raise DriverError(f"the device has not signalled completion of the request: {waiting}")
         for mapped in (*request.buffers.values(), *request.chunks):
             mapped.region.check_guards()
         outputs = {

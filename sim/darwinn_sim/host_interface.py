@@ -13,9 +13,9 @@ from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from darwinn_formats.darwinn import Buffer
 from numpy.typing import NDArray
 
 from darwinn_sim.dma_trace import Transfer, TransferDirection, TransferKind
@@ -24,9 +24,6 @@ from darwinn_sim.host_memory import HostMemory
 from darwinn_sim.interrupts import HOST_INTERRUPTS, InterruptController
 from darwinn_sim.mmu import Mmu
 from darwinn_sim.registers import RUN_CONTROLS, RegisterFault, RegisterFile, register
-
-if TYPE_CHECKING:
-    from darwinn_formats.darwinn import Buffer
 
 
 class Tag(IntEnum):
