@@ -5,6 +5,7 @@ addresses into the instructions, ``to_tensor`` and ``to_device_input`` convert b
 the bytes that the chip moves.
 """
 
+from darwinn_formats.darwinn.describe import describe
 from darwinn_formats.darwinn.layout import dtype_of, to_device_input, to_tensor
 from darwinn_formats.darwinn.link import Buffer, buffer_of, link, required_buffers
 from darwinn_formats.darwinn.loader import (
@@ -85,6 +86,7 @@ __all__ = [
     "TensorLayout",
     "TensorShape",
     "buffer_of",
+    "describe",
     "dtype_of",
     "dump",
     "flatten",
