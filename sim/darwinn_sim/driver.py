@@ -482,6 +482,7 @@ class Driver:
         """Take note of what the device has signalled; True when no request is in flight.
 
         A request is done when all its chunks have been completed and host interrupt 0 has come.
+        Raises ``DriverError`` for an interrupt that no request in flight accounts for.
         """
         _, status = self._opened()
         self._write("instruction_queue_int_status", 0)
@@ -500,6 +501,8 @@ class Driver:
         while self._in_flight and self._interrupts_left and not self._in_flight[0].chunks_left:
             self._interrupts_left -= 1
             self._in_flight.pop(0).done = True
+        if self._interrupts_left and not self._in_flight:
+            raise DriverError(f"{self._interrupts_left} host interrupts 0 without a request")
         return not self._in_flight
 
     def finish(self, request: Request) -> dict[str, bytes]:

@@ -231,16 +231,18 @@ def test_completion_needs_every_chunk_and_the_interrupt() -> None:
     bench.fetch(program)
     bench.host.issue(4, 0, 0)
     assert not bench.driver.poll()
-    bench.infer(bench.fetch(program, 1))
+    bench.fetch(program, 1)
     assert bench.driver.poll()
     assert [t.number for t in bench.host.transfers if t.kind is TransferKind.INSTRUCTION] == [0, 1]
 
 
-def test_ring_and_interrupt_counter_wrap() -> None:
+def test_ring_and_interrupt_counter_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    bench.host.registers.set("sc_host_int_count", 0xFFFF)
-    bench.driver.poll()
-    bench.driver._interrupts_left = 0
+    bench.driver.close()
+    bench.host.reset()
+    bench.host.registers.set("sc_host_int_count", 0xFFFE)
+    monkeypatch.setattr(bench.host, "reset", lambda: None)
+    bench.driver.open()
     program = executable(
         instruction_bitstreams=(chunk((), last=False),) * 99 + (chunk(),),
     )
@@ -251,6 +253,17 @@ def test_ring_and_interrupt_counter_wrap() -> None:
             bench.fetch(program, index)
         bench.infer(bench.fetch(program, 99))
         assert bench.driver.finish(request) == {"logits": expected(program)}
+
+
+def test_an_interrupt_too_many_is_found() -> None:
+    bench = Bench()
+    program = executable()
+    request = bench.driver.prepare(program, {"image": IMAGE_BYTES})
+    bench.driver.submit(request)
+    bench.infer(bench.fetch(program))
+    bench.host.issue(4, 0, 0)
+    with pytest.raises(DriverError, match="1 host interrupts 0 without a request"):
+        bench.driver.finish(request)
 
 
 def test_a_full_ring_and_a_second_submission_are_refused() -> None:
