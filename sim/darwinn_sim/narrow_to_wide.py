@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -119,8 +119,8 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
         _transpose(unit.row.data, words, block)
         _transpose(unit.row.written, words, block)
     base = row * chip.ROW_WORDS
-    tile.wide[base : base + words] = unit.row.data[:words]
-    tile.wide_written[base : base + words] = unit.row.written[:words]
+    copy(tile.wide, base, unit.row.data, 0, words)
+    copy(tile.wide_written, base, unit.row.written, 0, words)
     ended = traversal.step(write, parameters.wide_write)
     tile.flags[sync.WIDE_WRITE] += sync.produce(parameters.producer, ended)
     unit.row.words = 0

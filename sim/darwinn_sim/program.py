@@ -19,6 +19,7 @@ from darwinn_sim import (
     ring_bus,
     scalar_core,
     state,
+    tensor_plan,
     tensor_unit,
     tile_fence,
     wide_to_narrow,
@@ -27,6 +28,7 @@ from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
+from darwinn_sim.tensor_plan import PlanTooLong, TensorPlan
 
 Table = NDArray[np.void]
 
@@ -53,6 +55,7 @@ class Tables(NamedTuple):
     infeed: Table
     outfeed: Table
     tensor: Table
+    tensor_plan: TensorPlan
     function_table: Table
     ring_producer: Table
     ring_consumer: Table
@@ -237,6 +240,18 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
 _SCALAR = BY_NAME["Scalar"].opcode
 
 
+def _plan(tensor: Table, programs: Sequence[Program], starts: Sequence[int]) -> TensorPlan:
+    try:
+        return tensor_plan.plan(tensor)
+    except PlanTooLong as error:
+        instruction = tensor[error.row]
+        chunk = int(np.searchsorted(starts, instruction["pc"], side="right")) - 1
+        pc = int(instruction["pc"]) - starts[chunk]
+        opcode = int(instruction["operation"])
+        limit = int(instruction["main"]["limit"].max())
+        raise UnsupportedInstruction(opcode, chunk, pc, "main_limit", limit) from error
+
+
 def _decode(number: int, chunk: bytes) -> Program:
     try:
         return decode(chunk)
@@ -324,5 +339,6 @@ def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) 
         unit=units[opcode_column],
         pc=np.concatenate(pcs),
         dispatch=np.concatenate(dispatch),
+        tensor_plan=_plan(tables["tensor"], programs, starts),
         **tables,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -177,8 +177,8 @@ def produce(
         return False
     base = row * chip.ROW_WORDS
     unit.row.words = chip.ROW_WORDS
-    unit.row.data[:] = tile.wide[base : base + chip.ROW_WORDS]
-    unit.row.written[:] = tile.wide_written[base : base + chip.ROW_WORDS]
+    copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
+    copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
     _send(core, tiles, parameters.channel, parameters.targets, unit.row)
     ended = traversal.step(read, parameters.wide_read)
     unit.first_ready = 0
@@ -223,8 +223,8 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
             return moved
         row = fifo.rows[fifo.head]
         base = address * chip.ROW_WORDS
-        tile.wide[base : base + row.words] = row.data[: row.words]
-        tile.wide_written[base : base + row.words] = row.written[: row.words]
+        copy(tile.wide, base, row.data, 0, row.words)
+        copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)
         ended = traversal.step(write, parameters.wide_write)
         tile.flags[sync.RING_READ_A + parameters.channel] += sync.produce(
@@ -303,12 +303,12 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
     elif parameters.fifo == FIFO_ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
         source = core.activations.view(np.uint32)
-        row.data[first : first + words] = source[words * address : words * (address + 1)]
+        copy(row.data, first, source, words * address, words)
         row.written[first : first + words] = state.WRITTEN * core.activations_written[address]
     else:
         address %= chip.PARAMETER_UNITS
         source = core.parameters.view(np.uint32)
-        row.data[first : first + words] = source[words * address : words * (address + 1)]
+        copy(row.data, first, source, words * address, words)
         row.written[first : first + words] = state.WRITTEN * core.parameters_written[address]
     row.words = first + words
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, ring_bus, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -250,7 +250,8 @@ def _memory_address(core: Record, address: int) -> int:
 
 @compiled
 def _scalar(core: Record, bundle: Record) -> None:
-    registers = core.registers.copy()
+    registers = core.operands
+    copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
     _store_slot(core, bundle, registers)
     _load_slot(core, bundle, registers)
     _alu_slot(core, bundle, registers)
@@ -306,7 +307,14 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
     if 9 <= operation <= 14:
         core.predicates[bundle.alu_destination & 7] = _compare(operation, a, b)
     elif operation >= 16:
-        core.registers[bundle.alu_destination] = _float_alu(operation, a, b)
+        core.immediate[0] = b
+        x = registers.view(np.float32)[bundle.alu_a]
+        y = core.immediate.view(np.float32)[0]
+        if operation == 17:
+            core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
+        else:
+            value = _float_alu(operation, x, y, b)
+            core.registers.view(np.float32)[bundle.alu_destination] = value
     else:
         core.registers[bundle.alu_destination] = _integer_alu(operation, a, b)
 
@@ -343,43 +351,30 @@ def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
 
 
 @compiled
-def _bits(value: np.float32) -> np.uint32:
-    return np.array([value], np.float32).view(np.uint32)[0]
-
-
-@compiled
-def _float(value: np.uint32) -> np.float32:
-    return np.array([value], np.uint32).view(np.float32)[0]
-
-
-@compiled
-def _float_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
-    x, y = _float(a), _float(b)
+def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np.float32:
     if operation == 16:
-        return _bits(np.float32(_signed(b)))
-    if operation == 17:
-        return np.uint32(np.int64(np.rint(y)))
+        return np.float32(_signed(b))
     if operation == 18:
-        return _bits(np.float32(x + y))
+        return np.float32(x + y)
     if operation == 19:
-        return _bits(np.float32(x - y))
+        return np.float32(x - y)
     if operation == 20:
-        return _bits(np.float32(x * y))
+        return np.float32(x * y)
     if operation == 21:
-        return _bits(max(x, y))
-    return _bits(min(x, y))
+        return max(x, y)
+    return min(x, y)
 
 
 @compiled
 def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     if bundle.function_op == 0:
         return
-    x = _float(registers[bundle.function_source])
+    x = registers.view(np.float32)[bundle.function_source]
     if bundle.function_op == FUNCTION_RECIPROCAL:
         value = np.float32(np.float32(1) / x)
     else:
         value = np.float32(np.exp2(x))
-    core.registers[bundle.function_destination] = _bits(value)
+    core.registers.view(np.float32)[bundle.function_destination] = value
 
 
 @compiled
@@ -414,12 +409,13 @@ def _idle(core: Record, units: int) -> bool:
         return False
     if (units >> IDLE_INFEED) & 1 and not state.idle(core.units[state.INFEED]):
         return False
-    if (units >> IDLE_OUTFEED) & 1 and not state.idle(core.units[state.OUTFEED]):
+    outfeed_idle = state.idle(core.units[state.OUTFEED])
+    if (units >> IDLE_OUTFEED) & 1 and not outfeed_idle:
         return False
-    drained = state.idle(core.units[state.OUTFEED]) and core.ring.length == 0
-    return not (units >> IDLE_OUTPUT) & 1 or (
-        drained and core.output.length == 0 and not core.output_pending
-    )
+    # Rows that wait on the ring for a later outfeed do not count: programs send them before a fence
+    # on this bit and issue the outfeed after it.
+    delivered = core.output.length == 0 and not core.output_pending
+    return not (units >> IDLE_OUTPUT) & 1 or (outfeed_idle and delivered)
 
 
 @compiled

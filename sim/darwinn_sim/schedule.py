@@ -183,7 +183,7 @@ def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
     if which == state.TENSOR_UNIT:
         if tables.opcode[unit.current] != _FUNCTION_TABLE:
-            tensor_unit.start(unit, tables.tensor[row])
+            tensor_unit.start(unit)
     elif which == state.RING_PRODUCER:
         ring_bus.start_producer(tile, unit, tables.ring_producer[row])
     elif which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:
@@ -213,7 +213,9 @@ def _advance_unit(
             tensor_unit.load_table(tile, tables.function_table[row])
             unit.current = state.IDLE
             return True
-        return tensor_unit.advance(core, tile, unit, tables.tensor[row], tap, unit.current)
+        return tensor_unit.advance(
+            core, tile, unit, tables.tensor[row], tables.tensor_plan, row, tap
+        )
     if which == state.RING_PRODUCER:
         return False
     if which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 
 UNITS = 10
 """Units of a tile, in the order of TileFence.wait_idle."""
@@ -53,9 +53,6 @@ UNIT = np.dtype(
         ("queue_length", "i8"),
         ("first", traversal.STATE),
         ("second", traversal.STATE),
-        ("third", traversal.STATE),
-        ("fourth", traversal.STATE),
-        ("fifth", traversal.STATE),
         ("waited", "i8", (sync.MAX_WATCHERS,)),
         ("first_ready", "i8"),
         ("second_ready", "i8"),
@@ -65,12 +62,13 @@ UNIT = np.dtype(
         ("row_closed", "i8"),
         ("row", ROW),
         ("accumulator", "i4", (chip.LANES,)),
-        ("run_starts", "i8"),
-        ("zero_point_row", "i8"),
+        ("scaled", "f4", (chip.LANES,)),
+        ("rounded", "u4", (chip.LANES,)),
+        ("results", "i8"),
     ]
 )
-"""A tile unit: its queue, the instruction it executes, and where that stands. ``first`` to
-``fifth`` are the states of the instruction's traversals; ``*_ready``: its watchers have passed."""
+"""A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
+``second`` are the states of the instruction's traversals; ``*_ready``: its watchers have passed."""
 
 WORD_FIFO = np.dtype(
     [
@@ -138,6 +136,8 @@ MAX_LOOP_DEPTH = 16
 CORE = np.dtype(
     [
         ("registers", "u4", (chip.SCALAR_REGISTERS,)),
+        ("operands", "u4", (chip.SCALAR_REGISTERS,)),
+        ("immediate", "u4", (1,)),
         ("predicates", "i8", (chip.PREDICATES,)),
         ("memory", "u4", (chip.SCALAR_MEMORY_WORDS,)),
         ("memory_written", "u4", (chip.SCALAR_MEMORY_WORDS,)),
@@ -177,13 +177,14 @@ CORE = np.dtype(
     align=True,
 )
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
-the run. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
+the run. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
 bundles through all chunks of the executable."""
 
 TAP = np.dtype(
-    [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("lanes", "i4")]
+    [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("count", "i4")]
 )
-"""One word that a tensor instruction wrote to narrow memory, at a byte address."""
+"""One word that a tensor instruction wrote to narrow memory, at a byte address; ``count`` of its
+bytes are results."""
 
 (
     NO_FAULT,
@@ -277,8 +278,8 @@ def push_row(fifo: Record, row: Record) -> None:
     """Append a row to a ring FIFO that has room."""
     slot = fifo.rows[(fifo.head + fifo.length) % chip.RING_FIFO_ROWS]
     slot.words = row.words
-    slot.data[:] = row.data
-    slot.written[:] = row.written
+    copy(slot.data, 0, row.data, 0, row.words)
+    copy(slot.written, 0, row.written, 0, row.words)
     fifo.length += 1
 
 

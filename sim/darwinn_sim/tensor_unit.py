@@ -2,7 +2,8 @@
 
 Each main iteration reads one group of activations from narrow memory and one granule of parameters
 (64 lanes) from wide memory. A run of iterations ends when the partial-sum traversal moves on; the
-64 int32 sums then leave through the output stage (docs/chip-facts.md, "Numerics").
+64 int32 sums then leave through the output stage (docs/chip-facts.md, "Numerics"). Which addresses
+that are, iteration by iteration, stands in the plan (``tensor_plan``).
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.tensor_plan import TensorPlan
 
 MAC, MAXIMUM, SUM, INTERPOLATE = 1, 2, 3, 5
 """Operations, numbered as their opcodes."""
@@ -171,22 +173,17 @@ def _scale_watcher(watchers: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 @compiled
-def start(unit: Record, parameters: Record) -> None:
+def start(unit: Record) -> None:
     """Begin an instruction."""
-    traversal.start(unit.first, parameters.main)
-    traversal.start(unit.second, parameters.narrow_read)
-    traversal.start(unit.third, parameters.narrow_write)
-    traversal.start(unit.fourth, parameters.parameter_read)
-    traversal.start(unit.fifth, parameters.partial_sum)
-    unit.run_starts = 1
-    unit.zero_point_row = parameters.zero_point_base
+    unit.position = 0
+    unit.results = 0
 
 
 @compiled
 def load_table(tile: Record, table: Record) -> None:
     """Execute a CoefficientTable instruction."""
-    tile.coefficient[:] = table.coefficient
-    tile.lower_bound[:] = table.lower_bound
+    copy(tile.coefficient, 0, table.coefficient, 0, len(table.coefficient))
+    copy(tile.lower_bound, 0, table.lower_bound, 0, len(table.lower_bound))
     tile.table_written = 1
 
 
@@ -196,97 +193,67 @@ def advance(
     tile: Record,
     unit: Record,
     parameters: Record,
+    plan: TensorPlan,
+    row: int,
     tap: NDArray[np.void],
-    instruction: int,
 ) -> bool:
-    """Iterate until a watcher blocks or the instruction ends; True if any iteration ran."""
-    main = unit.first
+    """Run segments until a watcher blocks or the instruction ends; True if any has run.
+
+    ``row`` is the instruction's row in the plan.
+    """
+    place = plan.place[row]
+    tapped = core.tap_begin <= unit.current < core.tap_end
     moved = False
-    tapped = core.tap_begin <= instruction < core.tap_end
-    watched = parameters.watchers.count > 0
-    while not main.done:
+    while unit.position < place.segments:
         if tapped and core.tap_length + chip.LANES > len(tap):
             return moved
-        if watched and not sync.passes(parameters.watchers, unit.waited, tile.flags, main.begins):
+        segment = plan.segment[place.segment + unit.position]
+        if segment.waits and not sync.passes(
+            parameters.watchers, unit.waited, tile.flags, segment.waits
+        ):
             return moved
-        moved = True
-        _iterate(core, tile, unit, parameters, tap, instruction if tapped else -1)
+        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
+        if segment.outputs:
+            _output(core, tile, unit, parameters, segment.lanes, plan, place, tap, tapped)
         if core.fault:
-            return moved
-    if not unit.third.done:
-        state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, 0)
+            return True
+        unit.position += 1
+        moved = True
+    if unit.results != place.writes:
+        state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
     unit.current = state.IDLE
     return True
 
 
 @compiled
-def _iterate(
+def _run_segment(
     core: Record,
     tile: Record,
     unit: Record,
     parameters: Record,
-    tap: NDArray[np.void],
-    tapped: int,
+    segment: Record,
+    plan: TensorPlan,
+    base: int,
 ) -> None:
-    main = unit.first
-    core.iterations += 1
-    lanes = _lanes(main, parameters)
-    first, last = _reduction_edges(main, parameters)
-    sum_address = traversal.address(unit.fifth, parameters.partial_sum)
-    ended = traversal.step_around(unit.fifth, parameters.partial_sum)
-    tile.flags[sync.PARTIAL_SUM_WRITE] += sync.produce(parameters.sum_producer, ended)
-    granule = traversal.address(unit.fourth, parameters.parameter_read)
-    operand = traversal.address(unit.second, parameters.narrow_read)
-    half = _scale_half(unit, parameters)
-    if unit.run_starts:
-        continues = not parameters.keeps_sum and not first
-        _start_sum(core, tile, unit, parameters, lanes, sum_address >> 2, continues)
-    if parameters.operation == INTERPOLATE:
-        _interpolate(core, tile, unit, parameters, operand, lanes)
-    elif parameters.operation == MAC:
-        _multiply_accumulate(core, tile, unit, parameters, operand, granule, lanes)
+    """The iterations of one segment, and what they tell others by flags 1 and 2."""
+    begin = base + segment.first
+    operands = plan.operand[begin : begin + segment.count]
+    granules = plan.granule[begin : begin + segment.count]
+    core.iterations += segment.count
+    if segment.starts:
+        _start_sum(core, tile, unit, parameters, segment)
+    if core.strict:
+        _check_operands(core, tile, parameters, segment.lanes, operands, granules)
+    if parameters.operation == MAC:
+        _multiply_accumulate(core, tile, unit, parameters, segment, operands, granules)
+    elif parameters.operation == INTERPOLATE:
+        _interpolate(tile, unit, segment.lanes, operands, granules)
     else:
-        _reduce(core, tile, unit, parameters, granule, lanes)
-
-    main_ended = traversal.step(main, parameters.main)
-    run_ends = main.done or traversal.address(unit.fifth, parameters.partial_sum) != sum_address
-    unit.run_starts = run_ends
-    if run_ends and not parameters.keeps_sum:
-        _store_sum(core, tile, unit, parameters, lanes, sum_address >> 2)
-    if (run_ends and parameters.keeps_sum) or (last and not parameters.keeps_sum):
-        _output(core, tile, unit, parameters, lanes, half, tap, tapped)
-
-    traversal.step_around(unit.second, parameters.narrow_read)
-    ended = traversal.step_around(unit.fourth, parameters.parameter_read)
-    tile.flags[sync.PARAMETER_READ] += sync.produce(parameters.read_producer, ended)
-    if parameters.load_zero_point and (main_ended >> parameters.block_loop) & 1:
-        unit.zero_point_row += parameters.zero_point_stride
-        if unit.zero_point_row > parameters.zero_point_limit:
-            unit.zero_point_row = parameters.zero_point_base
-
-
-@compiled
-def _lanes(main: Record, parameters: Record) -> int:
-    """Valid lanes of the output block that the iteration belongs to."""
-    for loop in range(parameters.block_loop, traversal.MAX_LOOPS):
-        if not (parameters.reduction_loops >> loop) & 1 and (
-            main.index[loop] != parameters.main.limit[loop]
-        ):
-            return parameters.block_lanes  # type: ignore[no-any-return]
-    return parameters.last_block_lanes  # type: ignore[no-any-return]
-
-
-@compiled
-def _reduction_edges(main: Record, parameters: Record) -> tuple[bool, bool]:
-    """Whether the iteration is the first, and the last, of its reduction."""
-    first, last = True, True
-    if parameters.keeps_sum:
-        return first, last
-    for loop in range(traversal.MAX_LOOPS):
-        if (parameters.reduction_loops >> loop) & 1:
-            first &= main.index[loop] == 0
-            last &= main.index[loop] == traversal.limit_of(main, parameters.main, loop)
-    return first, last
+        _reduce(core, tile, unit, parameters, segment.lanes, granules)
+    tile.flags[sync.PARAMETER_READ] += segment.parameter_reads
+    tile.flags[sync.PARTIAL_SUM_WRITE] += segment.sum_writes
+    if segment.ends and not parameters.keeps_sum:
+        _store_sum(core, tile, unit, parameters, segment)
 
 
 @compiled
@@ -306,21 +273,16 @@ def _scale_half(unit: Record, parameters: Record) -> int:
 
 @compiled
 def _start_sum(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
-    lanes: int,
-    row: int,
-    continues: bool,
+    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
 ) -> None:
     """Start a run: from the least value, from zero, or from the row in wide memory."""
+    lanes = segment.lanes
     if parameters.operation == MAXIMUM:
         unit.accumulator[:lanes] = _LEAST
-    elif continues:
-        base = _row_base(core, tile, parameters, row)
+    elif segment.continues:
+        base = _row_base(core, tile, parameters, segment.sum_row)
         for lane in range(lanes):
-            if tile.wide_written[base + lane] != state.WRITTEN:
+            if core.strict and tile.wide_written[base + lane] != state.WRITTEN:
                 state.uninitialised(core, parameters.pc, tile.number, 4 * (base + lane))
             unit.accumulator[lane] = np.int32(tile.wide[base + lane])
     else:
@@ -329,10 +291,10 @@ def _start_sum(
 
 @compiled
 def _store_sum(
-    core: Record, tile: Record, unit: Record, parameters: Record, lanes: int, row: int
+    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
 ) -> None:
-    base = _row_base(core, tile, parameters, row)
-    for lane in range(lanes):
+    base = _row_base(core, tile, parameters, segment.sum_row)
+    for lane in range(segment.lanes):
         tile.wide[base + lane] = np.uint32(unit.accumulator[lane])
         tile.wide_written[base + lane] = state.WRITTEN
 
@@ -347,24 +309,47 @@ def _row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
 
 
 @compiled
-def _activation(
-    core: Record, tile: Record, parameters: Record, address: int, k: int
-) -> np.int32:
-    """Activation ``k`` of the group at byte ``address``, minus the zero point."""
-    octets = tile.narrow.view(np.uint8)
-    written = tile.narrow_written.view(np.uint8)
-    if parameters.activation_16bit:
-        low = (address + 2 * k) & _NARROW_MASK
-        high = (low + 1) & _NARROW_MASK
-        value = np.int32(octets[low]) | (np.int32(octets[high]) << 8)
-        defined = written[low] & written[high]
-    else:
-        low = (address + k) & _NARROW_MASK
-        value = np.int32(octets[low])
-        defined = written[low]
-    if not defined:
-        state.uninitialised(core, parameters.pc, tile.number, low)
-    return np.int32(value - parameters.activation_zero_point)
+def _check_operands(
+    core: Record,
+    tile: Record,
+    parameters: Record,
+    lanes: int,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
+) -> None:
+    """Strict mode: every activation and parameter that can change a result has been written."""
+    narrow = tile.narrow_written.view(np.uint8)
+    wide = tile.wide_written.view(np.uint8)
+    values = tile.wide.view(np.uint8)
+    uses_narrow = parameters.operation == MAC or parameters.operation == INTERPOLATE
+    size = 2 if parameters.activation_16bit else 1
+    planes = 2 if parameters.parameter_16bit else 1
+    for i in range(len(operands)):
+        if parameters.operation == INTERPOLATE:
+            for lane in range(lanes):
+                address = (operands[i] + lane) & _NARROW_MASK
+                if granules[i] and not narrow[address]:
+                    state.uninitialised(core, parameters.pc, tile.number, address)
+            continue
+        count = parameters.products
+        if not uses_narrow:
+            count = 1 if granules[i] & 3 else 4 // planes
+        for k in range(count):
+            plane = granules[i] + planes * k
+            base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+            matters = False
+            for lane in range(lanes):
+                for byte in range(planes):
+                    where = base + 4 * lane + byte
+                    if not wide[where]:
+                        state.uninitialised(core, parameters.pc, tile.number, where)
+                    matters |= values[where] != parameters.parameter_zero_point >> (8 * byte) & 255
+            # An activation whose parameters all equal their zero point is multiplied by 0.
+            if uses_narrow and (matters or parameters.load_zero_point):
+                for byte in range(size):
+                    address = (operands[i] + size * k + byte) & _NARROW_MASK
+                    if not narrow[address]:
+                        state.uninitialised(core, parameters.pc, tile.number, address)
 
 
 @compiled
@@ -373,103 +358,142 @@ def _multiply_accumulate(
     tile: Record,
     unit: Record,
     parameters: Record,
-    operand: int,
-    granule: int,
-    lanes: int,
+    segment: Record,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
 ) -> None:
     """Add activations times parameters to the sums, modulo 2^32 as the chip's accumulators do."""
-    sums = unit.accumulator
-    zero = np.int32(parameters.parameter_zero_point)
-    if (
+    simple = (
         parameters.products == 4
-        and granule & 3 == 0
         and not parameters.load_zero_point
         and not parameters.activation_16bit
         and not parameters.parameter_16bit
-    ):
-        base = 4 * _row_base(core, tile, parameters, granule >> 2)
-        weights = tile.wide.view(np.uint8)[base : base + 4 * chip.LANES]
-        a0 = _activation(core, tile, parameters, operand, 0)
-        a1 = _activation(core, tile, parameters, operand, 1)
-        a2 = _activation(core, tile, parameters, operand, 2)
-        a3 = _activation(core, tile, parameters, operand, 3)
-        offset = np.int32((a0 + a1 + a2 + a3) * zero)
-        for lane in range(lanes):
-            sums[lane] += np.int32(
-                a0 * np.int32(weights[4 * lane])
-                + a1 * np.int32(weights[4 * lane + 1])
-                + a2 * np.int32(weights[4 * lane + 2])
-                + a3 * np.int32(weights[4 * lane + 3])
-                - offset
-            )
-        return
-    planes = 2 if parameters.parameter_16bit else 1
-    for k in range(parameters.products):
-        activation = _activation(core, tile, parameters, operand, k)
-        plane = granule + planes * k
-        base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
-        weights = tile.wide.view(np.uint8)[base:]
-        if parameters.load_zero_point:
-            row = _row_base(core, tile, parameters, unit.zero_point_row)
-            zeros = tile.wide[row : row + chip.LANES].view(np.int32)
-            for lane in range(lanes):
-                weight = np.int32(weights[4 * lane]) - zeros[lane]
-                sums[lane] += np.int32(activation * weight)
-        elif planes == 2:
-            for lane in range(lanes):
-                weight = np.int32(weights[4 * lane]) | (np.int32(weights[4 * lane + 1]) << 8)
-                sums[lane] += np.int32(activation * (weight - zero))
+    )
+    for i in range(len(operands)):
+        if simple and granules[i] & 3 == 0:
+            _multiply_row(core, tile, unit, parameters, segment.lanes, operands[i], granules[i])
         else:
-            for lane in range(lanes):
-                sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zero))
+            for k in range(parameters.products):
+                _multiply_plane(core, tile, unit, parameters, segment, operands[i], granules[i], k)
+
+
+@compiled
+def _multiply_row(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    lanes: int,
+    operand: int,
+    granule: int,
+) -> None:
+    """Four 8-bit activations times the four bytes of each lane: the case that takes the time."""
+    octets = tile.narrow.view(np.uint8)
+    zero_point = np.int32(parameters.activation_zero_point)
+    a0 = np.int32(octets[operand & _NARROW_MASK]) - zero_point
+    a1 = np.int32(octets[(operand + 1) & _NARROW_MASK]) - zero_point
+    a2 = np.int32(octets[(operand + 2) & _NARROW_MASK]) - zero_point
+    a3 = np.int32(octets[(operand + 3) & _NARROW_MASK]) - zero_point
+    offset = np.int32((a0 + a1 + a2 + a3) * np.int32(parameters.parameter_zero_point))
+    base = 4 * _row_base(core, tile, parameters, granule >> 2)
+    weights = tile.wide.view(np.uint8)[base : base + chip.ROW_BYTES]
+    sums = unit.accumulator
+    for lane in range(lanes):
+        sums[lane] += np.int32(
+            a0 * np.int32(weights[4 * lane])
+            + a1 * np.int32(weights[4 * lane + 1])
+            + a2 * np.int32(weights[4 * lane + 2])
+            + a3 * np.int32(weights[4 * lane + 3])
+            - offset
+        )
+
+
+@compiled
+def _activation(tile: Record, parameters: Record, address: int, k: int) -> np.int32:
+    """Activation ``k`` of the group at byte ``address``, minus the zero point."""
+    octets = tile.narrow.view(np.uint8)
+    if parameters.activation_16bit:
+        low = np.int32(octets[(address + 2 * k) & _NARROW_MASK])
+        high = np.int32(octets[(address + 2 * k + 1) & _NARROW_MASK])
+        return np.int32((low | high << 8) - parameters.activation_zero_point)
+    return np.int32(octets[(address + k) & _NARROW_MASK] - parameters.activation_zero_point)
+
+
+@compiled
+def _multiply_plane(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    segment: Record,
+    operand: int,
+    granule: int,
+    k: int,
+) -> None:
+    """One activation times one 8-bit or 16-bit parameter of each lane."""
+    activation = _activation(tile, parameters, operand, k)
+    planes = 2 if parameters.parameter_16bit else 1
+    plane = granule + planes * k
+    base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+    weights = tile.wide.view(np.uint8)[base:]
+    zero = np.int32(parameters.parameter_zero_point)
+    sums = unit.accumulator
+    if parameters.load_zero_point:
+        row = _row_base(core, tile, parameters, segment.zero_point_row)
+        zeros = tile.wide[row : row + chip.LANES].view(np.int32)
+        for lane in range(segment.lanes):
+            sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zeros[lane]))
+    elif planes == 2:
+        for lane in range(segment.lanes):
+            weight = np.int32(weights[4 * lane]) | np.int32(weights[4 * lane + 1]) << 8
+            sums[lane] += np.int32(activation * (weight - zero))
+    else:
+        for lane in range(segment.lanes):
+            sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zero))
 
 
 @compiled
 def _reduce(
-    core: Record, tile: Record, unit: Record, parameters: Record, granule: int, lanes: int
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    lanes: int,
+    granules: NDArray[np.int16],
 ) -> None:
     """Maximum or sum over the raw values of the granule; of the whole row where it is aligned."""
     sums = unit.accumulator
     planes = 2 if parameters.parameter_16bit else 1
-    count = 1 if granule & 3 else 4 // planes
-    for k in range(count):
-        plane = granule + planes * k
-        base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
-        values = tile.wide.view(np.uint8)[base:]
-        for lane in range(lanes):
-            value = np.int32(values[4 * lane])
-            if planes == 2:
-                value |= np.int32(values[4 * lane + 1]) << 8
-            if parameters.operation == MAXIMUM:
-                sums[lane] = max(sums[lane], value)
-            else:
-                sums[lane] += value
+    for i in range(len(granules)):
+        count = 1 if granules[i] & 3 else 4 // planes
+        for k in range(count):
+            plane = granules[i] + planes * k
+            base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+            values = tile.wide.view(np.uint8)[base:]
+            for lane in range(lanes):
+                value = np.int32(values[4 * lane])
+                if planes == 2:
+                    value |= np.int32(values[4 * lane + 1]) << 8
+                if parameters.operation == MAXIMUM:
+                    sums[lane] = max(sums[lane], value)
+                else:
+                    sums[lane] += value
 
 
 @compiled
 def _interpolate(
-    core: Record, tile: Record, unit: Record, parameters: Record, operand: int, lanes: int
+    tile: Record,
+    unit: Record,
+    lanes: int,
+    operands: NDArray[np.int32],
+    weights: NDArray[np.int16],
 ) -> None:
-    """Add one of the 2 x 2 taps: main loops 0 and 1 walk them, weights are 1/128 pixel."""
-    index = unit.first.index
-    x_position = parameters.x.start + parameters.x.step * index[parameters.x.loop]
-    y_position = parameters.y.start + parameters.y.step * index[parameters.y.loop]
-    x_fraction, y_fraction = x_position & 127, y_position & 127
-    weight = np.int32(x_fraction if index[0] else 128 - x_fraction) * np.int32(
-        y_fraction if index[1] else 128 - y_fraction
-    )
-    address = (
-        operand
-        + (x_position >> 7) * parameters.x.pitch
-        + (y_position >> 7) * parameters.y.pitch
-    )
+    """Add taps: lane j takes activation byte j times the tap's weight."""
     octets = tile.narrow.view(np.uint8)
-    written = tile.narrow_written.view(np.uint8)
-    for lane in range(lanes):
-        source = (address + lane) & _NARROW_MASK
-        if weight and not written[source]:
-            state.uninitialised(core, parameters.pc, tile.number, source)
-        unit.accumulator[lane] += np.int32(octets[source]) * weight
+    for i in range(len(operands)):
+        for lane in range(lanes):
+            value = np.int32(octets[(operands[i] + lane) & _NARROW_MASK])
+            unit.accumulator[lane] += np.int32(value * weights[i])
 
 
 @compiled
@@ -506,35 +530,65 @@ def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
 
 
 @compiled
-def _result(
-    core: Record, tile: Record, parameters: Record, total: np.int32, half: int, lane: int
-) -> int:
-    """One lane's output: float32 sum times scale, clip, function, round half to even, offset."""
-    if parameters.operation == INTERPOLATE:
-        return np.int64(np.rint(np.float32(total) * parameters.scale)) & 0xFF  # type: ignore[no-any-return]
-    scale = np.float32(parameters.scale)
-    bias = np.int32(parameters.bias)
-    if parameters.use_scales:
-        where = chip.LANES * half + lane
-        if not tile.scale_bias_written[where]:
-            state.uninitialised(core, parameters.pc, tile.number, where)
-        scale = np.float32(tile.scale_bias.view(np.float32)[where] * scale)
+def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
+    """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
+    sums, scaled = unit.accumulator, unit.scaled
+    half = _scale_half(unit, parameters)
     if parameters.apply_bias:
-        where = chip.LANES * (2 + half) + lane
-        if not tile.scale_bias_written[where]:
-            state.uninitialised(core, parameters.pc, tile.number, where)
-        bias = np.int32(tile.scale_bias[where])
-    y = np.float32(np.float32(np.int32(total + bias)) * scale)
-    y = min(y, parameters.high_clip)
-    y = max(y, parameters.low_clip)
-    if parameters.table:
-        y = _function(tile, parameters, y)
-    value = np.int64(np.rint(y)) + parameters.offset
-    if parameters.output_16bit:
-        return min(max(value, 0), 0xFFFF)  # type: ignore[no-any-return]
-    if parameters.raw:
-        return value & 0xFF  # type: ignore[no-any-return]
-    return min(max(value, 0), 0xFF)  # type: ignore[no-any-return]
+        first = chip.LANES * (2 + half)
+        biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
+        _check_scale_bias(core, tile, parameters, first, lanes)
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
+    else:
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + parameters.bias))
+    if parameters.use_scales:
+        first = chip.LANES * half
+        scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
+        _check_scale_bias(core, tile, parameters, first, lanes)
+        for lane in range(lanes):
+            scaled[lane] *= np.float32(scales[lane] * parameters.scale)
+    else:
+        for lane in range(lanes):
+            scaled[lane] *= parameters.scale
+    if parameters.operation == INTERPOLATE:
+        return
+    high, low = parameters.high_clip, parameters.low_clip
+    for lane in range(lanes):
+        value = scaled[lane]
+        value = high if value > high else value
+        scaled[lane] = low if value < low else value
+
+
+@compiled
+def _check_scale_bias(
+    core: Record, tile: Record, parameters: Record, first: int, lanes: int
+) -> None:
+    if core.strict:
+        for word in range(first, first + lanes):
+            if tile.scale_bias_written[word] != state.WRITTEN:
+                state.uninitialised(core, parameters.pc, tile.number, 4 * word)
+
+
+@compiled
+def _round(unit: Record, parameters: Record, lanes: int) -> None:
+    """Round half to even, add the offset and saturate: into ``unit.rounded``."""
+    scaled, rounded = unit.scaled, unit.rounded
+    if parameters.raw and not parameters.output_16bit:
+        for lane in range(lanes):
+            rounded[lane] = np.uint32(
+                (np.int64(np.rint(scaled[lane])) + parameters.offset) & 0xFF
+            )
+        return
+    highest = np.float32(0xFFFF if parameters.output_16bit else 0xFF)
+    offset = np.float32(parameters.offset)
+    for lane in range(lanes):
+        # Exact in float32: beyond 2^24 the clamp decides.
+        value = np.rint(scaled[lane]) + offset
+        value = np.float32(0) if value < np.float32(0) else value
+        value = highest if value > highest else value
+        rounded[lane] = np.uint32(np.int32(value))
 
 
 @compiled
@@ -544,40 +598,60 @@ def _output(
     unit: Record,
     parameters: Record,
     lanes: int,
-    half: int,
+    plan: TensorPlan,
+    place: Record,
     tap: NDArray[np.void],
-    tapped: int,
+    tapped: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
+    _scaled_sums(core, tile, unit, parameters, lanes)
+    if parameters.table:
+        if core.strict and not tile.table_written:
+            state.uninitialised(core, parameters.pc, tile.number, 0)
+        for lane in range(lanes):
+            unit.scaled[lane] = _function(tile, parameters, unit.scaled[lane])
+    _round(unit, parameters, lanes)
     size = 2 if parameters.output_16bit else 1
     per_word = 4 // size
-    write = unit.third
     octets = tile.narrow.view(np.uint8)
     written = tile.narrow_written.view(np.uint8)
     for first in range(0, lanes, per_word):
-        if write.done:
-            state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, 0)
+        if unit.results >= place.writes:
+            state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
             return
+        count = min(per_word, lanes - first)
         word = np.uint32(0)
-        for k in range(min(per_word, lanes - first)):
-            value = _result(
-                core, tile, parameters, unit.accumulator[first + k], half, first + k
-            )
-            word |= np.uint32(value) << np.uint32(8 * size * k)
-        address = traversal.address(write, parameters.narrow_write) & _NARROW_MASK
+        for k in range(count):
+            word |= unit.rounded[first + k] << np.uint32(8 * size * k)
+        at = place.write + unit.results
+        address = plan.write_address[at] & _NARROW_MASK
         if address + 4 > chip.NARROW_BYTES:
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
         for k in range(4):
             octets[address + k] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
             written[address + k] = 1
-        if tapped >= 0:
-            entry = tap[core.tap_length]
-            entry.instruction = tapped
-            entry.tile = tile.number
-            entry.address = address
-            entry.word = word
-            entry.lanes = min(4, (lanes - first) * size)
-            core.tap_length += 1
-        ended = traversal.step(write, parameters.narrow_write)
-        tile.flags[sync.ACTIVATION_WRITE] += sync.produce(parameters.write_producer, ended)
+        tile.flags[sync.ACTIVATION_WRITE] += plan.write_flag[at]
+        unit.results += 1
+        if tapped:
+            _record(core, tile, tap, unit.current, address, word, count * size)
+
+
+@compiled
+def _record(
+    core: Record,
+    tile: Record,
+    tap: NDArray[np.void],
+    instruction: int,
+    address: int,
+    word: np.uint32,
+    count: int,
+) -> None:
+    """Copy a result word out for the tap."""
+    entry = tap[core.tap_length]
+    entry.instruction = instruction
+    entry.tile = tile.number
+    entry.address = address
+    entry.word = word
+    entry.count = count
+    core.tap_length += 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, copy
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -98,8 +98,8 @@ def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> b
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return False
     base = row * chip.ROW_WORDS
-    unit.row.data[:] = tile.wide[base : base + chip.ROW_WORDS]
-    unit.row.written[:] = tile.wide_written[base : base + chip.ROW_WORDS]
+    copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
+    copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
     traversal.step(read, parameters.wide_read)
     unit.position = 0
     return True
