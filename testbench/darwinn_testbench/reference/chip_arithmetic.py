@@ -107,7 +107,7 @@ class ChipArithmetic:
         for index, value in known.items():
             network.check(index, value)
             values[index] = value
-        fixed = frozenset(known)
+        fixed = frozenset(index for index in known if not network.tensors[index].variable)
         missing: dict[int, str] = {}
         for operator in network.operators:
             if fixed.issuperset(operator.outputs):
@@ -130,11 +130,6 @@ class ChipArithmetic:
             raise NotComputableError("no chip arithmetic is known for this operator")
         if operator.unread_options:
             raise NotComputableError(f"options {operator.unread_options} are not read")
-        targets = operator.outputs + tuple(
-            operator.inputs[position]
-            for position in rule.state_inputs
-            if position < len(operator.inputs)
-        )
         call = Call(
             operator,
             tuple(self._operand(index, values) for index in operator.inputs),
@@ -143,6 +138,7 @@ class ChipArithmetic:
         )
         result = rule.function(call)
         arrays = result if isinstance(result, tuple) else (result,)
+        targets = _targets(operator)
         for index, array in zip(targets, arrays, strict=True):
             _check_result(self.network.tensors[index], array)
         return dict(zip(targets, arrays, strict=True))
@@ -155,15 +151,15 @@ class ChipArithmetic:
         if lost:
             tensor = self.network.tensors[lost[0]]
             reason = f"depends on tensor {tensor.index} ({tensor.name}), which is not computed"
-            return {}, dict.fromkeys(operator.outputs, reason)
+            return {}, dict.fromkeys(_targets(operator), reason)
         try:
             return self.run_operator(operator, values), {}
         except NotComputableError as fault:
             reason = f"operator {operator.index} {operator.name}: {fault}"
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as fault:
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as fault:
             # Attributes and shapes of a hostile model that contradict each other.
             reason = f"operator {operator.index} {operator.name} is malformed: {fault}"
-        return {}, dict.fromkeys(operator.outputs, reason)
+        return {}, dict.fromkeys(_targets(operator), reason)
 
     def _operand(self, index: int, values: Mapping[int, AnyArray]) -> Operand | None:
         if index == ABSENT:
@@ -175,6 +171,13 @@ class ChipArithmetic:
         if value is None:
             raise NotComputableError(f"tensor {index} ({tensor.name}) has no value")
         return Operand(tensor, value)
+
+
+def _targets(operator: Operator) -> tuple[int, ...]:
+    """The tensors that an operator writes: its outputs, then the states that it updates."""
+    rule = RULES.get(operator.name)
+    states = [] if rule is None else [k for k in rule.state_inputs if k < len(operator.inputs)]
+    return operator.outputs + tuple(operator.inputs[position] for position in states)
 
 
 def _check_result(tensor: Tensor, array: AnyArray) -> None:

@@ -99,8 +99,10 @@ class Network:
         """Check that ``value`` can be tensor ``index``.
 
         Raises:
-            ModelError: another shape or dtype than the tensor's.
+            ModelError: there is no such tensor, or it has another shape or dtype.
         """
+        if not 0 <= index < len(self.tensors):
+            raise ModelError(self.file, f"there is no tensor {index}")
         tensor = self.tensors[index]
         if tuple(value.shape) != tensor.shape or value.dtype != tensor.dtype:
             reason = f"is {_described(tensor)}, not {_described(value)}"
@@ -116,6 +118,16 @@ class Network:
             raise ModelError(self.file, f"{len(self.inputs)} inputs, not {len(inputs)}")
         for index, value in zip(self.inputs, inputs, strict=True):
             self.check(index, value)
+
+    def check_variable(self, index: int, value: AnyArray) -> None:
+        """Check that ``value`` can be the state ``index``.
+
+        Raises:
+            ModelError: no variable has this index, or it has another shape or dtype.
+        """
+        self.check(index, value)
+        if not self.tensors[index].variable:
+            raise ModelError(self.file, f"tensor {index} is no variable")
 
     def tensor(self, name: str) -> Tensor | None:
         """The tensor called ``name``: of several the last that an operator writes."""
@@ -136,7 +148,8 @@ class TensorValues(Mapping[int, AnyArray]):
     """
 
     def __init__(self, values: Mapping[int, AnyArray], missing: Mapping[int, str]) -> None:
-        self._values = MappingProxyType(dict(values))
+        computed = {index: value for index, value in values.items() if index not in missing}
+        self._values = MappingProxyType(computed)
         self.missing: Mapping[int, str] = MappingProxyType(dict(missing))
 
     def __getitem__(self, index: int) -> AnyArray:

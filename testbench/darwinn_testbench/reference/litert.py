@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from ai_edge_litert.interpreter import Interpreter, OpResolverType
+import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference import litert_worker
 from darwinn_testbench.reference.graph import (
     ModelError,
     Network,
@@ -27,13 +32,17 @@ from darwinn_testbench.reference.graph import (
     TensorValues,
     network,
 )
+from darwinn_testbench.reference.litert_worker import Frame, receive, send
 
 Kernels = Literal["reference", "builtin"]
 
-_RESOLVERS: dict[Kernels, OpResolverType] = {
-    "reference": OpResolverType.BUILTIN_REF,
-    "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+_RESOLVERS: dict[Kernels, str] = {
+    "reference": "BUILTIN_REF",
+    "builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
 }
+
+TIME_LIMIT = 120.0
+"""Seconds for one request, after which LiteRT's process is ended."""
 
 _KNOWN_CUSTOM_OPERATORS = frozenset({"AudioSpectrogram", "Mfcc", "TFLite_Detection_PostProcess"})
 """Custom operators that LiteRT's resolvers bring along."""
@@ -46,7 +55,8 @@ class LiteRtReference:
     """A model in LiteRT. ``network`` is the whole model; ``missing`` names what LiteRT cannot do.
 
     Custom operators that LiteRT lacks (``custom_operators``), and the operators that depend on
-    them, are left out, so that everything before them can still be compared.
+    them, are left out, so that everything before them can still be compared. ``file`` names a
+    model that is given as bytes; ``time_limit`` is for each request, in seconds.
 
     Raises:
         FormatError: the bytes are no valid TensorFlow Lite model.
@@ -55,9 +65,14 @@ class LiteRtReference:
     """
 
     def __init__(
-        self, model: str | os.PathLike[str] | bytes, *, kernels: Kernels = "reference"
+        self,
+        model: str | os.PathLike[str] | bytes,
+        *,
+        kernels: Kernels = "reference",
+        file: str = "model",
+        time_limit: float = TIME_LIMIT,
     ) -> None:
-        self.file = "model" if isinstance(model, bytes) else os.fspath(model)
+        self.file = file if isinstance(model, bytes) else os.fspath(model)
         data = model if isinstance(model, bytes) else Path(model).read_bytes()
         try:
             parsed = tflite.load(data)
@@ -74,34 +89,32 @@ class LiteRtReference:
         )
         if len(kept) != len(self.network.operators):
             data = self._without_the_others(data, parsed, kept)
-        self._interpreter = self._prepare(data, kernels)
+        self._process = _Process(self.file, time_limit)
+        request = {"request": "prepare", "kernels": _RESOLVERS[kernels]}
+        self._process.exchange(request, [np.frombuffer(data, np.uint8)])
 
-    def run(self, inputs: Sequence[AnyArray]) -> TensorValues:
+    def run(
+        self, inputs: Sequence[AnyArray], states: Mapping[int, AnyArray] | None = None
+    ) -> TensorValues:
         """Values of all tensors for ``inputs``, in the order of the network's inputs.
 
-        Variables start anew at every call.
+        Variables start at their zero point at every call, or at their value in ``states``, by
+        tensor index; their final value is returned under their index.
 
         Raises:
             ModelError: an input of another shape or dtype than the model's, or LiteRT fails.
         """
         self.network.check_inputs(inputs)
-        try:
-            self._interpreter.reset_all_variables()
-            for index, value in zip(self.network.inputs, inputs, strict=True):
-                self._interpreter.set_tensor(index, value)
-            self._interpreter.invoke()
-        except (RuntimeError, ValueError) as fault:
-            raise ModelError(self.file, f"LiteRT: {_one_line(fault)}") from None
-        values: dict[int, AnyArray] = {}
-        missing = dict(self.missing)
-        for tensor in self.network.tensors:
-            if tensor.index in missing:
-                continue
-            try:
-                values[tensor.index] = self._interpreter.get_tensor(tensor.index)
-            except ValueError as fault:
-                missing[tensor.index] = f"LiteRT: {_one_line(fault)}"
-        return TensorValues(values, missing)
+        initial = dict(zip(self.network.inputs, inputs, strict=True))
+        for index, value in (states or {}).items():
+            self.network.check_variable(index, value)
+            initial[index] = value
+        wanted = [each.index for each in self.network.tensors if each.index not in self.missing]
+        request = {"request": "run", "indices": list(initial), "wanted": wanted}
+        reply, arrays = self._process.exchange(request, list(initial.values()))
+        lacking = {index: f"LiteRT: {reason}" for index, reason in reply["lacking"]}
+        computed = dict(zip(reply["indices"], arrays, strict=True))
+        return TensorValues(computed, {**self.missing, **lacking})
 
     def outputs(self, inputs: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """The model's outputs alone.
@@ -130,18 +143,58 @@ class LiteRtReference:
         position = model.subgraphs[0].file_offset
         return _with_fewer_operators(data, position, [each.index for each in kept], outputs)
 
-    def _prepare(self, data: bytes, kernels: Kernels) -> Interpreter:
+
+class _Process:
+    """LiteRT's process: one request at a time, ended with its owner or when it takes too long."""
+
+    def __init__(self, file: str, time_limit: float) -> None:
+        self._file = file
+        self._time_limit = time_limit
+        self._overdue = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", litert_worker.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        weakref.finalize(self, _end, self._process)
+
+    def exchange(self, header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> Frame:
+        """Send a request and return the reply; ModelError if LiteRT refuses, crashes or hangs."""
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert replies is not None
+        watchdog = threading.Timer(self._time_limit, self._expire)
+        watchdog.start()
         try:
-            interpreter = Interpreter(
-                model_content=data,
-                experimental_op_resolver_type=_RESOLVERS[kernels],
-                experimental_preserve_all_tensors=True,
-                num_threads=1,
-            )
-            interpreter.allocate_tensors()
-        except (RuntimeError, ValueError) as fault:
-            raise ModelError(self.file, f"LiteRT: {_one_line(fault)}") from None
-        return interpreter
+            send(requests, header, arrays)
+            reply, results = receive(replies)
+        except (EOFError, OSError):
+            raise ModelError(self._file, f"LiteRT {self._death()}") from None
+        finally:
+            watchdog.cancel()
+        if "error" in reply:
+            raise ModelError(self._file, f"LiteRT: {reply['error']}")
+        return reply, results
+
+    def _expire(self) -> None:
+        self._overdue = True
+        self._process.kill()
+
+    def _death(self) -> str:
+        status = self._process.wait()
+        if self._overdue:
+            return f"did not finish within {self._time_limit:g} s"
+        return f"crashed (status {status})"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:
@@ -191,7 +244,3 @@ def _with_fewer_operators(
     room = min(number(start), len(outputs))
     struct.pack_into(f"<I{room}i", edited, start, room, *outputs[:room])
     return bytes(edited)
-
-
-def _one_line(fault: Exception) -> str:
-    return " ".join(str(fault).split())

@@ -7,6 +7,7 @@ and how sure it is: docs/comparison.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.graph import Operator, Tensor
+from darwinn_testbench.reference.graph import MAXIMUM_ELEMENTS, Operator, Tensor
 from darwinn_testbench.reference.output_stage import (
     NotComputableError,
     clip_bounds,
@@ -31,6 +32,9 @@ RealFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
+
+MAXIMUM_PRODUCTS = 2**37
+"""Products of one operator, at most: bounds the time that a damaged model can take."""
 
 _BYTE_SPAN = 255
 """Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
@@ -119,6 +123,13 @@ class Call:
         """The only output, quantised to 8 bits."""
         return _quantised(self.outputs[0])
 
+    def expect(self, shape: tuple[int, ...], products: int = 0) -> None:
+        """Refuse, before anything is computed, another output shape or excessive work."""
+        if shape != self.outputs[0].shape:
+            raise NotComputableError(f"gives shape {shape}, the output {self.outputs[0].shape}")
+        if products > MAXIMUM_PRODUCTS:
+            raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
+
     @property
     def activation(self) -> str:
         """Name of the fused activation."""
@@ -187,9 +198,14 @@ def _axes(call: Call, size: tuple[int, ...], kernel: tuple[int, int]) -> tuple[_
     return height, width
 
 
-def _padded(x: AnyArray, height: _Axis, width: _Axis) -> AnyArray:
+def _padded(x: AnyArray, height: _Axis, width: _Axis, value: int = 0) -> AnyArray:
     amounts = ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0))
-    return np.pad(x, amounts) if any(map(any, amounts)) else x
+    if not any(map(any, amounts)):
+        return x
+    extents = (extent + sum(both) for extent, both in zip(x.shape, amounts, strict=True))
+    if math.prod(extents) > MAXIMUM_ELEMENTS:
+        raise NotComputableError(f"padding by {amounts} makes more than {MAXIMUM_ELEMENTS}")
+    return np.pad(x, amounts, constant_values=value)
 
 
 def _windows(x: AnyArray, height: _Axis, width: _Axis) -> AnyArray:
@@ -256,6 +272,8 @@ def conv_2d(call: Call) -> AnyArray:
     if depth != image.value.shape[3]:
         raise NotComputableError("grouped convolution")
     height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    shape = (len(image.value), height.outputs, width.outputs, channels)
+    call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
     matrix = weights.reshape(channels, -1)
 
     def total(dtype: type[Any]) -> AnyArray:
@@ -292,6 +310,8 @@ def depthwise_conv_2d(call: Call) -> AnyArray:
     if depth == 0 or channels % depth:
         raise NotComputableError(f"{channels} output channels of {depth} input channels")
     height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    shape = (len(image.value), height.outputs, width.outputs, channels)
+    call.expect(shape, math.prod(shape) * kernel_height * kernel_width)
 
     def total(dtype: type[Any]) -> AnyArray:
         padded = _padded(image.centred(dtype), height, width)
@@ -332,44 +352,36 @@ def fully_connected(call: Call) -> AnyArray:
 # --- pooling ------------------------------------------------------------------------------------
 
 
-def _pool_windows(call: Call) -> tuple[Operand, AnyArray, AnyArray]:
-    """The input, its centred windows, and the number of real elements in each window."""
+def _pool_axes(call: Call) -> tuple[_Axis, _Axis]:
     image = call.operand(0)
     _four_dimensional(image)
     _same_quantisation(image.tensor, call.output)
     kernel = (int(call.option("filter_height", 1)), int(call.option("filter_width", 1)))
     height, width = _axes(call, image.value.shape[1:3], kernel)
-    centred = image.centred(np.int32)
-    inside = np.ones((1, *centred.shape[1:3], 1), np.int32)
-    windows = _windows(_padded(centred, height, width), height, width)
-    counts = _windows(_padded(inside, height, width), height, width).sum(axis=(-2, -1))
-    return image, windows, counts
+    shape = (image.value.shape[0], height.outputs, width.outputs, image.value.shape[3])
+    call.expect(shape, math.prod(shape) * math.prod(kernel))
+    return height, width
 
 
 def average_pool_2d(call: Call) -> AnyArray:
     """AVERAGE_POOL_2D: sum of the centred bytes times float32(1 / n)."""
-    _, windows, counts = _pool_windows(call)
-    elements = windows.shape[-2] * windows.shape[-1]
-    if counts.size and int(counts.min()) != elements:
+    height, width = _pool_axes(call)
+    if any((height.before, height.after, width.before, width.after)):
         raise NotComputableError("average pooling over a padded border: one divisor is encoded")
+    windows = _windows(call.operand(0).centred(np.int32), height, width)
     total = windows.sum(axis=(-2, -1), dtype=np.int64)
-    return output_stage(total, reciprocal(np.float32(elements)), call.output, call.activation)
+    divisor = np.float32(height.kernel * width.kernel)
+    return output_stage(total, reciprocal(divisor), call.output, call.activation)
 
 
 def max_pool_2d(call: Call) -> AnyArray:
     """MAX_POOL_2D: a maximum of bytes; padding never wins."""
+    height, width = _pool_axes(call)
     image = call.operand(0)
-    _four_dimensional(image)
-    _same_quantisation(image.tensor, call.output)
-    kernel = (int(call.option("filter_height", 1)), int(call.option("filter_width", 1)))
-    height, width = _axes(call, image.value.shape[1:3], kernel)
-    lowest = np.iinfo(image.value.dtype).min
-    amounts = ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0))
-    padded = np.pad(image.value, amounts, constant_values=lowest)
-    greatest = _windows(padded, height, width).max(axis=(-2, -1))
-    return output_stage(
-        greatest.astype(np.int64) - image.zero_point, np.float32(1), call.output, call.activation
-    )
+    lowest = int(np.iinfo(image.value.dtype).min)
+    windows = _windows(_padded(image.value, height, width, lowest), height, width)
+    greatest = windows.max(axis=(-2, -1)).astype(np.int64) - image.zero_point
+    return output_stage(greatest, np.float32(1), call.output, call.activation)
 
 
 def mean(call: Call) -> AnyArray:
@@ -421,6 +433,7 @@ def _weighted_sum(call: Call, sign: int) -> AnyArray:
         scale = float(call.output.scale[0])
         first, second = (round(float(each.scale) / scale * step) for each in (left, right))
         factor = np.float32(1 / step)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     total = first * left.centred() + sign * second * right.centred()
     return output_stage(total, factor, call.output, call.activation)
 
@@ -438,6 +451,7 @@ def subtract(call: Call) -> AnyArray:
 def multiply(call: Call) -> AnyArray:
     """MUL: the product of the centred bytes."""
     left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     factor = conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
     return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
 
@@ -540,6 +554,8 @@ def pad(call: Call) -> AnyArray:
     operand = call.operand(0)
     _same_quantisation(operand.tensor, call.output)
     amounts = [(int(before), int(after)) for before, after in call.constant(1)]
+    extents = zip(operand.value.shape, amounts, strict=True)
+    call.expect(tuple(extent + sum(both) for extent, both in extents))
     return np.pad(operand.value, amounts, constant_values=operand.zero_point)
 
 
@@ -547,7 +563,10 @@ def tile(call: Call) -> AnyArray:
     """TILE: repeated copies."""
     operand = call.operand(0)
     _same_quantisation(operand.tensor, call.outputs[0])
-    return np.tile(operand.value, [int(times) for times in call.constant(1)])
+    repeats = [int(times) for times in call.constant(1)]
+    extents = zip(operand.value.shape, repeats, strict=True)
+    call.expect(tuple(extent * times for extent, times in extents))
+    return np.tile(operand.value, repeats)
 
 
 def concatenation(call: Call) -> AnyArray:
@@ -587,6 +606,7 @@ def resize_bilinear(call: Call) -> AnyArray:
     _four_dimensional(operand)
     _same_quantisation(operand.tensor, call.output)
     rows, columns = call.output.shape[1:3]
+    call.expect((operand.value.shape[0], rows, columns, operand.value.shape[3]))
     modes = (
         bool(call.option("align_corners", False)),
         bool(call.option("half_pixel_centers", False)),
