@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from darwinn_testbench.report import InputError
 
@@ -23,6 +24,22 @@ _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".
 _IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _IMAGE_MIDDLE = 128
 """Pixels are 0 to 255; a signed tensor holds them less this."""
+
+_ARCHIVE_LIMIT = 1 << 31
+"""Bytes that an .npz may unpack to."""
+
+_DAMAGED = (
+    ValueError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy and zipfile raise for damaged files."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ def read_inputs(
         OSError: a file that cannot be read.
     """
     arrays: dict[str, Tensor] = {}
-    for specification in map(os.fspath, specifications):
+    for specification in [os.fspath(item) for item in specifications]:
         name, path = _split(specification, ports)
         free = [port for port in ports if port.name not in arrays]
         chosen = [port for port in ports if port.name == name] if name else free
@@ -146,7 +163,7 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
     if suffix == ".npz":
         return _read_archive(path, ports)
     if suffix == ".npy":
-        return [(ports[0], _load(path))]
+        return [(ports[0], _read_array(path))]
     if suffix in _IMAGE_SUFFIXES:
         return [(ports[0], _read_image(path, ports[0]))]
     data = path.read_bytes()
@@ -156,25 +173,33 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
     return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
 
 
-def _load(path: Path) -> Any:
+def _read_array(path: Path) -> Tensor:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        # Mapped, so that a header which promises more than the file holds allocates nothing.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path}: an archive of arrays must be called .npz")
+    return np.array(array)
 
 
 def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
-    archive = _load(path)
     try:
-        arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as members:
+            sizes = sum(member.file_size for member in members.infolist())
+        if sizes > _ARCHIVE_LIMIT:
+            raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_ARCHIVE_LIMIT}")
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: np.asarray(archive[name]) for name in archive.files}
+    except _DAMAGED as error:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
     by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
     if by_name:
         return by_name
-    if len(arrays) > len(ports):
+    if len(arrays) > len(ports) or not arrays:
         raise InputError(
-            f"{path}: holds {', '.join(arrays)}; none is named like an input "
+            f"{path}: holds {', '.join(arrays) or 'nothing'}; none is named like an input "
             f"({', '.join(port.name for port in ports)})"
         )
     return list(zip(ports, arrays.values(), strict=False))
@@ -192,8 +217,12 @@ def _read_image(path: Path, port: TensorPort) -> Tensor:
             scaled = image.convert(_IMAGE_MODES[channels]).resize(
                 (width, height), Image.Resampling.BILINEAR
             )
-    except UnidentifiedImageError as error:
-        raise InputError(f"{path}: not a readable image") from error
+    except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError) as error:
+        raise InputError(f"{path}: not a readable image: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{path}: not a readable image: {error}") from error
     pixels: Tensor = np.asarray(scaled, np.uint8).reshape(port.shape)
     if port.dtype == np.int8:
         return (pixels.astype(np.int16) - _IMAGE_MIDDLE).astype(np.int8)
@@ -226,8 +255,8 @@ def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
             raise InputError(f"{port}: {array.dtype} data, but the tensor has no scale")
         if not np.isfinite(array).all():
             raise InputError(f"{port}: the data holds NaN or infinity")
-        quantised = np.rint(array / port.scale) + port.zero_point
-        return np.clip(quantised, limits.min, limits.max).astype(port.dtype)
+        quantised: Tensor = np.rint(array / port.scale) + port.zero_point
+        return quantised.clip(limits.min, limits.max).astype(port.dtype)
     if array.min() < limits.min or array.max() > limits.max:
         raise InputError(f"{port}: values {array.min()} to {array.max()} do not fit {port.dtype}")
     return array.astype(port.dtype)
@@ -235,8 +264,10 @@ def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
 
 def _random(port: TensorPort, generator: np.random.Generator) -> Tensor:
     if port.dtype.kind == "f":
-        return generator.standard_normal(port.shape).astype(port.dtype)
+        normal: Tensor = generator.standard_normal(port.shape).astype(port.dtype)
+        return normal
     limits = np.iinfo(port.dtype)
-    return generator.integers(
+    values: Tensor = generator.integers(
         limits.min, limits.max, size=port.shape, dtype=port.dtype.type, endpoint=True
     )
+    return values

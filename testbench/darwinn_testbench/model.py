@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from darwinn_formats import tflite
@@ -19,6 +18,7 @@ from darwinn_formats.darwinn import (
     DarwinnFile,
     DataType,
     Layer,
+    dtype_of,
     load,
     to_device_input,
     to_tensor,
@@ -27,15 +27,6 @@ from darwinn_formats.darwinn import (
 from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
 from darwinn_testbench.report import InputError
 
-_DTYPES: Mapping[DataType, np.dtype[Any]] = {
-    DataType.FIXED_POINT8: np.dtype(np.uint8),
-    DataType.FIXED_POINT16: np.dtype(np.uint16),
-    DataType.SIGNED_FIXED_POINT32: np.dtype(np.int32),
-    DataType.HALF: np.dtype(np.float16),
-    DataType.SINGLE: np.dtype(np.float32),
-    DataType.SIGNED_FIXED_POINT8: np.dtype(np.int8),
-    DataType.SIGNED_FIXED_POINT16: np.dtype(np.int16),
-}
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""
 
@@ -164,9 +155,6 @@ def _bind_layer(layer: Layer, batch: int, tensors: Mapping[str, BoundTensor]) ->
 
 
 def _port_of_layer(layer: Layer, batch: int) -> TensorPort:
-    dtype = _DTYPES.get(layer.data_type)
-    if dtype is None:
-        raise InputError(f"layer {layer.name}: {layer.data_type.name} tensors cannot be used")
     shape = _layer_shape(layer)
     numerics = layer.numerics
     scale, zero_point = 0.0, 0
@@ -176,7 +164,7 @@ def _port_of_layer(layer: Layer, batch: int) -> TensorPort:
     return TensorPort(
         name=layer.name,
         shape=(batch, *shape) if batch > 1 else shape,
-        dtype=dtype,
+        dtype=dtype_of(layer),
         scale=scale,
         zero_point=zero_point,
     )

@@ -35,10 +35,11 @@ PYTHON_ONLY: Mapping[str, Any] = {"json": False}
 """Metadata of a dataclass field that does not appear in JSON (arrays, objects)."""
 
 RowType = TypeVar("RowType", bound=Row)
+RowKind = TypeVar("RowKind", bound=Row, covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Generic[RowType]):
+class Report(Generic[RowKind]):
     """What ``command`` found in ``file``.
 
     ``decided`` overrides the verdict that follows from the rows (the worst of them). ``figures``
@@ -47,7 +48,7 @@ class Report(Generic[RowType]):
 
     command: str
     file: str
-    rows: tuple[RowType, ...] = ()
+    rows: tuple[RowKind, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
     decided: Verdict | None = None
     message: str = ""

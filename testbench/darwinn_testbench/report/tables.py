@@ -20,18 +20,21 @@ _STYLES = {
     Verdict.BAD_INPUT: "bold red",
 }
 
+_LEAST_WIDTH = 12
+"""Characters that a column that may shrink keeps."""
+
 
 @dataclass(frozen=True)
 class Column(Generic[RowType]):
     """A column: its heading and the function that takes the cell out of a row.
 
-    Numbers are justified ``right`` and never cut; ``left`` columns are folded where the screen is
-    narrow.
+    Where the screen is narrow, cells of columns that ``may_shrink`` lose their end.
     """
 
     heading: str
     cell: Callable[[RowType], Any]
     justify: Literal["left", "right"] = "left"
+    may_shrink: bool = False
 
 
 def table(
@@ -40,8 +43,13 @@ def table(
     """A table of ``rows``; verdicts are coloured, None is an empty cell."""
     result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        number = column.justify == "right"
-        result.add_column(column.heading, justify=column.justify, no_wrap=number, overflow="fold")
+        result.add_column(
+            column.heading,
+            justify=column.justify,
+            no_wrap=not column.may_shrink,
+            min_width=_LEAST_WIDTH if column.may_shrink else None,
+            overflow="ellipsis",
+        )
     for row in rows:
         result.add_row(*(_cell(column.cell(row)) for column in columns))
     return result
@@ -60,5 +68,5 @@ def _cell(value: Any) -> Text:
     if isinstance(value, int):
         return Text(f"{value:,}")
     if isinstance(value, float):
-        return Text(f"{value:.4g}")
+        return Text(f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}")
     return Text("" if value is None else str(value))

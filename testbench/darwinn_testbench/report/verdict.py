@@ -39,7 +39,7 @@ EXIT_CODES = {
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
-class InputError(ValueError):
+class InputError(Exception):
     """An argument that cannot be used; the message says which, why, and what would do."""
 
 

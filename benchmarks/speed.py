@@ -1,0 +1,148 @@
+"""Seconds and memory of loading, disassembling and running real models, with their bounds.
+
+    python -m benchmarks.speed [--repeat N] [--only WORD]
+
+Reads the models from the folder that DARWINN_CORPUS names. Each measurement runs in a process of
+its own, so that its peak memory is its own; times are the best of N. Exits with 1 if a bound is
+exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1 << 20
+MEMORY_BOUND = 500 * MIB
+"""Bytes that a process with the whole simulator in it may use at its peak."""
+
+Action = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """``prepare`` sets up what is not measured and returns what is."""
+
+    name: str
+    model: str
+    prepare: Callable[[Path], Action]
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    seconds: float
+    first: float
+    peak_bytes: int
+
+
+def loading(path: Path) -> Action:
+    from darwinn_formats.darwinn import load
+
+    return lambda: load(path)
+
+
+def disassembling(path: Path) -> Action:
+    from darwinn_formats.darwinn import load
+    from darwinn_sim.isa.codec import decode
+    from darwinn_sim.isa.disassembler import disassemble, to_text
+
+    chunks = [
+        bytes(bitstream.bitstream)
+        for executable in load(path).executables
+        for bitstream in executable.instruction_bitstreams
+    ]
+    return lambda: [list(to_text(disassemble(decode(chunk)))) for chunk in chunks]
+
+
+def inferring(path: Path) -> Action:
+    from darwinn_testbench.execution import Session
+    from darwinn_testbench.inputs import random_inputs
+    from darwinn_testbench.model import open_models
+
+    (model,) = open_models(path)
+    session = Session(model)
+    session.load_parameters()
+    (tensors,) = random_inputs(model.ports, seed=0, runs=1)
+    return lambda: session.infer(tensors)
+
+
+MEASUREMENTS = (
+    Measurement("load 4 MB, verified", "mobilenet_v2_1.0_224_quant", loading, 0.3),
+    Measurement("disassemble 4 MB file", "mobilenet_v2_1.0_224_quant", disassembling, None),
+    Measurement("infer dense_1024", "dense_1024", inferring, 0.2),
+    Measurement(
+        "infer mobilenet_v1 extractor",
+        "mobilenet_v1_1.0_224_quant_embedding_extractor",
+        inferring,
+        3.0,
+    ),
+    Measurement("infer mobilenet_v2", "mobilenet_v2_1.0_224_quant", inferring, 3.0),
+)
+
+
+def measure(measurement: Measurement, path: Path, repeat: int) -> Result:
+    action = measurement.prepare(path)
+    times = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Result(min(times), times[0], peak)
+
+
+def machine() -> str:
+    """Name of the machine: processor model, cores, memory, Python."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = (line.partition(":") for line in info.read_text().splitlines())
+        model = next((value.strip() for key, _, value in lines if "model name" in key), model)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}"
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
+    arguments.add_argument("--only", default="", metavar="WORD", help="measurements with this word")
+    options = arguments.parse_args()
+    corpus = os.environ.get("DARWINN_CORPUS")
+    if not corpus:
+        print("DARWINN_CORPUS is not set: there are no real models to measure", file=sys.stderr)
+        return 2
+    print(machine())
+    print(f"{'measurement':<30} {'best s':>8} {'first s':>8} {'bound s':>8} {'peak MiB':>9}")
+    exceeded = False
+    # Spawned, not forked: a child must not inherit this process's memory as its peak.
+    context = multiprocessing.get_context("spawn")
+    for measurement in MEASUREMENTS:
+        if options.only not in measurement.name:
+            continue
+        path = Path(corpus) / "darwinn" / f"{measurement.model}_edgetpu.tflite"
+        with context.Pool(1) as pool:
+            result = pool.apply(measure, (measurement, path, options.repeat))
+        over = result.peak_bytes > MEMORY_BOUND or (
+            measurement.bound is not None and result.seconds > measurement.bound
+        )
+        exceeded |= over
+        bound = "" if measurement.bound is None else f"{measurement.bound:.1f}"
+        print(
+            f"{measurement.name:<30} {result.seconds:8.3f} {result.first:8.3f} {bound:>8} "
+            f"{result.peak_bytes / MIB:9.0f}{'  EXCEEDED' if over else ''}",
+            flush=True,
+        )
+    return int(exceeded)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""The commands put together, and the one place where an exception becomes a line and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from darwinn_testbench.cli import disasm, dma, inspect, run, verify
+from darwinn_testbench.cli.console import Exit, print_line
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
+
+_INTERRUPTED = 130
+_TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
+
+_HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify what they compute.
+
+FILE is an Edge TPU `*_edgetpu.tflite`, a DarwiNN package or a bare instruction stream; what it is
+is seen from its content. `-` reads it from standard input.
+"""
+
+_EPILOG = """**Start here**
+
+`darwinn inspect MODEL_edgetpu.tflite`
+
+`darwinn verify MODEL_edgetpu.tflite --reference MODEL.tflite`
+
+**Exit codes**
+
+0 pass, 1 mismatch or fault, 2 bad input or usage, 3 refused (not implemented), 130 interrupted
+"""
+
+_COMMANDS = (inspect, disasm, dma, run, verify)
+
+
+def application() -> typer.Typer:
+    """The command line application with all its commands."""
+    app = typer.Typer(
+        name="darwinn",
+        help=_HELP,
+        epilog=_EPILOG,
+        rich_markup_mode="markdown",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_version_option)
+    for module in _COMMANDS:
+        app.command(module.NAME, epilog=module.EXAMPLES, no_args_is_help=True)(module.command)
+    return app
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; no exception leaves it."""
+    command = typer.main.get_command(application())
+    try:
+        outcome = command.main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except Exit as request:
+        return request.exit_code
+    except SystemExit as request:
+        return request.code if isinstance(request.code, int) else 1
+    except KeyboardInterrupt:
+        print_line("darwinn: interrupted")
+        return _INTERRUPTED
+    except typer.TyperException as error:
+        return _usage_error(arguments, error)
+    except Exception as error:
+        return _failure(arguments, error)
+
+
+def _version_option(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(version_of("darwinn-testbench"))
+        raise Exit(0)
+
+
+def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
+    name = _command_name(arguments)
+    text = error.format_message().strip()
+    if text:
+        print_line(f"{name}: {text} (see: {name} --help)")
+    return _finish(arguments, Verdict.BAD_INPUT, text or "no command")
+
+
+def _failure(arguments: Sequence[str], error: Exception) -> int:
+    if os.environ.get(_TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+    verdict = verdict_of(error)
+    text = _one_line(error)
+    if verdict is None:
+        # A defect of this program, not of the input: say so, and how to see where.
+        verdict = Verdict.FAULT
+        text = (
+            f"internal error, please report it: {type(error).__name__}: {text} "
+            f"(set {_TRACEBACK_VARIABLE}=1 to see where)"
+        )
+    print_line(f"{_command_name(arguments)}: {verdict.value}: {text}")
+    return _finish(arguments, verdict, text)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
+    """The exit code; with --json also the object that a script waits for."""
+    if "--json" in arguments:
+        report: Report[Row] = Report(
+            command=_subcommand(arguments),
+            file=_file_argument(arguments),
+            decided=verdict,
+            message=message,
+        )
+        sys.stdout.write(report.to_json() + "\n")
+    return EXIT_CODES[verdict]
+
+
+def _command_name(arguments: Sequence[str]) -> str:
+    return f"darwinn {_subcommand(arguments)}".rstrip()
+
+
+def _subcommand(arguments: Sequence[str]) -> str:
+    first = arguments[0] if arguments else ""
+    return first if first in {module.NAME for module in _COMMANDS} else ""
+
+
+def _file_argument(arguments: Sequence[str]) -> str:
+    """FILE of a command line that failed: the first argument that is no option, as a best guess."""
+    return next((word for word in arguments[1:] if word == "-" or not word.startswith("-")), "")

@@ -1,0 +1,73 @@
+"""Printing: reports on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
+
+import typer
+from rich.console import Console, RenderableType
+
+from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
+
+Exit = typer.Exit
+
+BROKEN_PIPE = 141
+"""What a shell reports for a command whose reader went away (128 + SIGPIPE)."""
+
+RowType = TypeVar("RowType", bound=Row)
+
+
+def print_line(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+def finish(
+    report: Report[RowType],
+    *,
+    as_json: bool,
+    body: Callable[[Report[RowType]], Sequence[RenderableType]],
+    next_step: str,
+    summary_on_stderr: bool = False,
+) -> NoReturn:
+    """Print ``report``, as JSON or as ``body`` and a verdict line, and end with its exit code.
+
+    A string of the body is printed as it is, anything else as rich renders it.
+    """
+    try:
+        if as_json:
+            sys.stdout.write(report.to_json() + "\n")
+        else:
+            _print_body(body(report))
+            _print_summary(report, next_step, stderr=summary_on_stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _reader_went_away()
+    raise Exit(EXIT_CODES[report.verdict])
+
+
+def _print_body(parts: Sequence[RenderableType]) -> None:
+    console = Console()
+    for part in parts:
+        if isinstance(part, str):
+            sys.stdout.write(part + "\n")
+        else:
+            console.print(part)
+
+
+def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> None:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    console.print(styled(report.verdict), end="")
+    detail = f": {report.message}" if report.message else ""
+    console.print(f"  {report.file}{detail}", markup=False)
+    if next_step:
+        console.print(f"next: {next_step}", style="dim", markup=False)
+
+
+def _reader_went_away() -> NoReturn:
+    """The reader (`| head`) has seen enough: stop without a word, also at interpreter exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise Exit(BROKEN_PIPE)

@@ -1,0 +1,98 @@
+"""`darwinn dma`: what a program moves, against its hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from darwinn_sim import dma_trace
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.dma_check import DmaFigures, check_dma
+from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
+from darwinn_testbench.report.files import write_result
+
+NAME = "dma"
+EXAMPLES = """**Examples**
+
+`darwinn dma model_edgetpu.tflite`
+
+`darwinn dma --executable 0 --full model_edgetpu.tflite`
+
+`darwinn dma --json model_edgetpu.tflite | jq '.rows[].entries[]'`
+"""
+
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Run the tiles too, instead of the scalar core and its DMA alone."),
+]
+
+_SUMMARY: tuple[Column[DmaFigures], ...] = (
+    Column("executable", lambda row: row.name),
+    Column("type", lambda row: row.type, may_shrink=True),
+    Column("hints", lambda row: row.hints, "right"),
+    Column("issued", lambda row: row.issued, "right"),
+    Column("beyond", lambda row: row.beyond_hints, "right"),
+    Column("bytes in", lambda row: row.bytes_in, "right"),
+    Column("bytes out", lambda row: row.bytes_out, "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def command(
+    file: options.File,
+    executable: options.Executable = None,
+    full: Full = False,
+    seed: options.Seed = 0,
+    junit: options.JUnit = None,
+    json: options.Json = False,
+) -> None:
+    """Compare the DMA that the program issues with the DMA hints of the file, entry by entry.
+
+    The transfers come from executing the scalar core; hints are only what is expected. An entry is
+    equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
+    """
+    options.only_one_on_stdout(json=json, junit=junit)
+    with progress_bar() as progress:
+        report = check_dma(
+            options.source_of(file),
+            with_tiles=full,
+            executable=executable,
+            seed=seed,
+            progress=progress,
+        )
+    if junit is not None:
+        write_result(junit, to_junit([report]))
+    finish(report, as_json=json, body=_body, next_step=_next_step(report, file))
+
+
+def _body(report: Report[DmaFigures]) -> Sequence[RenderableType]:
+    return [*map(_listing, report.rows), table(_SUMMARY, report.rows)]
+
+
+def _listing(row: DmaFigures) -> str:
+    """Hints and transfers of one executable, one line each; where they differ, both."""
+    head = f"{row.name} {row.type}"
+    if row.comparison is None:
+        return f"{head}\n  {row.verdict.value}: {row.message}\n"
+    return "\n".join([head, *map(_line, row.comparison.rows), ""])
+
+
+def _line(entry: dma_trace.DmaRow) -> str:
+    issued = entry.issued.text() if entry.issued else "nothing"
+    if not entry.equal:
+        hint = entry.hint.text() if entry.hint else "nothing"
+        return f"  {entry.index:4}  DIFFERS  hint: {hint}; chip: {issued}"
+    times = f"  ({entry.descriptors} descriptors)" if entry.descriptors > 1 else ""
+    mark = "equal  " if entry.hint else "no hint"
+    return f"  {entry.index:4}  {mark}  {issued}{times}"
+
+
+def _next_step(report: Report[DmaFigures], file: str) -> str:
+    if report.verdict is Verdict.PASS:
+        return f"darwinn verify {file} runs the whole chip"
+    return f"darwinn disasm {file} shows the descriptors in the program"

@@ -1,0 +1,93 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from darwinn_testbench.report import InputError
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input.",
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object (docs/cli.md describes it) instead of tables."
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Seed of random inputs and of memory that nothing has written; it is printed.",
+    ),
+]
+Runs = Annotated[
+    int,
+    typer.Option(
+        "--runs", metavar="K", min=1, help="Inferences with random inputs, without reloading."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Reading memory that nothing has written is a fault."),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        "-i",
+        metavar="[NAME=]PATH",
+        help=(
+            "Input data: .npy, .npz (arrays by tensor name), an image, or any other file as raw "
+            "bytes. Repeat it for several inputs, with NAME= or in the order of the model."
+        ),
+        show_default=False,
+    ),
+]
+Executable = Annotated[
+    int | None,
+    typer.Option(
+        "--executable",
+        metavar="N",
+        min=0,
+        help="Only this executable (numbers as `darwinn inspect` prints them).",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    int,
+    typer.Option("--model", metavar="N", min=0, help="Which compiled model of the file."),
+]
+JUnit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="PATH", help="Also write the rows as JUnit XML; - is stdout."),
+]
+
+
+def source_of(file: str) -> str | bytes:
+    """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
+    if file != "-":
+        return file
+    return typer.get_binary_stream("stdin").read()
+
+
+def only_one_on_stdout(**outputs: object) -> None:
+    """Refuse a command line that sends two results to standard output.
+
+    Raises:
+        InputError: naming the options.
+    """
+    taken = [f"--{name}" for name, value in outputs.items() if value is True or str(value) == "-"]
+    if len(taken) > 1:
+        raise InputError(f"{' and '.join(taken)} both write to standard output: choose one")

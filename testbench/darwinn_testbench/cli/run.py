@@ -1,0 +1,136 @@
+"""`darwinn run`: a compiled model on the simulated chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from darwinn_sim.examine import StopPoint, Tap
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.execution import RunRow, outputs_as, run
+from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.report.files import write_result
+
+NAME = "run"
+EXAMPLES = """**Examples**
+
+`darwinn run model_edgetpu.tflite --inputs photo.png --output outputs.npz`
+
+`darwinn run model_edgetpu.tflite --seed 7 --runs 3 --strict`
+
+`darwinn run model_edgetpu.tflite --until layer:3 --tap narrow:0:0:0x400 --tap layer:3`
+"""
+
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="POINT",
+        help="Stop the inference at layer:N (its end) or at pc:CHUNK:PC.",
+        show_default=False,
+    ),
+]
+Taps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tap",
+        metavar="WHAT",
+        help=(
+            "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
+            "(bytes), or layer:N. Repeat it for several; --output stores them as tap0, tap1 …"
+        ),
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help=(
+            "Write the outputs: all of them by name in an .npz; one output in .npy; "
+            "anything else, or - for standard output, gets one output's bytes."
+        ),
+        show_default=False,
+    ),
+]
+
+_COLUMNS: tuple[Column[RunRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("output", lambda row: row.name, may_shrink=True),
+    Column("tensor", lambda row: f"{row.dtype} {'x'.join(map(str, row.shape))}"),
+    Column("minimum", lambda row: row.minimum, "right"),
+    Column("maximum", lambda row: row.maximum, "right"),
+    Column("sha256", lambda row: row.sha256[:16]),
+    Column("s", lambda row: row.seconds, "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def command(
+    file: options.File,
+    inputs: options.Inputs = None,
+    seed: options.Seed = 0,
+    runs: options.Runs = 1,
+    output: Output = None,
+    until: Until = None,
+    tap: Taps = None,
+    model: options.Model = 0,
+    strict: options.Strict = False,
+    json: options.Json = False,
+) -> None:
+    """Run a compiled model: load its parameters, then one inference for each set of inputs.
+
+    Without --inputs the inputs are random, from the seed. --until and --tap look inside before
+    the end.
+    """
+    options.only_one_on_stdout(json=json, output=output)
+    stop, taps = _examine(until, tap or ())
+    with progress_bar() as progress:
+        report = run(
+            options.source_of(file),
+            inputs,
+            model=model,
+            seed=seed,
+            runs=runs,
+            until=stop,
+            taps=taps,
+            strict=strict,
+            progress=progress,
+        )
+    if output is not None:
+        write_result(output, outputs_as(output, report))
+    finish(
+        report,
+        as_json=json,
+        body=_body,
+        next_step=f"darwinn verify {file} --reference MODEL.tflite says whether they are right",
+        summary_on_stderr=output == "-",
+    )
+
+
+def _examine(until: str | None, taps: Sequence[str]) -> tuple[StopPoint | None, tuple[Tap, ...]]:
+    try:
+        stop = None if until is None else StopPoint.parse(until)
+        return stop, tuple(map(Tap.parse, taps))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
+    random = f"random inputs, seed {report.figures['seed']}"
+    source = random if report.figures["random_inputs"] else "given inputs"
+    lines = [f"{report.figures['inferences']} inferences on {source}"]
+    lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
+    lines += [
+        f"tap {tap['tap']}, inference {tap['run']}: {tap['bytes']:,} bytes, "
+        f"sha256 {tap['sha256'][:16]}"
+        for tap in report.figures["taps"]
+    ]
+    return [table(_COLUMNS, report.rows), *lines]

@@ -1,0 +1,144 @@
+"""`darwinn verify`: is every output byte right?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench import policy as policies
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.compare import Comparison
+from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.verify import OutputRow, verify
+
+NAME = "verify"
+EXAMPLES = """**Examples**
+
+`darwinn verify model_edgetpu.tflite --reference model.tflite --runs 5`
+
+`darwinn verify model_edgetpu.tflite --reference model.tflite --inputs photo.png`
+
+`darwinn verify model_edgetpu.tflite --reference model.tflite --policy lsb:1,2%`
+
+`darwinn verify model_edgetpu.tflite --reference model.tflite --json --junit result.xml`
+"""
+
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        "--reference",
+        "-r",
+        metavar="MODEL",
+        help="The model before compilation (.tflite), which gives the expected outputs.",
+        show_default=False,
+    ),
+]
+PolicyText = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="P",
+        help=(
+            "Judge by LiteRT instead of by the chip's arithmetic: exact, lsb:N, lsb:N,F% "
+            "or float:ATOL,RTOL."
+        ),
+        show_default=False,
+    ),
+]
+
+_COLUMNS: tuple[Column[OutputRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("output", lambda row: row.name, may_shrink=True),
+    Column("vs chip", lambda row: _difference(row.chip_arithmetic)),
+    Column("vs LiteRT", lambda row: _difference(row.litert)),
+    Column("top-1/5", lambda row: _agreement(row.litert), "right"),
+    Column("s", lambda row: row.seconds, "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def command(
+    file: options.File,
+    reference: Reference = None,
+    inputs: options.Inputs = None,
+    seed: options.Seed = 0,
+    runs: options.Runs = 1,
+    policy: PolicyText = None,
+    model: options.Model = 0,
+    strict: options.Strict = False,
+    junit: options.JUnit = None,
+    json: options.Json = False,
+) -> None:
+    """Run a compiled model on the simulated chip and say whether every output byte is right.
+
+    The verdict is pass when every byte that reaches the host equals the chip's own arithmetic,
+    computed from the model before compilation. The difference to LiteRT, whose rounding differs a
+    little, is always shown and decides only under --policy. Without --reference the program is
+    run, and faults, deadlocks and its DMA are judged.
+    """
+    options.only_one_on_stdout(json=json, junit=junit)
+    declared = None if policy is None else policies.parse(policy)
+    with progress_bar() as progress:
+        report = verify(
+            options.source_of(file),
+            reference,
+            inputs,
+            model=model,
+            seed=seed,
+            runs=runs,
+            policy=declared,
+            strict=strict,
+            progress=progress,
+        )
+    if junit is not None:
+        write_result(junit, to_junit([report]))
+    finish(report, as_json=json, body=_body, next_step=_next_step(report, file, reference))
+
+
+def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
+    figures = report.figures
+    source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
+    notes = [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
+    notes += [f"{row.name}: {row.message}" for row in figures["dma"] if row.message]
+    head = f"{figures['inferences']} inferences, inputs {source}; {figures['seconds']:.1f} s in all"
+    return [table(_COLUMNS, report.rows), *notes, head]
+
+
+def _difference(comparison: Comparison | None) -> str:
+    """Share of the elements that differ, and the greatest difference."""
+    if comparison is None:
+        return "-"
+    if comparison.elements == 0:
+        return comparison.reason
+    if comparison.differing == 0:
+        return "equal"
+    share = 100 * comparison.differing / comparison.elements
+    return f"{share:.3g} %, by {comparison.max_difference:g}"
+
+
+def _agreement(comparison: Comparison | None) -> str:
+    """Shares of rows whose greatest, and of the five greatest elements that are the same."""
+    if comparison is None:
+        return ""
+    shares = (comparison.top1, comparison.top5)
+    return "/".join(f"{100 * share:.0f}" for share in shares if share is not None) + " %"
+
+
+def _next_step(report: Report[OutputRow], file: str, reference: str | None) -> str:
+    match report.verdict:
+        case Verdict.PASS if reference is None:
+            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
+        case Verdict.PASS:
+            return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.MISMATCH:
+            return (
+                f"darwinn run {file} --tap layer:N shows what a layer computes; darwinn dma {file}"
+            )
+        case _:
+            return f"darwinn disasm {file} shows the program"

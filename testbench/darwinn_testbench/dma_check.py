@@ -1,0 +1,164 @@
+"""What a program moves, against what the compiler says it moves: DMA trace and DMA hints.
+
+The trace comes from executing the scalar core; the hints are only what is expected of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from darwinn_formats.darwinn import CompiledModel, DarwinnFile, Executable, load
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
+from darwinn_sim.driver import layer_bytes
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+
+@dataclass(frozen=True, kw_only=True)
+class DmaFigures(Row):
+    """One run of one executable: how its transfers compare with its hints.
+
+    ``issued`` counts transfers, interrupts and fences, ``beyond_hints`` those that follow hints
+    which cover the run only in part. ``entries`` pairs each hint with what the chip did.
+    """
+
+    type: str
+    hints: int
+    issued: int
+    fully_deterministic: bool
+    beyond_hints: int
+    bytes_in: int
+    bytes_out: int
+    entries: list[Any]
+    comparison: DmaComparison | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
+
+
+def check_dma(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    with_tiles: bool = False,
+    executable: int | None = None,
+    seed: int = 0,
+    progress: ProgressCallback = silent,
+) -> Report[DmaFigures]:
+    """Run every executable of a file and compare its DMA with its hints.
+
+    Only the scalar core and its DMA run, with inputs, outputs and scratch filled from ``seed``, so
+    that this works for programs whose tile instructions are not implemented; ``with_tiles`` runs
+    the whole chip. An executable that refuses or fails gives a row that says so.
+
+    Raises:
+        FormatError, OSError: the file is not valid or cannot be read.
+        InputError: a bare instruction stream, or no such executable.
+    """
+    file = load(source)
+    if file.stream is not None:
+        raise InputError(f"{file.file}: a bare instruction stream has no hints to compare with")
+    numbers = [k for k in range(len(file.executables)) if executable in (None, k)]
+    if not numbers:
+        raise InputError(f"{file.file}: there is no executable {executable}")
+    rows: dict[int, DmaFigures] = {}
+    for done, group in enumerate(_groups(file)):
+        progress("running", done, None)
+        rows |= _run_group(file, group, with_tiles=with_tiles, seed=seed)
+    chosen = tuple(rows[number] for number in numbers)
+    wrong = sum(row.verdict is not Verdict.PASS for row in chosen)
+    return Report(
+        command="dma",
+        file=file.file,
+        rows=chosen,
+        figures={"seed": seed, "with_tiles": with_tiles},
+        message=f"{len(chosen) - wrong} of {len(chosen)} executables move what their hints say",
+    )
+
+
+def dma_figures(
+    executable: Executable, transfers: Sequence[Transfer], name: str = ""
+) -> DmaFigures:
+    """The comparison of one run of ``executable`` with its hints, as a row."""
+    comparison = compare_with_hints(executable.dma_hints, transfers)
+    first = comparison.first_difference
+    message = ""
+    if first is not None:
+        hint = first.hint.text() if first.hint else "nothing"
+        issued = first.issued.text() if first.issued else "nothing"
+        message = f"entry {first.index}: the hint says {hint}, the chip did {issued}"
+    return DmaFigures(
+        name=name or executable.name,
+        verdict=Verdict.PASS if comparison.equal else Verdict.MISMATCH,
+        message=message,
+        type=executable.type.name,
+        hints=len(executable.dma_hints.hints),
+        issued=len(transfers),
+        fully_deterministic=comparison.fully_deterministic,
+        beyond_hints=comparison.beyond_hints,
+        bytes_in=_bytes(transfers, "infeed"),
+        bytes_out=_bytes(transfers, "outfeed"),
+        entries=[row.as_json() for row in comparison.rows],
+        comparison=comparison,
+    )
+
+
+def _bytes(transfers: Sequence[Transfer], direction: str) -> int:
+    return sum(each.size for each in transfers if each.direction.value == direction)
+
+
+def _groups(file: DarwinnFile) -> Iterator[tuple[Executable, ...]]:
+    """Executables that run one after another on one chip: the pairs, then whatever is left."""
+    paired: list[Executable] = []
+    for model in file.models:
+        group = _members(model)
+        paired += group
+        yield group
+    for executable in file.executables:
+        if not any(executable is each for each in paired):
+            yield (executable,)
+
+
+def _members(model: CompiledModel) -> tuple[Executable, ...]:
+    return (model.inference,) if model.caching is None else (model.caching, model.inference)
+
+
+def _run_group(
+    file: DarwinnFile, group: Sequence[Executable], *, with_tiles: bool, seed: int
+) -> dict[int, DmaFigures]:
+    accelerator = Accelerator(seed=seed, dma_only=not with_tiles)
+    generator = np.random.default_rng(seed)
+    rows: dict[int, DmaFigures] = {}
+    for executable in group:
+        number = next(k for k, each in enumerate(file.executables) if each is executable)
+        inputs = {
+            layer.name: generator.bytes(layer_bytes(layer) * max(1, executable.batch_size))
+            for layer in executable.input_layers
+        }
+        name = f"executable {number}"
+        try:
+            result = accelerator.run(executable, inputs)
+            rows[number] = dma_figures(executable, result.transfers, name)
+        except SimulationError as error:
+            rows[number] = _failed(executable, name, error)
+    return rows
+
+
+def _failed(executable: Executable, name: str, error: SimulationError) -> DmaFigures:
+    return DmaFigures(
+        name=name,
+        verdict=verdict_of(error) or Verdict.FAULT,
+        message=str(error),
+        type=executable.type.name,
+        hints=len(executable.dma_hints.hints),
+        issued=0,
+        fully_deterministic=executable.dma_hints.fully_deterministic,
+        beyond_hints=0,
+        bytes_in=0,
+        bytes_out=0,
+        entries=[],
+    )

@@ -1,0 +1,230 @@
+"""Compiled models on the simulated chip: parameters loaded once, then any number of inferences."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from darwinn_sim.accelerator import Accelerator, RunResult
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.isa.codec import DecodeError
+
+from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
+from darwinn_testbench.model import BoundModel, open_models
+from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+
+@dataclass(frozen=True)
+class Inference:
+    """One inference: output tensors by name, what the chip did, and the seconds it took here."""
+
+    outputs: dict[str, Tensor]
+    result: RunResult
+    seconds: float
+
+
+class Session:
+    """A model on a chip of its own, which keeps its state from one inference to the next.
+
+    ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
+    """
+
+    def __init__(self, model: BoundModel, *, strict: bool = False, seed: int = 0) -> None:
+        self.model = model
+        self.accelerator = Accelerator(strict=strict, seed=seed)
+        self.caching: RunResult | None = None
+
+    def load_parameters(self) -> RunResult | None:
+        """Run the parameter-caching executable, once; None if the model has none.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        caching = self.model.compiled.caching
+        if caching is not None and self.caching is None:
+            self.caching = self.accelerator.run(caching, {})
+        return self.caching
+
+    def infer(
+        self, tensors: TensorMap, *, until: StopPoint | None = None, taps: Sequence[Tap] = ()
+    ) -> Inference:
+        """One inference on ``tensors`` (by port name); parameters are loaded first if need be.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        self.load_parameters()
+        inputs = self.model.to_device(tensors)
+        begin = time.perf_counter()
+        try:
+            result = self.accelerator.run(
+                self.model.compiled.inference, inputs, until=until, taps=taps
+            )
+        except ValueError as error:
+            if isinstance(error, DecodeError) or not (until or taps):
+                raise
+            # A stop point or a tap that this program does not have, seen before it runs.
+            raise InputError(str(error)) from error
+        seconds = time.perf_counter() - begin
+        return Inference(self.model.from_device(result.outputs), result, seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow(Row):
+    """One output tensor of one inference. ``seconds`` is for the whole inference."""
+
+    run: int
+    shape: tuple[int, ...]
+    dtype: str
+    minimum: float | None
+    maximum: float | None
+    sha256: str
+    seconds: float
+    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+
+
+@dataclass(frozen=True)
+class TapFigures:
+    """What one tap copied in one inference: ``data`` is uint8, or the words of a layer."""
+
+    run: int
+    tap: str
+    bytes: int
+    sha256: str
+    data: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+
+
+def run(
+    source: str | os.PathLike[str] | bytes,
+    inputs: Inputs = None,
+    *,
+    model: int = 0,
+    seed: int = 0,
+    runs: int = 1,
+    until: StopPoint | None = None,
+    taps: Sequence[Tap] = (),
+    strict: bool = False,
+    progress: ProgressCallback = silent,
+) -> Report[RunRow]:
+    """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
+    inference), or on ``runs`` random sets from ``seed``.
+
+    A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
+
+    Raises:
+        FormatError, OSError: the file is not valid or cannot be read.
+        InputError: the file has no such model, or an input is missing.
+    """
+    bound = choose_model(open_models(source), model)
+    sets = choose_inputs(inputs, bound.ports, seed=seed, runs=runs)
+    session = Session(bound, strict=strict, seed=seed)
+    rows: list[RunRow] = []
+    taps_found: list[TapFigures] = []
+    warnings: list[str] = []
+    stopped = False
+    fault: SimulationError | None = None
+    begin = time.perf_counter()
+    try:
+        for number, tensors in enumerate(sets):
+            progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
+            inference = session.infer(tensors, until=until, taps=taps)
+            stopped |= inference.result.stopped
+            taps_found += [_tap_figures(number, tapped) for tapped in inference.result.tapped]
+            warnings += [f"inference {number}: {text}" for text in inference.result.warnings]
+            rows += [
+                _row(number, name, tensor, inference.seconds)
+                for name, tensor in inference.outputs.items()
+            ]
+    except SimulationError as error:
+        fault = error
+    return Report(
+        command="run",
+        file=bound.file,
+        rows=tuple(rows),
+        figures={
+            "model": model,
+            "seed": seed,
+            "inferences": len(sets),
+            "random_inputs": inputs is None,
+            "seconds": time.perf_counter() - begin,
+            "stopped": stopped,
+            "warnings": warnings,
+            "taps": taps_found,
+        },
+        decided=None if fault is None else verdict_of(fault),
+        message="" if fault is None else str(fault),
+    )
+
+
+def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:
+    """The model of that number; InputError if there is none."""
+    if number < len(models):
+        return models[number]
+    raise InputError(f"the file holds {len(models)} models, there is no model {number}")
+
+
+def digest(tensor: Tensor) -> str:
+    """SHA-256 of a tensor's bytes in row-major order."""
+    return hashlib.sha256(np.ascontiguousarray(tensor).tobytes()).hexdigest()
+
+
+def _row(number: int, name: str, tensor: Tensor, seconds: float) -> RunRow:
+    return RunRow(
+        name=name,
+        verdict=Verdict.PASS,
+        run=number,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        minimum=tensor.min().item() if tensor.size else None,
+        maximum=tensor.max().item() if tensor.size else None,
+        sha256=digest(tensor),
+        seconds=seconds,
+        tensor=tensor,
+    )
+
+
+def _tap_figures(number: int, tapped: TappedBytes) -> TapFigures:
+    data = np.ascontiguousarray(tapped.data)
+    return TapFigures(number, str(tapped.tap), data.nbytes, digest(data), data)
+
+
+def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
+    """The outputs of ``report`` in the form that the name of ``target`` asks for.
+
+    ``.npz``: every output by name, then ``tap0``, ``tap1`` ... in the order of the taps; ``.npy``:
+    the only output; any other name: its bytes. Several inferences give a further leading
+    dimension.
+
+    Raises:
+        InputError: several outputs, or none, for a form that holds one.
+    """
+    arrays = {
+        name: np.stack([row.tensor for row in report.rows if row.name == name])
+        for name in dict.fromkeys(row.name for row in report.rows)
+    }
+    arrays = {name: stack[0] if len(stack) == 1 else stack for name, stack in arrays.items()}
+    suffix = Path(target).suffix.lower()
+    stream = io.BytesIO()
+    if suffix == ".npz":
+        taps = {f"tap{number}": tap.data for number, tap in enumerate(report.figures["taps"])}
+        np.savez(stream, allow_pickle=False, **arrays, **taps)
+        return stream.getvalue()
+    if len(arrays) != 1:
+        raise InputError(
+            f"{target}: the run gave {len(arrays)} outputs ({', '.join(arrays) or 'none'}) and "
+            "this form holds one; name an .npz"
+        )
+    (array,) = arrays.values()
+    if suffix == ".npy":
+        np.save(stream, array, allow_pickle=False)
+        return stream.getvalue()
+    return array.tobytes()

@@ -1,0 +1,357 @@
+"""Is every output byte right? A compiled model on the simulated chip against CPU references.
+
+Two references, both of the model before compilation: the chip's own arithmetic, which decides, and
+LiteRT, whose rounding differs a little and which is reported (docs/comparison.md).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.compare import Comparison, compare
+from darwinn_testbench.dma_check import DmaFigures, dma_figures
+from darwinn_testbench.execution import Inference, Session, choose_model, digest
+from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
+from darwinn_testbench.model import BoundLayer, BoundModel, open_models
+from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
+from darwinn_testbench.reference.graph import ModelError, TensorValues
+from darwinn_testbench.reference.graph import Tensor as GraphTensor
+from darwinn_testbench.reference.model import CpuModel
+from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of, worst
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+CHIP_ARITHMETIC = "chip arithmetic"
+LITERT = "LiteRT"
+COMPLETION = "completion"
+NOTHING = "nothing"
+"""What may decide an output's verdict: COMPLETION if no reference was given, NOTHING if the given
+one does not compute the output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRow(Row):
+    """One output of one inference.
+
+    ``decided_by`` says what the verdict rests on: chip arithmetic, LiteRT under ``policy``, or,
+    without a reference, that the program ran to its end. A comparison is None where it could not
+    be made; ``..._missing`` then says why. ``seconds`` is for the whole inference.
+    """
+
+    run: int
+    shape: tuple[int, ...]
+    dtype: str
+    sha256: str
+    decided_by: str
+    policy: str
+    chip_arithmetic: Comparison | None = None
+    chip_arithmetic_missing: str = ""
+    litert: Comparison | None = None
+    litert_missing: str = ""
+    seconds: float = 0.0
+    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+
+
+class References:
+    """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
+
+    ``ports`` are the inputs of the uncompiled graph.
+
+    Raises:
+        FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
+        InputError: the compiled model was compiled from another model.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], bound: BoundModel) -> None:
+        self.cpu = CpuModel.load(path)
+        network = self.cpu.network
+        self.ports = tuple(_port(network.tensors[index]) for index in network.inputs)
+        self._tensors: dict[str, int] = {}
+        self._unmatched: dict[str, str] = {}
+        for output in bound.outputs:
+            self._match(output)
+
+    def _match(self, output: BoundLayer) -> None:
+        name = output.port.name
+        try:
+            (matched,) = self.cpu.match([output.layer])
+        except ModelError as error:
+            self._unmatched[name] = error.reason
+            return
+        if matched.difference:
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: output {name}: "
+                f"{matched.difference}"
+            )
+        self._tensors[name] = matched.tensor.index
+
+    def expect(self, inputs: TensorMap) -> Expectation:
+        """Every tensor of the graph for ``inputs`` (by port name), by both references."""
+        values = [inputs[port.name] for port in self.ports]
+        litert: TensorValues | str
+        try:
+            litert = self.cpu.litert.run(values)
+        except ModelError as error:
+            # Whatever LiteRT cannot run is decided, or refused, without it.
+            litert = str(error)
+        return Expectation(self, self.cpu.chip.run(values), litert)
+
+    def find(self, values: TensorValues | str, output: str) -> tuple[Tensor | None, str]:
+        """What a reference expects of an output, or None and the reason why there is nothing."""
+        if isinstance(values, str):
+            return None, values
+        index = self._tensors.get(output)
+        if index is None:
+            return None, self._unmatched[output]
+        if index in values.missing:
+            return None, values.missing[index]
+        return values[index], ""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the references say of one inference; text in place of LiteRT's values is the reason."""
+
+    references: References
+    chip: TensorValues
+    litert: TensorValues | str
+
+    def intermediate(self, name: str) -> Tensor | None:
+        """The value of a tensor within the graph, which a later part of a pipeline starts from."""
+        tensor = self.references.cpu.network.tensor(name)
+        for values in (self.litert, self.chip):
+            if tensor is not None and not isinstance(values, str) and tensor.index in values:
+                return values[tensor.index]
+        return None
+
+
+def verify(
+    source: str | os.PathLike[str] | bytes,
+    reference: str | os.PathLike[str] | None = None,
+    inputs: Inputs = None,
+    *,
+    model: int = 0,
+    seed: int = 0,
+    runs: int = 1,
+    policy: Policy | None = None,
+    strict: bool = False,
+    progress: ProgressCallback = silent,
+) -> Report[OutputRow]:
+    """Run a compiled model on the simulated chip and judge every output of every inference.
+
+    Args:
+        source: the compiled model.
+        reference: the same model before compilation, as ``.tflite``; without it the verdict only
+            says that the program ran to its end and that its DMA is as its hints say.
+        inputs: files, or arrays by tensor name, one mapping for each inference; without them
+            ``runs`` sets of random tensors from ``seed``.
+        model: which model of the file.
+        policy: how far an output may be from LiteRT; then that decides. Without it an output must
+            equal the chip's arithmetic on every byte, and where that cannot be computed, be within
+            ``LITERT_LAYER`` of LiteRT.
+        strict: reading memory that nothing has written is a fault.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError, PolicyError, ModelError: an argument does not fit the model.
+    """
+    bound = choose_model(open_models(source), model)
+    references = None if reference is None else References(reference, bound)
+    ports = bound.ports if references is None else references.ports
+    sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
+    session = Session(bound, strict=strict, seed=seed)
+    rows: list[OutputRow] = []
+    transfers: list[DmaFigures] = []
+    fault: SimulationError | None = None
+    begin = time.perf_counter()
+    try:
+        progress("loading parameters", 0, len(sets))
+        caching = session.load_parameters()
+        if caching is not None and bound.compiled.caching is not None:
+            name = "parameter caching"
+            transfers.append(dma_figures(bound.compiled.caching, caching.transfers, name))
+        for number, tensors in enumerate(sets):
+            progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
+            expectation = references.expect(tensors) if references else None
+            inference = session.infer(_device_inputs(bound, tensors, expectation))
+            name = f"inference {number}"
+            issued = inference.result.transfers
+            transfers.append(dma_figures(bound.compiled.inference, issued, name))
+            rows += [
+                _judge(number, inference, item.port, expectation, policy) for item in bound.outputs
+            ]
+    except SimulationError as error:
+        fault = error
+    return Report(
+        command="verify",
+        file=bound.file,
+        rows=tuple(rows),
+        figures={
+            "reference": None if reference is None else os.fspath(reference),
+            "model": model,
+            "seed": seed,
+            "inferences": len(sets),
+            "random_inputs": inputs is None,
+            "policy": None if policy is None else str(policy),
+            "seconds": time.perf_counter() - begin,
+            "dma": transfers,
+        },
+        decided=_decide(rows, transfers, fault, references is not None),
+        message=_summary(rows, transfers, fault),
+    )
+
+
+def _port(tensor: GraphTensor) -> TensorPort:
+    quantised = tensor.quantised
+    return TensorPort(
+        name=tensor.name,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        scale=float(tensor.scale[0]) if quantised else 0.0,
+        zero_point=int(tensor.zero_point[0]) if quantised else 0,
+    )
+
+
+def _device_inputs(
+    bound: BoundModel, tensors: TensorMap, expectation: Expectation | None
+) -> dict[str, Tensor]:
+    """What the chip is fed: inputs of the uncompiled graph, or tensors within it, by name.
+
+    A graph that names its inputs otherwise gives them in order.
+    """
+    ports = bound.ports
+    if len(ports) == len(tensors) and not any(port.name in tensors for port in ports):
+        return {
+            port.name: _fit(tensor, port)
+            for port, tensor in zip(ports, tensors.values(), strict=True)
+        }
+    chosen: dict[str, Tensor] = {}
+    for port in ports:
+        tensor = tensors.get(port.name)
+        if tensor is None and expectation is not None:
+            tensor = expectation.intermediate(port.name)
+        if tensor is None:
+            raise InputError(
+                f"{port}: the uncompiled model has no tensor of this name: is it the same model?"
+            )
+        chosen[port.name] = _fit(tensor, port)
+    return chosen
+
+
+def _fit(tensor: Tensor, port: TensorPort) -> Tensor:
+    if tensor.dtype != port.dtype or tensor.size != port.elements:
+        raise InputError(
+            f"{port}: the uncompiled model has {tensor.dtype} "
+            f"{'x'.join(map(str, tensor.shape))} in its place: is it the same model?"
+        )
+    return tensor.reshape(port.shape)
+
+
+def _judge(
+    number: int,
+    inference: Inference,
+    port: TensorPort,
+    expectation: Expectation | None,
+    policy: Policy | None,
+) -> OutputRow:
+    tensor = inference.outputs[port.name]
+    row = OutputRow(
+        name=port.name,
+        verdict=Verdict.PASS,
+        run=number,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        sha256=digest(tensor),
+        decided_by=COMPLETION,
+        policy="",
+        seconds=inference.seconds,
+        tensor=tensor,
+    )
+    if expectation is None:
+        return row
+    find = expectation.references.find
+    chip, chip_missing = find(expectation.chip, port.name)
+    litert, litert_missing = find(expectation.litert, port.name)
+    row = replace(
+        row,
+        chip_arithmetic=_compare(tensor, port, chip, Exact()),
+        chip_arithmetic_missing=chip_missing,
+        litert=_compare(tensor, port, litert, policy or LITERT_LAYER),
+        litert_missing=litert_missing,
+    )
+    if policy is None and row.chip_arithmetic is not None:
+        return _decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
+    reason = f"no chip-arithmetic oracle: {chip_missing}" if policy is None else ""
+    if row.litert is not None:
+        return _decided(row, LITERT, row.litert, reason)
+    message = "; ".join(filter(None, (reason, f"no LiteRT: {litert_missing}")))
+    return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
+
+
+def _decided(row: OutputRow, by: str, comparison: Comparison, reason: str = "") -> OutputRow:
+    return replace(
+        row,
+        verdict=Verdict(comparison.verdict),
+        decided_by=by,
+        policy=comparison.policy,
+        message="; ".join(filter(None, (reason, comparison.reason))),
+    )
+
+
+def _compare(
+    tensor: Tensor, port: TensorPort, reference: Tensor | None, policy: Policy
+) -> Comparison | None:
+    if reference is None:
+        return None
+    if reference.size == tensor.size:
+        # Graphs differ in dimensions of size 1, never in the order of elements.
+        reference = reference.reshape(tensor.shape)
+    return compare(tensor, reference, policy, zero_point=port.zero_point)
+
+
+def _decide(
+    rows: Sequence[OutputRow],
+    transfers: Sequence[DmaFigures],
+    fault: SimulationError | None,
+    referenced: bool,
+) -> Verdict | None:
+    """A fault, or without a reference also the DMA; None leaves it to the outputs."""
+    if fault is not None:
+        return verdict_of(fault)
+    if not referenced:
+        return worst(row.verdict for row in (*rows, *transfers))
+    return None
+
+
+def _summary(
+    rows: Sequence[OutputRow], transfers: Sequence[DmaFigures], fault: SimulationError | None
+) -> str:
+    """One line: what was checked, and with what result."""
+    if fault is not None:
+        return str(fault)
+    parts = [_count(rows, by) for by in _SUMMARIES]
+    wrong = [row for row in transfers if row.verdict is not Verdict.PASS]
+    parts.append(
+        f"the DMA of {len(wrong)} runs differs from the hints" if wrong else "DMA as hinted"
+    )
+    return "; ".join(filter(None, parts))
+
+
+_SUMMARIES = {
+    CHIP_ARITHMETIC: "equal the chip arithmetic on every byte",
+    LITERT: "are within the policy of LiteRT",
+    COMPLETION: "were produced without a fault and compared with nothing (give --reference)",
+    NOTHING: "could be judged: no reference computes them",
+}
+
+
+def _count(rows: Sequence[OutputRow], decided_by: str) -> str:
+    judged = [row for row in rows if row.decided_by == decided_by]
+    passed = sum(row.verdict is Verdict.PASS for row in judged)
+    return f"{passed} of {len(judged)} outputs {_SUMMARIES[decided_by]}" if judged else ""
