@@ -24,6 +24,9 @@ from darwinn_testbench.policy import AnyArray
 ABSENT = -1
 """Tensor index of an optional input that an operator goes without."""
 
+STATE_SUFFIX = "_variable_output"
+"""The layer in which an executable returns a variable is named after it, with this suffix."""
+
 MAXIMUM_ELEMENTS = 2**28
 """Elements of all tensors of a network together, at most: bounds memory and time."""
 
@@ -130,9 +133,17 @@ class Network:
             raise ModelError(self.file, f"tensor {index} is no variable")
 
     def tensor(self, name: str) -> Tensor | None:
-        """The tensor called ``name``: of several the last that an operator writes."""
+        """The tensor called ``name``: of several the last that an operator writes.
+
+        An executable returns the variable ``v`` as the layer ``v_variable_output``, which finds it.
+        """
         written = {index for operator in self.operators for index in operator.outputs}
-        named = [tensor for tensor in self.tensors if tensor.name == name]
+        variable = name.removesuffix(STATE_SUFFIX)
+        named = [
+            each
+            for each in self.tensors
+            if each.name == name or (each.variable and each.name == variable)
+        ]
         return max(named, key=lambda each: (each.index in written, each.index), default=None)
 
 
