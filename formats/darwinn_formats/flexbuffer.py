@@ -116,9 +116,13 @@ class _Reader:
         return int(self.number(position, width, _UNSIGNED))
 
     def target(self, position: int, width: int) -> int:
-        """Position that the offset at ``position`` leads back to."""
+        """Position that the offset at ``position`` leads back to.
+
+        An offset of 0 is valid: the elements of an empty vector may be where it is referred to.
+        What refers to itself is stopped by depth and budget.
+        """
         offset = self.unsigned(position, width)
-        if not 0 < offset <= position:
+        if offset > position:
             raise self.fault(position, f"offset {offset} leads back to before the data")
         return position - offset
 

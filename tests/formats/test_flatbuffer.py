@@ -1,0 +1,274 @@
+"""The flatbuffer engine refuses each kind of fault, at the byte and the field where it is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, cast
+
+import flatbuffers
+import pytest
+from darwinn_formats import flatbuffer as fb
+from darwinn_formats.errors import FormatError
+
+
+class Colour(IntEnum):
+    RED = 0
+    BLUE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    tag: int = fb.uint8()
+    x: int = fb.int32()
+    y: float = fb.float64()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    number: int = fb.int32(5)
+    place: int = fb.file_offset()
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    value: int = fb.int64()
+
+
+@fb.file_identifier(b"TEST")
+@dataclass(frozen=True, slots=True)
+class Root:
+    number: int = fb.int32(7)
+    colour: Colour = fb.enumeration(Colour.RED, fb.INT8)
+    wide: int = fb.uint64()
+    name: str | None = fb.string(optional=True)
+    data: bytes = fb.byte_vector()
+    numbers: tuple[int, ...] = fb.vector(fb.INT64)
+    points: tuple[Point, ...] = fb.struct_vector(Point)
+    leaf: Leaf | None = fb.table(Leaf)
+    leaves: tuple[Leaf, ...] = fb.table_vector(Leaf)
+    names: tuple[str, ...] = fb.string_vector()
+    choice: Leaf | Wide | fb.OpaqueTable | None = fb.union({1: Leaf, 2: Wide}, other={3: "Other"})
+    inner: Leaf | None = fb.nested(lambda: Leaf)
+
+
+@fb.open_table
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A subset of Root: only what is in slots 3 and 9."""
+
+    name: str = fb.string(slot=3)
+    names: tuple[str, ...] = fb.string_vector(slot=9)
+
+
+FULL = Root(
+    number=-1,
+    colour=Colour.BLUE,
+    wide=2**64 - 1,
+    name="größer",
+    data=b"\0\1",
+    numbers=(-(2**63), 2**63 - 1),
+    points=(Point(1, 2, 0.5), Point(255, -2, float("inf"))),
+    leaf=Leaf(6),
+    leaves=(Leaf(), Leaf(8)),
+    names=("", "b"),
+    choice=Wide(9),
+    inner=Leaf(10),
+)
+
+
+def test_everything_survives_and_defaults_take_no_place() -> None:
+    assert fb.read(fb.write(FULL), Root) == FULL
+    assert fb.read(fb.write(Root()), Root) == Root()
+    assert len(fb.write(Root())) < len(fb.write(Root(number=1)))
+    assert fb.read(fb.write(Root(name="")), Root).name == ""
+
+
+def test_the_runtime_reads_what_the_engine_writes() -> None:
+    """An independent reader: the table accessors of the flatbuffers package."""
+    data = bytearray(fb.write(FULL))
+    root = struct.unpack_from("<I", data)[0]
+    table = flatbuffers.table.Table(data, root)
+
+    def field(slot: int) -> int:
+        return int(table.Offset(4 + 2 * slot))
+
+    types = flatbuffers.number_types
+    assert table.Get(types.Int32Flags, root + field(0)) == -1
+    assert table.Get(types.Int8Flags, root + field(1)) == 2
+    assert table.Get(types.Uint64Flags, root + field(2)) == 2**64 - 1
+    assert table.String(root + field(3)).decode() == "größer"
+    assert table.VectorLen(field(4)) == 2
+    assert table.VectorLen(field(6)) == 2
+    points = table.Vector(field(6))
+    assert struct.unpack_from("<BxxxidB", data, points) == (1, 2, 0.5, 255)
+    # The union takes two slots, so that the nested buffer is in slot 12.
+    assert table.Get(types.Uint8Flags, root + field(10)) == 2
+    assert table.VectorLen(field(12)) == len(fb.write(Leaf(10)))
+
+
+def test_a_subset_passes_over_what_it_does_not_declare() -> None:
+    builder = flatbuffers.Builder()
+    text = builder.CreateString("text")
+    builder.StartObject(20)
+    builder.PrependInt32Slot(19, 1, 0)
+    builder.PrependUOffsetTRelativeSlot(3, text, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"TEST")
+    data = bytes(builder.Output())
+    assert fb.read(data, Part) == Part(name="text")
+    with pytest.raises(FormatError, match="Root has no field after slot 12"):
+        fb.read(data, Root)
+
+
+def test_a_member_that_is_not_declared_reads_as_its_name() -> None:
+    builder = flatbuffers.Builder()
+    builder.StartObject(0)
+    other = builder.EndObject()
+    builder.StartObject(12)
+    builder.PrependUint8Slot(10, 3, 0)
+    builder.PrependUOffsetTRelativeSlot(11, other, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"TEST")
+    assert fb.read(bytes(builder.Output()), Root).choice == fb.OpaqueTable(3, "Other")
+
+
+def test_tables_know_their_place_in_the_file() -> None:
+    data = fb.write(Root(leaf=Leaf(6), inner=Leaf(10)))
+    root = fb.verify(data, Root, base=6).read()
+    assert root.leaf is not None
+    assert root.inner is not None
+    for leaf in (root.leaf, root.inner):
+        place = leaf.place - 6
+        vtable = place - struct.unpack_from("<i", data, place)[0]
+        offset = struct.unpack_from("<H", data, vtable + 4)[0]
+        assert struct.unpack_from("<i", data, place + offset)[0] == leaf.number
+
+
+Change = Callable[[bytearray, dict[str, int]], None]
+
+
+def put(code: str, place: str, value: Any, shift: int = 0) -> Change:
+    """Change of a number at a named place."""
+
+    def change(data: bytearray, places: dict[str, int]) -> None:
+        struct.pack_into(f"<{code}", data, places[place] + shift, value)
+
+    return change
+
+
+def places_of(data: bytes) -> dict[str, int]:
+    """Root table, its vtable, the fields in it by slot, and what these lead to."""
+    root = struct.unpack_from("<I", data)[0]
+    vtable = root - struct.unpack_from("<i", data, root)[0]
+    places = {"root": root, "vtable": vtable, "start": 0}
+    count = struct.unpack_from("<H", data, vtable)[0] // 2 - 2
+    for slot, offset in enumerate(struct.unpack_from(f"<{count}H", data, vtable + 4)):
+        places[f"entry {slot}"] = vtable + 4 + 2 * slot
+        if offset:
+            places[f"field {slot}"] = root + offset
+            if slot not in (0, 1, 2, 10):
+                relative = struct.unpack_from("<I", data, root + offset)[0]
+                places[f"target {slot}"] = root + offset + relative
+    return places
+
+
+FAULTS: list[tuple[Change, str, str, str]] = [
+    (put("I", "start", 0), "start", "Root", "offset 0 leads out"),
+    (put("I", "start", 2**31), "start", "Root", "leads out"),
+    (put("I", "start", 2), "", "Root", "not aligned to 4 bytes"),
+    (put("4s", "start", b"ELSE", 4), "", "Root", "file identifier b'ELSE' is not b'TEST'"),
+    (put("i", "root", -(2**31)), "root", "Root", "is outside the data"),
+    (put("i", "root", 2**31 - 1), "root", "Root", "outside the data|not aligned"),
+    (put("H", "vtable", 3), "vtable", "Root", "vtable has the impossible size 3"),
+    (put("H", "vtable", 2), "vtable", "Root", "vtable has the impossible size 2"),
+    (put("H", "vtable", 0xFFFE), "vtable", "Root", "vtable has the impossible size"),
+    (put("H", "vtable", 2, 2), "vtable", "Root", "tables the impossible size 2"),
+    (put("H", "vtable", 0xFFFE, 2), "root", "Root", "table of 65534 bytes ends after"),
+    (put("H", "entry 0", 2), "vtable", "Root", "field number at 2 overlaps"),
+    (put("H", "entry 0", 0xFFF0), "vtable", "Root", "fields take"),
+    (put("b", "field 1", 1), "field 1", "Root.colour", "no member has the number 1"),
+    (put("I", "field 3", 2**30), "field 3", "Root.name", "leads out"),
+    (put("I", "target 3", 2**32 - 1), "target 3", "Root.name", "ends after the data"),
+    (put("I", "target 3", 3), "target 3", "Root.name", "does not end with a zero byte"),
+    (put("B", "target 3", 0xFF, 4), "", "Root.name", "text is not UTF-8"),
+    (put("I", "target 4", 2**31), "target 4", "Root.data", "ends after the data"),
+    (put("I", "target 5", 2**29), "target 5", "Root.numbers", "of 8 bytes ends after data"),
+    (put("I", "target 6", 2**28), "target 6", "Root.points", "of 16 bytes ends after data"),
+    (put("i", "target 7", 2**30), "target 7", "Root.leaf", "outside the data|not aligned"),
+    (put("I", "target 8", 2**29), "target 8", "Root.leaves", "of 4 bytes ends after data"),
+    (put("I", "target 8", 1, 4), "", r"Root.leaves\[0\]", "not aligned to 4 bytes"),
+    (put("I", "target 9", 2**30, 8), "", r"Root.names\[1\]", "leads out"),
+    (put("B", "field 10", 9), "field 10", "Root.choice", "no member of the union has the tag 9"),
+    (put("B", "field 10", 0), "field 11", "Root.choice", "has a value but no tag"),
+    (put("H", "entry 11", 0), "field 10", "Root.choice", "union of tag 2 has no value"),
+    (put("I", "target 12", 2**20), "target 12", "Root.inner", "ends after the data"),
+    (put("I", "target 12", 2), "", "Root.inner", "2 bytes are fewer than the header of 4"),
+    (put("I", "target 12", 2**20, 4), "", "Root.inner", "leads out"),
+]
+
+
+@pytest.mark.parametrize(("change", "place", "field", "reason"), FAULTS)
+def test_each_fault_is_refused_where_it_is(
+    change: Change, place: str, field: str, reason: str
+) -> None:
+    data = bytearray(fb.write(FULL))
+    places = places_of(bytes(data))
+    change(data, places)
+    with pytest.raises(FormatError, match=reason) as caught:
+        fb.read(bytes(data), Root)
+    if place:
+        assert caught.value.offset == places[place]
+    assert caught.value.offset is not None
+    assert caught.value.field.replace("[", r"\[").replace("]", r"\]") == field
+
+
+def test_misaligned_fields_and_elements_are_refused() -> None:
+    data = fb.write(Root(wide=1))
+    places = places_of(data)
+    # A table with an 8-byte field, moved by 4 bytes together with the data around it.
+    moved = bytearray(b"\0\0\0\0" + data)
+    struct.pack_into("<I4s", moved, 0, places["root"] + 4, b"TEST")
+    with pytest.raises(FormatError, match=r"Root\.wide: field is not aligned to 8 bytes"):
+        fb.read(bytes(moved), Root)
+    data = fb.write(Root(numbers=(1, 2)))
+    places = places_of(data)
+    moved = bytearray(b"\0\0\0\0" + data)
+    struct.pack_into("<I4s", moved, 0, places["root"] + 4, b"TEST")
+    with pytest.raises(FormatError, match=r"Root\.numbers: elements are not aligned to 8 bytes"):
+        fb.read(bytes(moved), Root)
+
+
+def test_required_tables() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Needy:
+        leaf: Leaf = fb.table(Leaf, required=True)
+
+    assert fb.read(fb.write(Needy(Leaf(1))), Needy) == Needy(Leaf(1))
+    with pytest.raises(FormatError, match=r"Needy\.leaf: a value is required"):
+        fb.write(Needy(cast(Any, None)))
+    with pytest.raises(FormatError, match="the required field leaf is absent"):
+        fb.read(fb.write(Leaf()), Needy)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (Root(number=2**31), r"Root\.number: not of type int"),
+        (Root(colour=Colour.RED, wide=-1), r"Root\.wide: not of type ulong"),
+        (Root(numbers=(0, 2**63)), r"Root\.numbers: not of type long"),
+        (Root(points=(Point(256),)), r"Root\.points: not of type Point"),
+        (Root(choice=cast(Any, "text")), r"Root\.choice: 'text' is not a member of the union"),
+        (Root(leaves=(Leaf(), cast(Any, None))), r"Root\.leaves\[1\]: None is not a Leaf"),
+        (Root(inner=cast(Any, Wide())), r"Root\.inner: .* is not a Leaf"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_with_their_field(value: Root, reason: str) -> None:
+    with pytest.raises(FormatError, match=reason):
+        fb.write(value)
+
+
+def test_an_error_names_the_file_on_one_line() -> None:
+    error = FormatError("Root.leaf", "it is wrong", offset=12).with_file("model.tflite")
+    assert str(error) == "model.tflite: byte 12: Root.leaf: it is wrong"
+    assert (error.file, error.offset, error.field) == ("model.tflite", 12, "Root.leaf")
