@@ -114,8 +114,9 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
     if parameters.transpose:
         block = parameters.transpose
         words = (words + block - 1) // block * block
+        # An unfinished block is filled up with zeros: a maximum over its bytes relies on them.
         unit.row.data[unit.row.words : words] = 0
-        unit.row.written[unit.row.words : words] = 0
+        unit.row.written[unit.row.words : words] = state.WRITTEN
         _transpose(unit.row.data, words, block)
         _transpose(unit.row.written, words, block)
     base = row * chip.ROW_WORDS

@@ -252,6 +252,7 @@ def _memory_address(core: Record, address: int) -> int:
 def _scalar(core: Record, bundle: Record) -> None:
     registers = core.operands
     copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
+    copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
     _store_slot(core, bundle, registers)
     _load_slot(core, bundle, registers)
     _alu_slot(core, bundle, registers)
@@ -264,15 +265,19 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
     value = registers[bundle.store_register]
     where = bundle.store_address
     if operation == STORE_PUSH:
+        _use(core, bundle.store_register)
         if not core.dma_only:
             ring_bus.push_output(core, value)
     elif operation == STORE_DESCRIPTOR_WORD:
+        _use(core, bundle.store_register)
         core.descriptor[where & 3] = value
     elif 1 <= operation <= 3:
         pointer = where & 31
+        if operation > 1:
+            _use(core, pointer)
         address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
         core.memory[address] = value
-        core.memory_written[address] = state.WRITTEN
+        core.memory_written[address] = core.operands_written[bundle.store_register]
         if operation == 3:
             core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
@@ -284,10 +289,11 @@ def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> N
         return
     where = bundle.load_address
     pointer = where & 31
+    if operation > 1:
+        _use(core, pointer)
     address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
-    if core.memory_written[address] != state.WRITTEN and not core.dma_only:
-        state.uninitialised(core, core.pc, -1, 4 * address)
     core.registers[bundle.load_register] = core.memory[address]
+    core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == 3:
         core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
@@ -305,8 +311,19 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
     a = registers[bundle.alu_a]
     b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
     if 9 <= operation <= 14:
+        _use(core, bundle.alu_a)
+        if not bundle.alu_immediate:
+            _use(core, bundle.alu_b & 31)
         core.predicates[bundle.alu_destination & 7] = _compare(operation, a, b)
-    elif operation >= 16:
+        return
+    a_written = core.operands_written[bundle.alu_a]
+    b_written = state.WRITTEN
+    if not bundle.alu_immediate:
+        b_written = core.operands_written[bundle.alu_b & 31]
+    core.registers_written[bundle.alu_destination] = _written(
+        operation, a, a_written, b, b_written
+    )
+    if operation >= 16:
         core.immediate[0] = b
         x = registers.view(np.float32)[bundle.alu_a]
         y = core.immediate.view(np.float32)[0]
@@ -317,6 +334,56 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
             core.registers.view(np.float32)[bundle.alu_destination] = value
     else:
         core.registers[bundle.alu_destination] = _integer_alu(operation, a, b)
+
+
+@compiled
+def _use(core: Record, register: int) -> None:
+    """A register's value leaves the core or decides something: it must have been written."""
+    if core.operands_written[register] != state.WRITTEN and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, register)
+
+
+@compiled
+def _use_now(core: Record, register: int) -> None:
+    """Like :func:`_use`, outside a scalar bundle."""
+    if core.registers_written[register] != state.WRITTEN:
+        state.uninitialised(core, core.pc, -1, register)
+
+
+@compiled
+def _written(
+    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
+) -> np.uint32:
+    """Bytes of an ALU result that follow from written bytes, so that bytes can be put into words.
+
+    Programs load a word that nothing has written, mask it and put one byte in its place.
+    """
+    both = np.uint32(a_written & b_written)
+    if operation == 15 or operation == 16 or operation == 17:
+        if operation == 15 or b_written == state.WRITTEN:
+            return b_written
+        return np.uint32(0)
+    if operation == 3:
+        return np.uint32(both | (_zero_bytes(a) & a_written) | (_zero_bytes(b) & b_written))
+    if operation == 4 or operation == 5:
+        return both
+    shift = np.uint64(b & np.uint32(31))
+    if (operation == 6 or operation == 7) and b_written == state.WRITTEN and shift % 8 == 0:
+        # Zeros are shifted in, so the shadow is that of the complement: unwritten bytes move.
+        unwritten = np.uint64(a_written ^ state.WRITTEN)
+        moved = unwritten << shift if operation == 6 else unwritten >> shift
+        return np.uint32((moved & np.uint64(0xFFFFFFFF)) ^ np.uint64(state.WRITTEN))
+    return state.WRITTEN if both == state.WRITTEN else np.uint32(0)
+
+
+@compiled
+def _zero_bytes(value: np.uint32) -> np.uint32:
+    """A 1 in each byte of ``value`` that is 0."""
+    result = np.uint32(0)
+    for k in range(4):
+        if (value >> np.uint32(8 * k)) & np.uint32(0xFF) == 0:
+            result |= np.uint32(1) << np.uint32(8 * k)
+    return result
 
 
 @compiled
@@ -370,6 +437,9 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
     if bundle.function_op == 0:
         return
     x = registers.view(np.float32)[bundle.function_source]
+    core.registers_written[bundle.function_destination] = core.operands_written[
+        bundle.function_source
+    ]
     if bundle.function_op == FUNCTION_RECIPROCAL:
         value = np.float32(np.float32(1) / x)
     else:
@@ -475,12 +545,14 @@ def _dispatch(
     where = tables.dispatch[instruction]
     targets = where.tiles
     if where.tiles_override:
+        _use_now(core, where.tiles_register)
         targets = np.int64(core.registers[where.tiles_register]) & 0xFFFF
     for number in range(chip.TILES):
         if (targets >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
             return False
     base = -1
     if where.base_override:
+        _use_now(core, where.base_register)
         base = np.int64(core.registers[where.base_register])
     for number in range(chip.TILES):
         if (targets >> number) & 1:

@@ -64,6 +64,7 @@ UNIT = np.dtype(
         ("accumulator", "i4", (chip.LANES,)),
         ("scaled", "f4", (chip.LANES,)),
         ("rounded", "u4", (chip.LANES,)),
+        ("lane_written", "u4", (chip.LANES,)),
         ("results", "i8"),
     ]
 )
@@ -136,7 +137,9 @@ MAX_LOOP_DEPTH = 16
 CORE = np.dtype(
     [
         ("registers", "u4", (chip.SCALAR_REGISTERS,)),
+        ("registers_written", "u4", (chip.SCALAR_REGISTERS,)),
         ("operands", "u4", (chip.SCALAR_REGISTERS,)),
+        ("operands_written", "u4", (chip.SCALAR_REGISTERS,)),
         ("immediate", "u4", (1,)),
         ("predicates", "i8", (chip.PREDICATES,)),
         ("memory", "u4", (chip.SCALAR_MEMORY_WORDS,)),

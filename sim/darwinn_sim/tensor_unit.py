@@ -243,7 +243,7 @@ def _run_segment(
     if segment.starts:
         _start_sum(core, tile, unit, parameters, segment)
     if core.strict:
-        _check_operands(core, tile, parameters, segment.lanes, operands, granules)
+        _check_operands(core, tile, unit, parameters, segment.lanes, operands, granules)
     if parameters.operation == MAC:
         _multiply_accumulate(core, tile, unit, parameters, segment, operands, granules)
     elif parameters.operation == INTERPOLATE:
@@ -282,11 +282,12 @@ def _start_sum(
     elif segment.continues:
         base = _row_base(core, tile, parameters, segment.sum_row)
         for lane in range(lanes):
-            if core.strict and tile.wide_written[base + lane] != state.WRITTEN:
-                state.uninitialised(core, parameters.pc, tile.number, 4 * (base + lane))
             unit.accumulator[lane] = np.int32(tile.wide[base + lane])
+            unit.lane_written[lane] = tile.wide_written[base + lane]
+        return
     else:
         unit.accumulator[:lanes] = 0
+    unit.lane_written[:lanes] = state.WRITTEN
 
 
 @compiled
@@ -296,7 +297,7 @@ def _store_sum(
     base = _row_base(core, tile, parameters, segment.sum_row)
     for lane in range(segment.lanes):
         tile.wide[base + lane] = np.uint32(unit.accumulator[lane])
-        tile.wide_written[base + lane] = state.WRITTEN
+        tile.wide_written[base + lane] = unit.lane_written[lane]
 
 
 @compiled
@@ -312,44 +313,90 @@ def _row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
 def _check_operands(
     core: Record,
     tile: Record,
+    unit: Record,
     parameters: Record,
     lanes: int,
     operands: NDArray[np.int32],
     granules: NDArray[np.int16],
 ) -> None:
-    """Strict mode: every activation and parameter that can change a result has been written."""
-    narrow = tile.narrow_written.view(np.uint8)
-    wide = tile.wide_written.view(np.uint8)
-    values = tile.wide.view(np.uint8)
-    uses_narrow = parameters.operation == MAC or parameters.operation == INTERPOLATE
-    size = 2 if parameters.activation_16bit else 1
+    """Strict mode: find activations and parameters that nothing has written and that matter.
+
+    An operand does not matter if the other one equals its zero point: programs pad channels that
+    way. A lane whose parameters are unwritten has an unwritten result, which may go unused.
+    """
     planes = 2 if parameters.parameter_16bit else 1
     for i in range(len(operands)):
         if parameters.operation == INTERPOLATE:
-            for lane in range(lanes):
-                address = (operands[i] + lane) & _NARROW_MASK
-                if granules[i] and not narrow[address]:
-                    state.uninitialised(core, parameters.pc, tile.number, address)
+            for lane in range(lanes if granules[i] else 0):
+                _check_narrow(core, tile, parameters, operands[i] + lane)
             continue
-        count = parameters.products
-        if not uses_narrow:
+        if parameters.operation != MAC:
             count = 1 if granules[i] & 3 else 4 // planes
-        for k in range(count):
-            plane = granules[i] + planes * k
-            base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
-            matters = False
+            for plane in range(granules[i], granules[i] + planes * count):
+                for lane in range(lanes):
+                    _check_wide(core, tile, unit, parameters, plane, lane)
+            continue
+        for k in range(parameters.products):
+            granule = granules[i] + planes * k
+            _check_product(core, tile, unit, parameters, lanes, operands[i], granule, k)
+
+
+@compiled
+def _check_product(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    lanes: int,
+    operand: int,
+    granule: int,
+    k: int,
+) -> None:
+    narrow = tile.narrow_written.view(np.uint8)
+    values = tile.wide.view(np.uint8)
+    planes = 2 if parameters.parameter_16bit else 1
+    size = 2 if parameters.activation_16bit else 1
+    written = True
+    for byte in range(size):
+        written &= narrow[(operand + size * k + byte) & _NARROW_MASK] != 0
+    if not written or _activation(tile, parameters, operand, k) != 0:
+        for plane in range(granule, granule + planes):
             for lane in range(lanes):
-                for byte in range(planes):
-                    where = base + 4 * lane + byte
-                    if not wide[where]:
-                        state.uninitialised(core, parameters.pc, tile.number, where)
-                    matters |= values[where] != parameters.parameter_zero_point >> (8 * byte) & 255
-            # An activation whose parameters all equal their zero point is multiplied by 0.
-            if uses_narrow and (matters or parameters.load_zero_point):
+                _check_wide(core, tile, unit, parameters, plane, lane)
+    if written:
+        return
+    for plane in range(granule, granule + planes):
+        zero_point = parameters.parameter_zero_point >> (8 * (plane - granule)) & 0xFF
+        base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+        for lane in range(lanes):
+            if parameters.load_zero_point or values[base + 4 * lane] != zero_point:
                 for byte in range(size):
-                    address = (operands[i] + size * k + byte) & _NARROW_MASK
-                    if not narrow[address]:
-                        state.uninitialised(core, parameters.pc, tile.number, address)
+                    _check_narrow(core, tile, parameters, operand + size * k + byte)
+                return
+
+
+@compiled
+def _check_narrow(core: Record, tile: Record, parameters: Record, address: int) -> None:
+    if not tile.narrow_written.view(np.uint8)[address & _NARROW_MASK]:
+        state.uninitialised(core, parameters.pc, tile.number, address)
+
+
+@compiled
+def _check_wide(
+    core: Record, tile: Record, unit: Record, parameters: Record, plane: int, lane: int
+) -> None:
+    where = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3) + 4 * lane
+    if not tile.wide_written.view(np.uint8)[where]:
+        unit.lane_written[lane] = 0
+
+
+@compiled
+def _check_lanes(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
+    """A result none of whose lanes follows from written memory is certainly a mistake."""
+    for lane in range(lanes):
+        if unit.lane_written[lane]:
+            return
+    state.uninitialised(core, parameters.pc, tile.number, 0)
 
 
 @compiled
@@ -611,6 +658,8 @@ def _output(
         for lane in range(lanes):
             unit.scaled[lane] = _function(tile, parameters, unit.scaled[lane])
     _round(unit, parameters, lanes)
+    if core.strict:
+        _check_lanes(core, tile, unit, parameters, lanes)
     size = 2 if parameters.output_16bit else 1
     per_word = 4 // size
     octets = tile.narrow.view(np.uint8)
@@ -630,7 +679,9 @@ def _output(
             return
         for k in range(4):
             octets[address + k] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
-            written[address + k] = 1
+            # Bytes beyond the last lane are zeros of the unit's own.
+            lane = first + k // size
+            written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
         tile.flags[sync.ACTIVATION_WRITE] += plan.write_flag[at]
         unit.results += 1
         if tapped:
