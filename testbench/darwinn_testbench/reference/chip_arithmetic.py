@@ -14,7 +14,8 @@ import numpy as np
 from darwinn_formats import tflite
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference import operators
+from darwinn_testbench.reference import layers, operators
+from darwinn_testbench.reference.call import Call, CompilerChoices, Operand, OperatorFunction
 from darwinn_testbench.reference.graph import (
     ABSENT,
     Network,
@@ -24,12 +25,6 @@ from darwinn_testbench.reference.graph import (
 )
 from darwinn_testbench.reference.graph import network as network_of
 from darwinn_testbench.reference.lstm import STATE_INPUTS, unidirectional_sequence_lstm
-from darwinn_testbench.reference.operators import (
-    Call,
-    CompilerChoices,
-    Operand,
-    OperatorFunction,
-)
 from darwinn_testbench.reference.output_stage import NotComputableError
 
 
@@ -44,16 +39,16 @@ class Rule:
 RULES: Mapping[str, Rule] = {
     "ADD": Rule(operators.add),
     "ARG_MAX": Rule(operators.arg_max),
-    "AVERAGE_POOL_2D": Rule(operators.average_pool_2d),
+    "AVERAGE_POOL_2D": Rule(layers.average_pool_2d),
     "CONCATENATION": Rule(operators.concatenation),
-    "CONV_2D": Rule(operators.conv_2d),
-    "DEPTHWISE_CONV_2D": Rule(operators.depthwise_conv_2d),
+    "CONV_2D": Rule(layers.conv_2d),
+    "DEPTHWISE_CONV_2D": Rule(layers.depthwise_conv_2d),
     "DEQUANTIZE": Rule(operators.dequantize),
     "EXPAND_DIMS": Rule(operators.reshape),
-    "FULLY_CONNECTED": Rule(operators.fully_connected),
+    "FULLY_CONNECTED": Rule(layers.fully_connected),
     "LOGISTIC": Rule(operators.logistic),
-    "MAX_POOL_2D": Rule(operators.max_pool_2d),
-    "MEAN": Rule(operators.mean),
+    "MAX_POOL_2D": Rule(layers.max_pool_2d),
+    "MEAN": Rule(layers.mean),
     "MUL": Rule(operators.multiply),
     "PAD": Rule(operators.pad),
     "QUANTIZE": Rule(operators.quantize),

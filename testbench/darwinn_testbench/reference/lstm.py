@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.call import Call, Operand, RealFunction
 from darwinn_testbench.reference.graph import Tensor
-from darwinn_testbench.reference.operators import Call, Operand, RealFunction, addition_weights
+from darwinn_testbench.reference.operators import addition_weights
 from darwinn_testbench.reference.output_stage import (
     NotComputableError,
     conversion_factor,

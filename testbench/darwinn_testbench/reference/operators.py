@@ -1,4 +1,4 @@
-"""TFLite operators in the chip's arithmetic: one small function each, and the table of them.
+"""Operators without weights in the chip's arithmetic: one small function each.
 
 uint8 and int8 networks alike: the chip holds int8 as byte XOR 0x80 with the zero point raised by
 128, which changes no difference ``value - zero_point`` and so no result. Sources of each rule
@@ -7,397 +7,30 @@ and how sure it is: docs/comparison.md.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.graph import MAXIMUM_ELEMENTS, Operator, Tensor
+from darwinn_testbench.reference.call import (
+    Call,
+    Operand,
+    RealFunction,
+    require_image,
+    require_same_quantisation,
+)
+from darwinn_testbench.reference.graph import Tensor
 from darwinn_testbench.reference.output_stage import (
     NotComputableError,
     clip_bounds,
     conversion_factor,
     output_stage,
     reciprocal,
-    summing_dtype,
 )
-
-RealFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
-
-MAXIMUM_PRODUCTS = 2**37
-"""Products of one operator, at most: bounds the time that a damaged model can take."""
-
-_BYTE_SPAN = 255
-"""Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
-_BLOCK_ELEMENTS = 2**23
-"""Elements of a block of convolution patches that are gathered at a time."""
-
-
-def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logistic function, without overflow."""
-    return 0.5 * (1.0 + np.tanh(0.5 * x))
-
-
-@dataclass(frozen=True, slots=True)
-class CompilerChoices:
-    """What the uncompiled network leaves to the compiler.
-
-    ``addition_steps`` maps the index of an ADD or SUB operator to K, the reciprocal of its
-    instruction's scale field: the weights are then ``round(s_in / s_out * K)``. Without an entry
-    they follow the rule of :func:`addition_weights`, which gives the weights and the scale field of
-    all additions of the public executables to the bit. ``sigmoid`` and ``tanh`` are the ideal
-    functions unless the coefficient tables that a program loads are given instead.
-    """
-
-    addition_steps: Mapping[int, float] = field(default_factory=dict)
-    sigmoid: RealFunction = sigmoid
-    tanh: RealFunction = np.tanh
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Operand:
-    """An input of an operator: the tensor and its value."""
-
-    tensor: Tensor
-    value: AnyArray
-
-    @property
-    def scale(self) -> np.float32:
-        """The one scale of the tensor."""
-        return np.float32(_quantised(self.tensor).scale[0])
-
-    @property
-    def zero_point(self) -> int:
-        """The one zero point of the tensor."""
-        return int(_quantised(self.tensor).zero_point[0])
-
-    def centred(self, dtype: type[np.generic] = np.int64) -> AnyArray:
-        """``value - zero_point``; exact in every dtype that holds 17-bit integers."""
-        centred: AnyArray = self.value.astype(dtype)
-        centred -= np.dtype(dtype).type(self.zero_point)
-        return centred
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """One operator with the values of its inputs (None: absent)."""
-
-    operator: Operator
-    inputs: tuple[Operand | None, ...]
-    outputs: tuple[Tensor, ...]
-    choices: CompilerChoices
-
-    def operand(self, position: int) -> Operand:
-        """Input at ``position``; refused if it is absent."""
-        found = self.optional(position)
-        if found is None:
-            raise NotComputableError(f"input {position} is absent")
-        return found
-
-    def optional(self, position: int) -> Operand | None:
-        """Input at ``position``, or None."""
-        return self.inputs[position] if position < len(self.inputs) else None
-
-    def constant(self, position: int) -> AnyArray:
-        """Value of the parameter at ``position``; refused if it is computed at run time."""
-        found = self.operand(position)
-        if found.tensor.constant is None:
-            raise NotComputableError(f"input {position} is not a constant")
-        return found.tensor.constant
-
-    def option(self, name: str, default: Any) -> Any:
-        """Attribute ``name`` of the operator."""
-        return self.operator.options.get(name, default)
-
-    @property
-    def output(self) -> Tensor:
-        """The only output, quantised to 8 bits."""
-        return _quantised(self.outputs[0])
-
-    def expect(self, shape: tuple[int, ...], products: int = 0) -> None:
-        """Refuse, before anything is computed, another output shape or excessive work."""
-        if shape != self.outputs[0].shape:
-            raise NotComputableError(f"gives shape {shape}, the output {self.outputs[0].shape}")
-        if products > MAXIMUM_PRODUCTS:
-            raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
-
-    @property
-    def activation(self) -> str:
-        """Name of the fused activation."""
-        return str(self.option("fused_activation_function", "NONE"))
-
-
-OperatorFunction = Callable[[Call], AnyArray | tuple[AnyArray, ...]]
-
-
-def _quantised(tensor: Tensor) -> Tensor:
-    if tensor.dtype not in (np.uint8, np.int8):
-        raise NotComputableError(f"tensor {tensor.index} ({tensor.name}) is {tensor.dtype}")
-    if not tensor.quantised or not _usable(tensor.scale):
-        raise NotComputableError(f"tensor {tensor.index} ({tensor.name}) has no single scale")
-    return tensor
-
-
-def _usable(scale: NDArray[np.float32]) -> bool:
-    return len(scale) > 0 and bool((np.isfinite(scale) & (scale > 0)).all())
-
-
-# --- convolutions -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A spatial axis of a sliding window: kernel size, stride, dilation, padding, output size."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-    after: int
-    outputs: int
-
-    @property
-    def reach(self) -> int:
-        return (self.kernel - 1) * self.dilation + 1
-
-
-def _axis(size: int, kernel: int, stride: int, dilation: int, padding: str) -> _Axis:
-    if min(kernel, stride, dilation) < 1:
-        raise NotComputableError("kernel, stride and dilation are at least 1")
-    reach = (kernel - 1) * dilation + 1
-    if padding == "VALID":
-        return _Axis(kernel, stride, dilation, 0, 0, max((size - reach) // stride + 1, 0))
-    if padding != "SAME":
-        raise NotComputableError(f"padding {padding}")
-    outputs = -(-size // stride)
-    total = max((outputs - 1) * stride + reach - size, 0)
-    return _Axis(kernel, stride, dilation, total // 2, total - total // 2, outputs)
-
-
-def _axes(call: Call, size: tuple[int, ...], kernel: tuple[int, int]) -> tuple[_Axis, _Axis]:
-    padding = str(call.option("padding", "SAME"))
-    height, width = (
-        _axis(
-            size[k],
-            kernel[k],
-            int(call.option(f"stride_{name}", 1)),
-            int(call.option(f"dilation_{name}_factor", 1)),
-            padding,
-        )
-        for k, name in enumerate("hw")
-    )
-    return height, width
-
-
-def _padded(x: AnyArray, height: _Axis, width: _Axis, value: int = 0) -> AnyArray:
-    amounts = ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0))
-    if not any(map(any, amounts)):
-        return x
-    extents = (extent + sum(both) for extent, both in zip(x.shape, amounts, strict=True))
-    if math.prod(extents) > MAXIMUM_ELEMENTS:
-        raise NotComputableError(f"padding by {amounts} makes more than {MAXIMUM_ELEMENTS}")
-    return np.pad(x, amounts, constant_values=value)
-
-
-def _windows(x: AnyArray, height: _Axis, width: _Axis) -> AnyArray:
-    """View of shape (n, output rows, output columns, channels, kernel rows, kernel columns)."""
-    view = sliding_window_view(x, (height.reach, width.reach), axis=(1, 2))
-    view = view[:, :: height.stride, :: width.stride, :, :: height.dilation, :: width.dilation]
-    windows: AnyArray = view[:, : height.outputs, : width.outputs]
-    return windows
-
-
-def _four_dimensional(operand: Operand) -> None:
-    if operand.value.ndim != 4:
-        raise NotComputableError(f"input of {operand.value.ndim} dimensions")
-
-
-def _weights(call: Call, position: int, channel_axis: int) -> NDArray[np.float64]:
-    """Centred weights of one scale and zero point, or of one each for a channel."""
-    operand = call.operand(position)
-    tensor = operand.tensor
-    if tensor.dtype not in (np.uint8, np.int8) or not _usable(tensor.scale):
-        raise NotComputableError(f"weights {tensor.name} are not quantised to 8 bits")
-    zero_point = tensor.zero_point
-    if len(tensor.scale) > 1:
-        if tensor.channel_axis != channel_axis or len(tensor.scale) != tensor.shape[channel_axis]:
-            raise NotComputableError(f"scales of {tensor.name} are not one for an output channel")
-        shape = [1] * operand.value.ndim
-        shape[channel_axis] = -1 if len(zero_point) > 1 else 1
-        zero_point = zero_point.reshape(shape)
-    return operand.value.astype(np.float64) - zero_point.astype(np.float64)
-
-
-def _bias(call: Call, position: int, channels: int) -> NDArray[np.float64]:
-    operand = call.optional(position)
-    if operand is None:
-        return np.zeros(channels)
-    if operand.value.dtype != np.int32 or operand.value.size != channels:
-        raise NotComputableError(f"bias {operand.tensor.name} is not one int32 for a channel")
-    return operand.value.reshape(-1).astype(np.float64)
-
-
-def _weighted(
-    call: Call, total: Callable[[type[Any]], AnyArray], magnitudes: AnyArray, bias: AnyArray
-) -> AnyArray:
-    """Sum, bias and output stage of a layer whose weights' magnitudes add up to ``magnitudes``.
-
-    ``total`` computes the sums of products in the float type that it is given; by
-    :func:`summing_dtype` every partial sum, the bias included, is then an exact integer.
-    """
-    bound = float((_BYTE_SPAN * magnitudes + np.abs(bias)).max(initial=0))
-    dtype = summing_dtype(bound)
-    sums = total(dtype)
-    sums += bias.astype(dtype)
-    scale = call.operand(1).tensor.scale
-    factor = conversion_factor(call.operand(0).scale, call.output, scale)
-    return output_stage(sums, factor, call.output, call.activation)
-
-
-def conv_2d(call: Call) -> AnyArray:
-    """CONV_2D: input (n, h, w, c), weights (out, kernel h, kernel w, c), bias int32 (out)."""
-    image = call.operand(0)
-    _four_dimensional(image)
-    weights = _weights(call, 1, channel_axis=0)
-    channels, kernel_height, kernel_width, depth = weights.shape
-    if depth != image.value.shape[3]:
-        raise NotComputableError("grouped convolution")
-    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
-    shape = (len(image.value), height.outputs, width.outputs, channels)
-    call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
-    matrix = weights.reshape(channels, -1)
-
-    def total(dtype: type[Any]) -> AnyArray:
-        columns = np.ascontiguousarray(matrix.T, dtype)
-        padded = _padded(image.centred(dtype), height, width)
-        if height.kernel == width.kernel == height.stride == width.stride == 1:
-            product: AnyArray = padded @ columns
-            return product
-        windows = _windows(padded, height, width).transpose(0, 1, 2, 4, 5, 3)
-        sums = np.empty((*windows.shape[:3], channels), dtype)
-        for rows in _row_blocks(windows):
-            block = windows[:, rows]
-            sums[:, rows] = block.reshape(*block.shape[:3], -1) @ columns
-        return sums
-
-    bias = _bias(call, 2, channels)
-    return _weighted(call, total, np.abs(matrix).sum(axis=1), bias)
-
-
-def _row_blocks(windows: AnyArray) -> Iterator[slice]:
-    """Blocks of output rows whose gathered patches stay small."""
-    rows = windows.shape[1]
-    step = max(1, _BLOCK_ELEMENTS * rows // max(windows.size, 1))
-    return (slice(first, first + step) for first in range(0, rows, step))
-
-
-def depthwise_conv_2d(call: Call) -> AnyArray:
-    """DEPTHWISE_CONV_2D: weights (1, kernel h, kernel w, out), out = channels * multiplier."""
-    image = call.operand(0)
-    _four_dimensional(image)
-    weights = _weights(call, 1, channel_axis=3)
-    _, kernel_height, kernel_width, channels = weights.shape
-    depth = image.value.shape[3]
-    if depth == 0 or channels % depth:
-        raise NotComputableError(f"{channels} output channels of {depth} input channels")
-    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
-    shape = (len(image.value), height.outputs, width.outputs, channels)
-    call.expect(shape, math.prod(shape) * kernel_height * kernel_width)
-
-    def total(dtype: type[Any]) -> AnyArray:
-        padded = _padded(image.centred(dtype), height, width)
-        if channels != depth:
-            padded = np.repeat(padded, channels // depth, axis=3)
-        windows = _windows(padded, height, width)
-        taps = weights[0].astype(dtype)
-        sums = np.zeros(windows.shape[:4], dtype)
-        product = np.empty_like(sums)
-        for row in range(kernel_height):
-            for column in range(kernel_width):
-                np.multiply(windows[..., row, column], taps[row, column], out=product)
-                sums += product
-        return sums
-
-    bias = _bias(call, 2, channels)
-    return _weighted(call, total, np.abs(weights[0]).sum(axis=(0, 1)), bias)
-
-
-def fully_connected(call: Call) -> AnyArray:
-    """FULLY_CONNECTED: weights (out, in), the input flattened to rows of ``in``."""
-    if call.option("weights_format", "DEFAULT") != "DEFAULT":
-        raise NotComputableError(f"weights format {call.option('weights_format', '')}")
-    weights = _weights(call, 1, channel_axis=0)
-    channels, depth = weights.shape
-    vector = call.operand(0)
-
-    def total(dtype: type[Any]) -> AnyArray:
-        rows = vector.centred(dtype).reshape(-1, depth)
-        product: AnyArray = rows @ weights.T.astype(dtype)
-        return product
-
-    bias = _bias(call, 2, channels)
-    sums = _weighted(call, total, np.abs(weights).sum(axis=1), bias)
-    return sums.reshape(call.output.shape)
-
-
-# --- pooling ------------------------------------------------------------------------------------
-
-
-def _pool_axes(call: Call) -> tuple[_Axis, _Axis]:
-    image = call.operand(0)
-    _four_dimensional(image)
-    _same_quantisation(image.tensor, call.output)
-    kernel = (int(call.option("filter_height", 1)), int(call.option("filter_width", 1)))
-    height, width = _axes(call, image.value.shape[1:3], kernel)
-    shape = (image.value.shape[0], height.outputs, width.outputs, image.value.shape[3])
-    call.expect(shape, math.prod(shape) * math.prod(kernel))
-    return height, width
-
-
-def average_pool_2d(call: Call) -> AnyArray:
-    """AVERAGE_POOL_2D: sum of the centred bytes times float32(1 / n)."""
-    height, width = _pool_axes(call)
-    if any((height.before, height.after, width.before, width.after)):
-        raise NotComputableError("average pooling over a padded border: one divisor is encoded")
-    windows = _windows(call.operand(0).centred(np.int32), height, width)
-    total = windows.sum(axis=(-2, -1), dtype=np.int64)
-    divisor = np.float32(height.kernel * width.kernel)
-    return output_stage(total, reciprocal(divisor), call.output, call.activation)
-
-
-def max_pool_2d(call: Call) -> AnyArray:
-    """MAX_POOL_2D: a maximum of bytes; padding never wins."""
-    height, width = _pool_axes(call)
-    image = call.operand(0)
-    lowest = int(np.iinfo(image.value.dtype).min)
-    windows = _windows(_padded(image.value, height, width, lowest), height, width)
-    greatest = windows.max(axis=(-2, -1)).astype(np.int64) - image.zero_point
-    return output_stage(greatest, np.float32(1), call.output, call.activation)
-
-
-def mean(call: Call) -> AnyArray:
-    """MEAN over constant axes: as an average pool, the change of scale in the same factor."""
-    operand = call.operand(0)
-    rank = operand.value.ndim
-    axes = sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)})
-    elements = int(np.prod([operand.value.shape[axis] for axis in axes], dtype=np.int64))
-    if not axes or not elements:
-        raise NotComputableError("a mean of nothing")
-    total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
-    factor = reciprocal(np.float32(elements))
-    if operand.scale != call.output.scale[0]:
-        factor = conversion_factor(operand.scale, call.output)[0] * factor
-    return output_stage(total, factor, call.output)
-
 
 # --- element by element -------------------------------------------------------------------------
 
@@ -532,27 +165,17 @@ def softmax(call: Call) -> AnyArray:
 # --- moves --------------------------------------------------------------------------------------
 
 
-def _same_quantisation(source: Tensor, output: Tensor) -> None:
-    same = (
-        source.dtype == output.dtype
-        and np.array_equal(source.scale, output.scale)
-        and np.array_equal(source.zero_point, output.zero_point)
-    )
-    if not same:
-        raise NotComputableError("input and output differ in their quantisation")
-
-
 def reshape(call: Call) -> AnyArray:
     """RESHAPE, SQUEEZE, EXPAND_DIMS: the same bytes."""
     operand = call.operand(0)
-    _same_quantisation(operand.tensor, call.outputs[0])
+    require_same_quantisation(operand.tensor, call.outputs[0])
     return operand.value.reshape(call.outputs[0].shape)
 
 
 def pad(call: Call) -> AnyArray:
     """PAD with the zero point."""
     operand = call.operand(0)
-    _same_quantisation(operand.tensor, call.output)
+    require_same_quantisation(operand.tensor, call.output)
     amounts = [(int(before), int(after)) for before, after in call.constant(1)]
     extents = zip(operand.value.shape, amounts, strict=True)
     call.expect(tuple(extent + sum(both) for extent, both in extents))
@@ -562,7 +185,7 @@ def pad(call: Call) -> AnyArray:
 def tile(call: Call) -> AnyArray:
     """TILE: repeated copies."""
     operand = call.operand(0)
-    _same_quantisation(operand.tensor, call.outputs[0])
+    require_same_quantisation(operand.tensor, call.outputs[0])
     repeats = [int(times) for times in call.constant(1)]
     extents = zip(operand.value.shape, repeats, strict=True)
     call.expect(tuple(extent * times for extent, times in extents))
@@ -581,7 +204,7 @@ def split(call: Call) -> tuple[AnyArray, ...]:
     axis = int(call.constant(0).reshape(-1)[0])
     operand = call.operand(1)
     for output in call.outputs:
-        _same_quantisation(operand.tensor, output)
+        require_same_quantisation(operand.tensor, output)
     if operand.value.shape[axis] % len(call.outputs):
         raise NotComputableError(f"axis {axis} does not split into {len(call.outputs)} parts")
     return tuple(np.split(operand.value, len(call.outputs), axis=axis))
@@ -603,8 +226,8 @@ _PIXEL = 128
 def resize_bilinear(call: Call) -> AnyArray:
     """RESIZE_BILINEAR: four taps with weights of 7 bits for each axis, scale 2^-14, no offset."""
     operand = call.operand(0)
-    _four_dimensional(operand)
-    _same_quantisation(operand.tensor, call.output)
+    require_image(operand)
+    require_same_quantisation(operand.tensor, call.output)
     rows, columns = call.output.shape[1:3]
     call.expect((operand.value.shape[0], rows, columns, operand.value.shape[3]))
     modes = (

@@ -1,0 +1,276 @@
+"""Layers with weights, and pools, in the chip's arithmetic.
+
+Sums are BLAS products in the float type that :func:`summing_dtype` proves exact for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.call import Call, require_image, require_same_quantisation, usable
+from darwinn_testbench.reference.graph import MAXIMUM_ELEMENTS
+from darwinn_testbench.reference.output_stage import (
+    NotComputableError,
+    conversion_factor,
+    output_stage,
+    reciprocal,
+    summing_dtype,
+)
+
+_BYTE_SPAN = 255
+"""Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
+_BLOCK_ELEMENTS = 2**23
+"""Elements of a block of convolution patches that are gathered at a time."""
+
+
+# --- convolutions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A spatial axis of a sliding window: kernel size, stride, dilation, padding, output size."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    outputs: int
+
+    @property
+    def reach(self) -> int:
+        return (self.kernel - 1) * self.dilation + 1
+
+
+def _axis(size: int, kernel: int, stride: int, dilation: int, padding: str) -> _Axis:
+    if min(kernel, stride, dilation) < 1:
+        raise NotComputableError("kernel, stride and dilation are at least 1")
+    reach = (kernel - 1) * dilation + 1
+    if padding == "VALID":
+        if reach > size:
+            raise NotComputableError(f"a kernel that reaches over {reach} of {size} elements")
+        return _Axis(kernel, stride, dilation, 0, 0, (size - reach) // stride + 1)
+    if padding != "SAME":
+        raise NotComputableError(f"padding {padding}")
+    outputs = -(-size // stride)
+    total = max((outputs - 1) * stride + reach - size, 0)
+    return _Axis(kernel, stride, dilation, total // 2, total - total // 2, outputs)
+
+
+def _axes(call: Call, size: tuple[int, ...], kernel: tuple[int, int]) -> tuple[_Axis, _Axis]:
+    padding = str(call.option("padding", "SAME"))
+    height, width = (
+        _axis(
+            size[k],
+            kernel[k],
+            int(call.option(f"stride_{name}", 1)),
+            int(call.option(f"dilation_{name}_factor", 1)),
+            padding,
+        )
+        for k, name in enumerate("hw")
+    )
+    return height, width
+
+
+def _padded(x: AnyArray, height: _Axis, width: _Axis, value: int = 0) -> AnyArray:
+    amounts = ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0))
+    if not any(map(any, amounts)):
+        return x
+    extents = (extent + sum(both) for extent, both in zip(x.shape, amounts, strict=True))
+    if math.prod(extents) > MAXIMUM_ELEMENTS:
+        raise NotComputableError(f"padding by {amounts} makes more than {MAXIMUM_ELEMENTS}")
+    return np.pad(x, amounts, constant_values=value)
+
+
+def _windows(x: AnyArray, height: _Axis, width: _Axis) -> AnyArray:
+    """View of shape (n, output rows, output columns, channels, kernel rows, kernel columns)."""
+    view = sliding_window_view(x, (height.reach, width.reach), axis=(1, 2))
+    view = view[:, :: height.stride, :: width.stride, :, :: height.dilation, :: width.dilation]
+    windows: AnyArray = view[:, : height.outputs, : width.outputs]
+    return windows
+
+
+def _weights(call: Call, position: int, channel_axis: int) -> NDArray[np.float64]:
+    """Centred weights of one scale and zero point, or of one each for a channel."""
+    operand = call.operand(position)
+    tensor = operand.tensor
+    if tensor.dtype not in (np.uint8, np.int8) or not usable(tensor.scale):
+        raise NotComputableError(f"weights {tensor.name} are not quantised to 8 bits")
+    zero_point = tensor.zero_point
+    if len(tensor.scale) > 1:
+        if tensor.channel_axis != channel_axis or len(tensor.scale) != tensor.shape[channel_axis]:
+            raise NotComputableError(f"scales of {tensor.name} are not one for an output channel")
+        shape = [1] * operand.value.ndim
+        shape[channel_axis] = -1 if len(zero_point) > 1 else 1
+        zero_point = zero_point.reshape(shape)
+    return operand.value.astype(np.float64) - zero_point.astype(np.float64)
+
+
+def _bias(call: Call, position: int, channels: int) -> NDArray[np.float64]:
+    operand = call.optional(position)
+    if operand is None:
+        return np.zeros(channels)
+    if operand.value.dtype != np.int32 or operand.value.size != channels:
+        raise NotComputableError(f"bias {operand.tensor.name} is not one int32 for a channel")
+    return operand.value.reshape(-1).astype(np.float64)
+
+
+def _weighted(
+    call: Call, total: Callable[[type[Any]], AnyArray], magnitudes: AnyArray, bias: AnyArray
+) -> AnyArray:
+    """Sum, bias and output stage of a layer whose weights' magnitudes add up to ``magnitudes``.
+
+    ``total`` computes the sums of products in the float type that it is given; by
+    :func:`summing_dtype` every partial sum, the bias included, is then an exact integer.
+    """
+    bound = float((_BYTE_SPAN * magnitudes + np.abs(bias)).max(initial=0))
+    dtype = summing_dtype(bound)
+    sums = total(dtype)
+    sums += bias.astype(dtype)
+    scale = call.operand(1).tensor.scale
+    factor = conversion_factor(call.operand(0).scale, call.output, scale)
+    return output_stage(sums, factor, call.output, call.activation)
+
+
+def conv_2d(call: Call) -> AnyArray:
+    """CONV_2D: input (n, h, w, c), weights (out, kernel h, kernel w, c), bias int32 (out)."""
+    image = call.operand(0)
+    require_image(image)
+    weights = _weights(call, 1, channel_axis=0)
+    channels, kernel_height, kernel_width, depth = weights.shape
+    if depth != image.value.shape[3]:
+        raise NotComputableError("grouped convolution")
+    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    shape = (len(image.value), height.outputs, width.outputs, channels)
+    call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
+    matrix = weights.reshape(channels, -1)
+
+    def total(dtype: type[Any]) -> AnyArray:
+        columns = np.ascontiguousarray(matrix.T, dtype)
+        padded = _padded(image.centred(dtype), height, width)
+        if height.kernel == width.kernel == height.stride == width.stride == 1:
+            product: AnyArray = padded @ columns
+            return product
+        windows = _windows(padded, height, width).transpose(0, 1, 2, 4, 5, 3)
+        sums = np.empty((*windows.shape[:3], channels), dtype)
+        for rows in _row_blocks(windows):
+            block = windows[:, rows]
+            sums[:, rows] = block.reshape(*block.shape[:3], -1) @ columns
+        return sums
+
+    bias = _bias(call, 2, channels)
+    return _weighted(call, total, np.abs(matrix).sum(axis=1), bias)
+
+
+def _row_blocks(windows: AnyArray) -> Iterator[slice]:
+    """Blocks of output rows whose gathered patches stay small."""
+    rows = windows.shape[1]
+    step = max(1, _BLOCK_ELEMENTS * rows // max(windows.size, 1))
+    return (slice(first, first + step) for first in range(0, rows, step))
+
+
+def depthwise_conv_2d(call: Call) -> AnyArray:
+    """DEPTHWISE_CONV_2D: weights (1, kernel h, kernel w, out), out = channels * multiplier."""
+    image = call.operand(0)
+    require_image(image)
+    weights = _weights(call, 1, channel_axis=3)
+    _, kernel_height, kernel_width, channels = weights.shape
+    depth = image.value.shape[3]
+    if depth == 0 or channels % depth:
+        raise NotComputableError(f"{channels} output channels of {depth} input channels")
+    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    shape = (len(image.value), height.outputs, width.outputs, channels)
+    call.expect(shape, math.prod(shape) * kernel_height * kernel_width)
+
+    def total(dtype: type[Any]) -> AnyArray:
+        padded = _padded(image.centred(dtype), height, width)
+        if channels != depth:
+            padded = np.repeat(padded, channels // depth, axis=3)
+        windows = _windows(padded, height, width)
+        taps = weights[0].astype(dtype)
+        sums = np.zeros(windows.shape[:4], dtype)
+        product = np.empty_like(sums)
+        for row in range(kernel_height):
+            for column in range(kernel_width):
+                np.multiply(windows[..., row, column], taps[row, column], out=product)
+                sums += product
+        return sums
+
+    bias = _bias(call, 2, channels)
+    return _weighted(call, total, np.abs(weights[0]).sum(axis=(0, 1)), bias)
+
+
+def fully_connected(call: Call) -> AnyArray:
+    """FULLY_CONNECTED: weights (out, in), the input flattened to rows of ``in``."""
+    if call.option("weights_format", "DEFAULT") != "DEFAULT":
+        raise NotComputableError(f"weights format {call.option('weights_format', '')}")
+    weights = _weights(call, 1, channel_axis=0)
+    channels, depth = weights.shape
+    vector = call.operand(0)
+
+    def total(dtype: type[Any]) -> AnyArray:
+        rows = vector.centred(dtype).reshape(-1, depth)
+        product: AnyArray = rows @ weights.T.astype(dtype)
+        return product
+
+    bias = _bias(call, 2, channels)
+    sums = _weighted(call, total, np.abs(weights).sum(axis=1), bias)
+    return sums.reshape(call.output.shape)
+
+
+# --- pooling ------------------------------------------------------------------------------------
+
+
+def _pool_axes(call: Call) -> tuple[_Axis, _Axis]:
+    image = call.operand(0)
+    require_image(image)
+    require_same_quantisation(image.tensor, call.output)
+    kernel = (int(call.option("filter_height", 1)), int(call.option("filter_width", 1)))
+    height, width = _axes(call, image.value.shape[1:3], kernel)
+    shape = (image.value.shape[0], height.outputs, width.outputs, image.value.shape[3])
+    call.expect(shape, math.prod(shape) * math.prod(kernel))
+    return height, width
+
+
+def average_pool_2d(call: Call) -> AnyArray:
+    """AVERAGE_POOL_2D: sum of the centred bytes times float32(1 / n)."""
+    height, width = _pool_axes(call)
+    if any((height.before, height.after, width.before, width.after)):
+        raise NotComputableError("average pooling over a padded border: one divisor is encoded")
+    windows = _windows(call.operand(0).centred(np.int32), height, width)
+    total = windows.sum(axis=(-2, -1), dtype=np.int64)
+    divisor = np.float32(height.kernel * width.kernel)
+    return output_stage(total, reciprocal(divisor), call.output, call.activation)
+
+
+def max_pool_2d(call: Call) -> AnyArray:
+    """MAX_POOL_2D: a maximum of bytes; padding never wins."""
+    height, width = _pool_axes(call)
+    image = call.operand(0)
+    lowest = int(np.iinfo(image.value.dtype).min)
+    windows = _windows(_padded(image.value, height, width, lowest), height, width)
+    greatest = windows.max(axis=(-2, -1)).astype(np.int64) - image.zero_point
+    return output_stage(greatest, np.float32(1), call.output, call.activation)
+
+
+def mean(call: Call) -> AnyArray:
+    """MEAN over constant axes: as an average pool, the change of scale in the same factor."""
+    operand = call.operand(0)
+    rank = operand.value.ndim
+    axes = sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)})
+    elements = int(np.prod([operand.value.shape[axis] for axis in axes], dtype=np.int64))
+    if not axes or not elements:
+        raise NotComputableError("a mean of nothing")
+    total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
+    factor = reciprocal(np.float32(elements))
+    if operand.scale != call.output.scale[0]:
+        factor = conversion_factor(operand.scale, call.output)[0] * factor
+    return output_stage(total, factor, call.output)
