@@ -189,6 +189,7 @@ class _Run:
         self.core["fault"] = state.NO_FAULT
         for counter in ("steps", "iterations", "rows_sent", "uninitialised", "tap_length"):
             self.core[counter] = 0
+        self.core["origin_pc"] = -1
         layer_taps = any(tap.layer >= 0 for tap in taps)
         self.layers = layers.find(program) if layer_taps or until else ()
         self.tap_buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
@@ -276,8 +277,16 @@ class _Run:
         tile, address = int(core["fault_tile"]), int(core["fault_address"])
         if core["fault"] == state.FAULT_UNINITIALISED:
             place = f"tile {tile}" if tile >= 0 else "scalar core"
-            return UninitialisedRead(f"{place}, chunk {chunk}, pc {pc}", address, 1)
+            return UninitialisedRead(f"{place}, chunk {chunk}, pc {pc}{self._origin()}", address, 1)
         return ChipFault(memory, reason, chunk, pc, tile, address)
+
+    def _origin(self) -> str:
+        """The first tensor operand that nothing had written: where to look for the cause."""
+        if self.core["origin_pc"] < 0:
+            return ""
+        chunk, pc = self.program.locate(int(self.core["origin_pc"]))
+        tile, address = int(self.core["origin_tile"]), int(self.core["origin_address"])
+        return f" (first unwritten operand: tile {tile}, chunk {chunk}, pc {pc}, {address:#x})"
 
     def _issue(self) -> None:
         """Hand the descriptor that the scalar core has just issued to the host interface."""

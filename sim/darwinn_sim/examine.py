@@ -76,6 +76,14 @@ class Tap:
             "layer:N"
         )
 
+    def __str__(self) -> str:
+        """The text that :meth:`parse` reads."""
+        if self.layer >= 0:
+            return f"layer:{self.layer}"
+        unit = chip.ROW_BYTES if self.memory == "wide" else 1
+        place = "scalar" if self.memory == "scalar" else f"{self.memory}:{self.tile}"
+        return f"{place}:{self.start // unit:#x}:{self.end // unit:#x}"
+
     @classmethod
     def _range(cls, memory: Memory, tile: str, start: str, end: str, unit: int) -> Tap:
         tap = cls(memory, int(tile), int(start, 0) * unit, int(end, 0) * unit)

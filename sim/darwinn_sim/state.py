@@ -171,6 +171,9 @@ CORE = np.dtype(
         ("fault_tile", "i8"),
         ("fault_address", "i8"),
         ("uninitialised", "i8"),
+        ("origin_pc", "i8"),
+        ("origin_tile", "i8"),
+        ("origin_address", "i8"),
         ("iterations", "i8"),
         ("rows_sent", "i8"),
         ("tap_begin", "i8"),
@@ -180,7 +183,7 @@ CORE = np.dtype(
     align=True,
 )
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
-the run. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
+the run. ``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
 bundles through all chunks of the executable."""
 
 TAP = np.dtype(

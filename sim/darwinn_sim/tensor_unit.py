@@ -319,16 +319,18 @@ def _check_operands(
     operands: NDArray[np.int32],
     granules: NDArray[np.int16],
 ) -> None:
-    """Strict mode: find activations and parameters that nothing has written and that matter.
+    """Strict mode: mark the lanes whose results follow from memory that nothing has written.
 
     An operand does not matter if the other one equals its zero point: programs pad channels that
-    way. A lane whose parameters are unwritten has an unwritten result, which may go unused.
+    way. Programs also compute lanes that they never use, so a marked result is no fault by itself.
     """
     planes = 2 if parameters.parameter_16bit else 1
     for i in range(len(operands)):
         if parameters.operation == INTERPOLATE:
             for lane in range(lanes if granules[i] else 0):
-                _check_narrow(core, tile, parameters, operands[i] + lane)
+                address = (operands[i] + lane) & _NARROW_MASK
+                if not tile.narrow_written.view(np.uint8)[address]:
+                    _mark(core, tile, unit, parameters, lane, address)
             continue
         if parameters.operation != MAC:
             count = 1 if granules[i] & 3 else 4 // planes
@@ -370,15 +372,7 @@ def _check_product(
         base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
         for lane in range(lanes):
             if parameters.load_zero_point or values[base + 4 * lane] != zero_point:
-                for byte in range(size):
-                    _check_narrow(core, tile, parameters, operand + size * k + byte)
-                return
-
-
-@compiled
-def _check_narrow(core: Record, tile: Record, parameters: Record, address: int) -> None:
-    if not tile.narrow_written.view(np.uint8)[address & _NARROW_MASK]:
-        state.uninitialised(core, parameters.pc, tile.number, address)
+                _mark(core, tile, unit, parameters, lane, operand + size * k)
 
 
 @compiled
@@ -387,16 +381,19 @@ def _check_wide(
 ) -> None:
     where = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3) + 4 * lane
     if not tile.wide_written.view(np.uint8)[where]:
-        unit.lane_written[lane] = 0
+        _mark(core, tile, unit, parameters, lane, where)
 
 
 @compiled
-def _check_lanes(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
-    """A result none of whose lanes follows from written memory is certainly a mistake."""
-    for lane in range(lanes):
-        if unit.lane_written[lane]:
-            return
-    state.uninitialised(core, parameters.pc, tile.number, 0)
+def _mark(
+    core: Record, tile: Record, unit: Record, parameters: Record, lane: int, address: int
+) -> None:
+    """Mark a lane's result as unwritten, and remember the first operand that led to one."""
+    unit.lane_written[lane] = 0
+    if core.origin_pc < 0:
+        core.origin_pc = parameters.pc
+        core.origin_tile = tile.number
+        core.origin_address = address
 
 
 @compiled
@@ -584,7 +581,7 @@ def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, l
     if parameters.apply_bias:
         first = chip.LANES * (2 + half)
         biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
-        _check_scale_bias(core, tile, parameters, first, lanes)
+        _check_scale_bias(core, tile, unit, parameters, first, lanes)
         for lane in range(lanes):
             scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
     else:
@@ -593,7 +590,7 @@ def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, l
     if parameters.use_scales:
         first = chip.LANES * half
         scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
-        _check_scale_bias(core, tile, parameters, first, lanes)
+        _check_scale_bias(core, tile, unit, parameters, first, lanes)
         for lane in range(lanes):
             scaled[lane] *= np.float32(scales[lane] * parameters.scale)
     else:
@@ -610,12 +607,12 @@ def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, l
 
 @compiled
 def _check_scale_bias(
-    core: Record, tile: Record, parameters: Record, first: int, lanes: int
+    core: Record, tile: Record, unit: Record, parameters: Record, first: int, lanes: int
 ) -> None:
     if core.strict:
-        for word in range(first, first + lanes):
-            if tile.scale_bias_written[word] != state.WRITTEN:
-                state.uninitialised(core, parameters.pc, tile.number, 4 * word)
+        for lane in range(lanes):
+            if tile.scale_bias_written[first + lane] != state.WRITTEN:
+                _mark(core, tile, unit, parameters, lane, 4 * (first + lane))
 
 
 @compiled
@@ -658,8 +655,6 @@ def _output(
         for lane in range(lanes):
             unit.scaled[lane] = _function(tile, parameters, unit.scaled[lane])
     _round(unit, parameters, lanes)
-    if core.strict:
-        _check_lanes(core, tile, unit, parameters, lanes)
     size = 2 if parameters.output_16bit else 1
     per_word = 4 // size
     octets = tile.narrow.view(np.uint8)
