@@ -6,9 +6,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from darwinn_testbench import __version__
 from darwinn_testbench.cli import disasm, dma, inspect, run, verify
 from darwinn_testbench.cli.console import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
@@ -47,7 +49,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_version_option)
+    app.callback()(_global_options)
     for module in _COMMANDS:
         app.command(module.NAME, epilog=module.EXAMPLES, no_args_is_help=True)(module.command)
     return app
@@ -72,14 +74,22 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return _failure(arguments, error)
 
 
-def _version_option(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
-) -> None:
-    if version:
-        from importlib.metadata import version as version_of
-
-        print(version_of("darwinn-testbench"))
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
         raise Exit(0)
+
+
+_Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
+]
+
+
+def _global_options(version: _Version = False) -> None:
+    """Options before the command."""
 
 
 def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:

@@ -129,8 +129,9 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines = [f"{report.figures['inferences']} inferences on {source}"]
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += [
-        f"tap {tap['tap']}, inference {tap['run']}: {tap['bytes']:,} bytes, "
-        f"sha256 {tap['sha256'][:16]}"
+        f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]
     ]
+    if report.figures["stopped"]:
+        lines.append("stopped before the end, as asked")
     return [table(_COLUMNS, report.rows), *lines]

@@ -137,8 +137,6 @@ def _next_step(report: Report[OutputRow], file: str, reference: str | None) -> s
         case Verdict.PASS:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
         case Verdict.MISMATCH:
-            return (
-                f"darwinn run {file} --tap layer:N shows what a layer computes; darwinn dma {file}"
-            )
+            return f"darwinn run {file} --tap layer:N copies out what a layer computes"
         case _:
             return f"darwinn disasm {file} shows the program"

@@ -1,0 +1,172 @@
+"""The command: usage, exit codes, one-line errors, and JSON whatever happens."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from darwinn_sim.errors import Deadlock, UnsupportedInstruction
+from darwinn_sim.isa.codec import encode_operations
+from darwinn_testbench.cli import inspect as inspect_command
+from darwinn_testbench.cli.application import run_command_line
+
+COMMANDS = ("inspect", "disasm", "dma", "run", "verify")
+STREAM = encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])
+
+
+@pytest.fixture
+def stream_file(tmp_path: Path) -> Path:
+    """A bare instruction stream of three bundles."""
+    path = tmp_path / "tiny.coral"
+    path.write_bytes(STREAM)
+    return path
+
+
+def fail_with(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"darwinn {command}" in shown
+    assert "Examples" in shown
+    assert "--json" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "missing.tflite"],
+        ["inspect", "/"],
+        ["nonsense"],
+        ["inspect", "a", "--nonsense"],
+        ["run", "a", "--runs", "0"],
+        ["run", "a", "--until", "layer"],
+        ["run", "a", "--tap", "narrow:99:0:1"],
+        ["verify", "a", "--policy", "nearly"],
+        ["disasm", "a", "--json", "--output", "-"],
+        ["verify", "a", "--json", "--junit", "-"],
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("darwinn")
+    assert len(captured.err.strip().splitlines()) == 1
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_is_printed_for_bad_input_too(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "garbage.tflite"
+    path.write_bytes(b"\x1c\x00\x00\x00TFL3" + bytes(40))
+    assert run_command_line([command, str(path), "--json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["command"] == command
+    assert report["verdict"] == "bad-input"
+    assert report["file"] == str(path)
+    assert report["rows"] == []
+    assert "garbage.tflite: byte" in report["message"]
+
+
+def test_no_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line([]) == 2
+    shown = capsys.readouterr().out
+    assert all(command in shown for command in COMMANDS)
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["--version"]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_inspect_and_disasm_read_a_bare_stream(
+    stream_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["inspect", str(stream_file)]) == 0
+    assert "1 LoadProgram" in capsys.readouterr().out
+    assert run_command_line(["disasm", str(stream_file)]) == 0
+    captured = capsys.readouterr()
+    assert [line.split()[1] for line in captured.out.splitlines()[1:]] == [
+        "LoadProgram",
+        "Scalar",
+        "Execute",
+    ]
+    assert captured.err.startswith("pass")
+
+
+def test_dash_reads_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(STREAM)))
+    assert run_command_line(["inspect", "-", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["kind"] == "stream"
+    assert report["rows"][0]["operations"] == {"LoadProgram": 1, "Scalar": 1, "Execute": 1}
+
+
+def test_listing_goes_to_a_file_whole(
+    stream_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listing = tmp_path / "listing.txt"
+    assert run_command_line(["disasm", str(stream_file), "--output", str(listing)]) == 0
+    assert "Execute" in listing.read_text()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments", [["--executable", "3"], ["--chunk", "1"]])
+def test_a_chunk_that_is_not_there_is_bad_input(
+    arguments: list[str], stream_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["disasm", str(stream_file), *arguments]) == 2
+    assert "there is no chunk" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "dma"])
+def test_a_bare_stream_cannot_be_run(
+    command: str, stream_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line([command, str(stream_file)]) == 2
+    assert "a bare instruction stream" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "verdict"),
+    [
+        (Deadlock(("tile 3 waits for flag 2",)), 1, "fault"),
+        (UnsupportedInstruction(9, 0, 4, "mode", 3), 3, "refused"),
+        (PermissionError(13, "Permission denied", "model.tflite"), 2, "bad-input"),
+        (ZeroDivisionError("division by zero"), 1, "fault"),
+    ],
+)
+def test_exceptions_become_a_line_and_a_code(
+    error: Exception,
+    code: int,
+    verdict: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(inspect_command, "inspect", fail_with(error))
+    assert run_command_line(["inspect", "model.tflite", "--json"]) == code
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"] == verdict
+    assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_interruption_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect_command, "inspect", fail_with(KeyboardInterrupt()))
+    assert run_command_line(["inspect", "model.tflite"]) == 130
