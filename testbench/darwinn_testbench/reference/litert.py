@@ -41,6 +41,9 @@ _RESOLVERS: dict[Kernels, str] = {
     "builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
 }
 
+WORKER = (sys.executable, "-m", litert_worker.__name__)
+"""Command of LiteRT's process."""
+
 TIME_LIMIT = 120.0
 """Seconds for one request, after which LiteRT's process is ended."""
 
@@ -152,7 +155,7 @@ class _Process:
         self._time_limit = time_limit
         self._overdue = False
         self._process = subprocess.Popen(
-            [sys.executable, "-m", litert_worker.__name__],
+            WORKER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
