@@ -250,6 +250,10 @@ class _Run:
             if reason == scalar_core.FENCED:
                 self.host.fence()
                 continue
+            if reason == scalar_core.TAP_FULL:
+                self._take_tapped()
+                self.tiles["awake"] = 1
+                continue
             if reason == scalar_core.SPENT:
                 if core["steps"] >= self.step_limit:
                     raise Deadlock((f"the program has not ended after {self.step_limit} bundles",))

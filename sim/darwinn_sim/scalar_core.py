@@ -72,9 +72,9 @@ DISPATCH = np.dtype(
 )
 """Where a tile instruction goes, and the registers that may replace its tile set and base."""
 
-BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT = range(7)
+BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL = range(8)
 """Why the core stopped: it waits; it has halted; it issues a descriptor; it has passed a DMA fence;
-it has reached the stop point; it has used up its steps; a fault."""
+it has reached the stop point; it has used up its steps; a fault; the tap must be emptied."""
 
 IDLE_ACTIVATION_POP, IDLE_PARAMETER_POP, IDLE_INFEED, IDLE_OUTFEED, IDLE_OUTPUT = range(5)
 """Bits of ScalarFence.wait_idle."""

@@ -47,6 +47,9 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
         moved = _settle(core, tiles, tables, tap)
         if core.fault:
             return scalar_core.FAULT
+        if tensor_unit.tap_is_full(core, tap):
+            # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
+            return scalar_core.TAP_FULL
         if not moved:
             moved = _send_one_row(core, tiles, tables)
             if core.fault:

@@ -205,7 +205,7 @@ def advance(
     tapped = core.tap_begin <= unit.current < core.tap_end
     moved = False
     while unit.position < place.segments:
-        if tapped and core.tap_length + chip.LANES > len(tap):
+        if tapped and tap_is_full(core, tap):
             return moved
         segment = plan.segment[place.segment + unit.position]
         if segment.waits and not sync.passes(
@@ -223,6 +223,13 @@ def advance(
         state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
     unit.current = state.IDLE
     return True
+
+
+@compiled
+def tap_is_full(core: Record, tap: NDArray[np.void]) -> bool:
+    """True if words are tapped and those of one more run of sums may not fit."""
+    tapping = core.tap_begin < core.tap_end
+    return tapping and core.tap_length + chip.LANES > len(tap)  # type: ignore[no-any-return]
 
 
 @compiled
