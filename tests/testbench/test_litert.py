@@ -100,6 +100,16 @@ def test_a_crash_of_litert_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None
         LiteRtReference(model(("RELU", 0, 1), outputs=(1,)))
 
 
+def test_litert_runs_again_after_a_crash(corpus: Path) -> None:
+    """Its softmax aborts when 4096 equal exponentials overflow a sum of 12 integer bits."""
+    reference = LiteRtReference(corpus / "tflite" / "bright_64x64.tflite")
+    with pytest.raises(ModelError, match="crashed"):
+        reference.run([np.full((1, 64, 64, 1), 255, np.uint8)])
+    image = np.zeros((1, 64, 64, 1), np.uint8)
+    image[0, 5, 7] = 255
+    assert len(reference.run([image])) == len(reference.network.tensors)
+
+
 def test_the_invalid_model_of_the_corpus_is_refused(corpus: Path) -> None:
     path = corpus / "tflite" / "model_invoking_error.tflite"
     with pytest.raises((FormatError, ModelError), match=r"model_invoking_error\.tflite: "):

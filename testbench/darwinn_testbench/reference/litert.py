@@ -92,9 +92,8 @@ class LiteRtReference:
         )
         if len(kept) != len(self.network.operators):
             data = self._without_the_others(data, parsed, kept)
-        self._process = _Process(self.file, time_limit)
-        request = {"request": "prepare", "kernels": _RESOLVERS[kernels]}
-        self._process.exchange(request, [np.frombuffer(data, np.uint8)])
+        self._data, self._kernels, self._time_limit = data, kernels, time_limit
+        self._process = self._start()
 
     def run(
         self, inputs: Sequence[AnyArray], states: Mapping[int, AnyArray] | None = None
@@ -114,10 +113,18 @@ class LiteRtReference:
             initial[index] = value
         wanted = [each.index for each in self.network.tensors if each.index not in self.missing]
         request = {"request": "run", "indices": list(initial), "wanted": wanted}
+        if self._process.ended:
+            self._process = self._start()
         reply, arrays = self._process.exchange(request, list(initial.values()))
         lacking = {index: f"LiteRT: {reason}" for index, reason in reply["lacking"]}
         computed = dict(zip(reply["indices"], arrays, strict=True))
         return TensorValues(computed, {**self.missing, **lacking})
+
+    def _start(self) -> _Process:
+        process = _Process(self.file, self._time_limit)
+        request = {"request": "prepare", "kernels": _RESOLVERS[self._kernels]}
+        process.exchange(request, [np.frombuffer(self._data, np.uint8)])
+        return process
 
     def outputs(self, inputs: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """The model's outputs alone.
@@ -162,6 +169,11 @@ class _Process:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         weakref.finalize(self, _end, self._process)
+
+    @property
+    def ended(self) -> bool:
+        """True after a crash or an overdue request."""
+        return self._process.poll() is not None
 
     def exchange(self, header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> Frame:
         """Send a request and return the reply; ModelError if LiteRT refuses, crashes or hangs."""
