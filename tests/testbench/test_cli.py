@@ -115,6 +115,7 @@ def test_dash_reads_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(STREAM)))
     assert run_command_line(["inspect", "-", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
+    assert report["file"] == "-"
     assert report["kind"] == "stream"
     assert report["rows"][0]["operations"] == {"LoadProgram": 1, "Scalar": 1, "Execute": 1}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 import typer
@@ -28,6 +29,7 @@ def print_line(text: str) -> None:
 def finish(
     report: Report[RowType],
     *,
+    file: str,
     as_json: bool,
     body: Callable[[Report[RowType]], Sequence[RenderableType]],
     next_step: str,
@@ -35,8 +37,10 @@ def finish(
 ) -> NoReturn:
     """Print ``report``, as JSON or as ``body`` and a verdict line, and end with its exit code.
 
-    A string of the body is printed as it is, anything else as rich renders it.
+    ``file`` is how the user named the file (the library does not know standard input). A string
+    of the body is printed as it is, anything else as rich renders it.
     """
+    report = replace(report, file=file)
     try:
         if as_json:
             sys.stdout.write(report.to_json() + "\n")

@@ -54,6 +54,7 @@ def command(
         write_result(output, "".join(f"{part}\n" for part in _listing(report)).encode())
     finish(
         report,
+        file=file,
         as_json=json,
         body=_listing if output is None else _nothing,
         summary_on_stderr=True,

@@ -67,7 +67,7 @@ def command(
         )
     if junit is not None:
         write_result(junit, to_junit([report]))
-    finish(report, as_json=json, body=_body, next_step=_next_step(report, file))
+    finish(report, file=file, as_json=json, body=_body, next_step=_next_step(report, file))
 
 
 def _body(report: Report[DmaFigures]) -> Sequence[RenderableType]:

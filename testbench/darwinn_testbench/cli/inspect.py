@@ -25,10 +25,8 @@ _COLUMNS: tuple[Column[ExecutableRow], ...] = (
     Column("type", lambda row: row.type),
     Column("chunks", lambda row: row.chunks, "right"),
     Column("instructions", lambda row: row.instructions, "right"),
-    Column("open bits", lambda row: row.unexplained_bits, "right"),
     Column("parameters", lambda row: row.parameter_bytes, "right"),
     Column("scratch", lambda row: row.scratch_bytes, "right"),
-    Column("hints", lambda row: row.hints, "right"),
     Column("verdict", lambda row: row.verdict),
 )
 
@@ -41,6 +39,7 @@ def command(file: options.File, json: options.Json = False) -> None:
     report = inspect(options.source_of(file))
     finish(
         report,
+        file=file,
         as_json=json,
         body=_body,
         next_step=f"darwinn disasm {file} shows the program; darwinn verify {file} runs it",
@@ -64,9 +63,6 @@ def _package(package: Mapping[str, Any]) -> str:
 
 def _details(row: ExecutableRow) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in row.operations.items())
-    return "\n".join(
-        [
-            f"executable {row.index}, token {row.token}: {counts}",
-            *(f"  {layer}" for layer in row.layers),
-        ]
-    )
+    head = f"executable {row.index}: token {row.token}, {row.hints} hints; {counts}"
+    note = [f"  {row.message}"] if row.message else []
+    return "\n".join([head, *note, *(f"  {layer}" for layer in row.layers)])

@@ -108,6 +108,7 @@ def command(
         write_result(output, outputs_as(output, report))
     finish(
         report,
+        file=file,
         as_json=json,
         body=_body,
         next_step=f"darwinn verify {file} --reference MODEL.tflite says whether they are right",

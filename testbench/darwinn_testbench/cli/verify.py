@@ -98,7 +98,9 @@ def command(
         )
     if junit is not None:
         write_result(junit, to_junit([report]))
-    finish(report, as_json=json, body=_body, next_step=_next_step(report, file, reference))
+    finish(
+        report, file=file, as_json=json, body=_body, next_step=_next_step(report, file, reference)
+    )
 
 
 def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:

@@ -1,0 +1,59 @@
+"""docs/cli.md names every key that --json prints, and docs/api.md holds code that works."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.compare import Comparison
+from darwinn_testbench.disassembly import ChunkRow
+from darwinn_testbench.dma_check import DmaFigures
+from darwinn_testbench.execution import RunRow, TapFigures
+from darwinn_testbench.inspection import ExecutableRow, LayerFigures
+from darwinn_testbench.report import EXIT_CODES
+from darwinn_testbench.verify import OutputRow
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+PRINTED = (
+    ChunkRow,
+    Comparison,
+    DmaFigures,
+    ExecutableRow,
+    LayerFigures,
+    OutputRow,
+    RunRow,
+    TapFigures,
+)
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_every_key_is_documented(row: type) -> None:
+    words = set(re.findall(r"`(\w+)`", (DOCUMENTS / "cli.md").read_text()))
+    printed = {item.name for item in dataclasses.fields(row) if item.metadata.get("json", True)}
+    assert printed - words == set()
+
+
+def test_exit_codes_are_documented() -> None:
+    text = (DOCUMENTS / "cli.md").read_text()
+    assert all(f"| `{verdict}` | {code} |" in text for verdict, code in EXIT_CODES.items())
+
+
+def test_examples_of_the_library_run(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All code of docs/api.md, in order, on a real model under the names that it uses."""
+    import numpy as np
+    from PIL import Image
+
+    name = "gabor_64x64_7k_4o_2s"
+    (tmp_path / "model_edgetpu.tflite").symlink_to(corpus / "darwinn" / f"{name}_edgetpu.tflite")
+    (tmp_path / "model.tflite").symlink_to(corpus / "tflite" / f"{name}.tflite")
+    Image.new("L", (64, 64), 77).save(tmp_path / "photo.png")
+    monkeypatch.chdir(tmp_path)
+    text = (DOCUMENTS / "api.md").read_text()
+    values = {"actual": np.zeros(4, np.uint8), "expected": np.ones(4, np.uint8)}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/api.md", "exec"), values)
+    assert (tmp_path / "result.xml").exists()
