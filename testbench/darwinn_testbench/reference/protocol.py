@@ -1,0 +1,116 @@
+"""What the CPU references of all program formats have in common.
+
+A reference is made from a loaded program and keeps the program's state between calls. Its
+functions (methods of a .pte, exports of a .vmfb, functions of a BEF) take and return arrays,
+numbers and texts; every array that a function makes on the way can be looked at, or replaced,
+through a tap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from darwinn_testbench.policy import AnyArray
+
+Datum = AnyArray | bool | int | float | str | None
+"""A value that goes into a function or comes out: None is the absent value."""
+
+
+class ExecutionError(Exception):
+    """A program that cannot be run, or that fails while it runs; the message says where."""
+
+
+class Unsupported(ExecutionError):
+    """A program needs what the reference does not have.
+
+    Attributes:
+        what: kind of what is missing, for example ``operators`` or ``delegates``.
+        missing: names of all that are missing, sorted, without repetition.
+    """
+
+    def __init__(self, what: str, missing: Sequence[str]) -> None:
+        self.what = what
+        self.missing = tuple(sorted(set(missing)))
+        super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a function.
+
+    ``shape`` has None where the size is not fixed, and is None as a whole, like ``dtype``, where
+    the program does not say what it is. ``scale`` and ``zero_point`` are those of a quantised
+    value where the program says so: ``real = scale * (stored - zero_point)``.
+    """
+
+    name: str
+    dtype: np.dtype[Any] | None
+    shape: tuple[int | None, ...] | None
+    scale: float | None = None
+    zero_point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of a function; its dtype is that of ``data``."""
+
+    name: str
+    data: Datum
+    scale: float | None = None
+    zero_point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intermediate:
+    """An array that a step of a function made.
+
+    ``name`` is unique within the function; ``step`` counts executed steps from 0; ``operation`` is
+    what made the array; ``location`` is where in the sources, as far as the program tells.
+    ``data`` is a view: copy what is to be kept.
+    """
+
+    name: str
+    step: int
+    operation: str
+    data: AnyArray
+    location: str = ""
+
+
+Tap = Callable[[Intermediate], AnyArray | None]
+"""Sees every intermediate array; what it returns, if anything, takes the place of the array."""
+
+
+@runtime_checkable
+class Reference(Protocol):
+    """A program that runs on the CPU."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of what can be called, in the order of the file."""
+        ...
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a function; None is the only function, or ``forward`` or ``main``."""
+        ...
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a function."""
+        ...
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a function. State that the program has stays for the next call.
+
+        Raises:
+            ExecutionError: the inputs do not fit, or the program fails.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Put the state back to what it was after loading."""
+        ...
