@@ -17,7 +17,7 @@ from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.execution import Inference, Session, choose_model, digest
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
-from darwinn_testbench.model import BoundLayer, BoundModel, open_models
+from darwinn_testbench.model import BoundLayer, BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.reference.graph import ModelError, TensorValues
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
@@ -69,7 +69,7 @@ class References:
     """
 
     def __init__(self, path: str | os.PathLike[str], bound: BoundModel) -> None:
-        self.cpu = CpuModel.load(path)
+        self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
         self.ports = tuple(_port(network.tensors[index]) for index in network.inputs)
         self._tensors: dict[str, int] = {}
@@ -132,11 +132,12 @@ class Expectation:
 
 
 def verify(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     reference: str | os.PathLike[str] | None = None,
     inputs: Inputs = None,
     *,
     model: int = 0,
+    companions: Sequence[Source] = (),
     seed: int = 0,
     runs: int = 1,
     policy: Policy | None = None,
@@ -152,6 +153,7 @@ def verify(
         inputs: files, or arrays by tensor name, one mapping for each inference; without them
             ``runs`` sets of random tensors from ``seed``.
         model: which model of the file.
+        companions: files compiled together with it, of which one may cache its parameters.
         policy: how far an output may be from LiteRT; then that decides. Without it an output must
             equal the chip's arithmetic on every byte, and where that cannot be computed, be within
             ``LITERT_LAYER`` of LiteRT.
@@ -161,7 +163,7 @@ def verify(
         FormatError, OSError: a file is not valid or cannot be read.
         InputError, PolicyError, ModelError: an argument does not fit the model.
     """
-    bound = choose_model(open_models(source), model)
+    bound = choose_model(open_models(source, companions), model)
     references = None if reference is None else References(reference, bound)
     ports = bound.ports if references is None else references.ports
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs)

@@ -14,11 +14,13 @@ from darwinn_formats import darwinn
 from darwinn_sim.isa.codec import decode
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.policy import LITERT_LAYER, Exact, LsbBudget
+from darwinn_testbench.reference.call import CompilerChoices
+from darwinn_testbench.reference.coefficient_tables import compiler_choices
 from darwinn_testbench.reference.graph import Network, Operator, Tensor
 from darwinn_testbench.reference.model import CpuModel
 from darwinn_testbench.reference.operators import addition_weights
 from darwinn_testbench.reference.output_stage import conversion_factor
-from one_operator import Array
+from one_operator import Array, tensor
 
 MODELS = (
     "bright_16x16",
@@ -215,3 +217,26 @@ def test_the_lstm_follows_litert_while_no_gate_saturates(corpus: Path) -> None:
     outputs = model.network.operators[1].outputs[0]
     chip, reference = model.chip.run(dark), model.litert.run(dark)
     assert compare(chip[outputs], reference[outputs], LsbBudget(8)).passed
+
+
+def test_the_functions_of_an_executable_are_recognised(corpus: Path) -> None:
+    file = darwinn.load(corpus / "darwinn" / "keras_lstm_mnist_ptq_edgetpu.tflite")
+    functions = compiler_choices(file.models[0].inference).functions
+    found = {name: {round(2 * each.amplitude) for each in functions[name]} for name in functions}
+    assert found == {"sigmoid": {2 * 255}, "tanh": {255, 32767}}
+
+
+def test_the_tables_of_an_executable_round_as_the_functions_do_but_for_ties(corpus: Path) -> None:
+    file = darwinn.load(corpus / "darwinn" / "keras_lstm_mnist_ptq_edgetpu.tflite")
+    choices = compiler_choices(file.models[0].inference)
+    x = np.linspace(-6.5, 6.5, 20001).astype(np.float32)
+    for name, dtype, scale in (
+        ("sigmoid", "u1", 1 / 255),
+        ("tanh", "i1", 2 / 255),
+        ("tanh", "i2", 2 / 32767),
+    ):
+        output = tensor(0, (), dtype, scale)
+        gap = np.abs(choices.levels(name, x, output) - CompilerChoices().levels(name, x, output))
+        print(f"\n{name} to {dtype}: {100 * (gap > 0).mean():.2f} % differ from the function by 1")
+        assert gap.max() <= 1
+        assert (gap > 0).mean() < 0.01

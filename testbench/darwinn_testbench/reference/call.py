@@ -16,31 +16,62 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.graph import Operator, Tensor
 from darwinn_testbench.reference.output_stage import NotComputableError
 
-RealFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
 MAXIMUM_PRODUCTS = 2**37
 """Products of one operator, at most: bounds the time that a damaged model can take."""
 
+_SAME_AMPLITUDE = 1e-3
+"""Amplitudes of tables differ by their fit; 127.5 and 128 are still told apart."""
 
-def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The logistic function, without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-@dataclass(frozen=True, slots=True)
+IDEAL_FUNCTIONS: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+}
+"""Real functions of operators, by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledFunction:
+    """The chip's approximation of ``amplitude`` times a real function."""
+
+    amplitude: float
+    function: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CompilerChoices:
     """What the uncompiled network leaves to the compiler.
 
     ``addition_steps`` maps the index of an ADD or SUB operator to K, the reciprocal of its
     instruction's scale field: the weights are then ``round(s_in / s_out * K)``. Without an entry
-    they follow the rule of :func:`addition_weights`, which gives the weights and the scale field of
-    all additions of the public executables to the bit. ``sigmoid`` and ``tanh`` are the ideal
-    functions unless the coefficient tables that a program loads are given instead.
+    they follow the rule of ``addition_weights``, which gives the weights and the scale field of
+    all additions of the public executables to the bit.
+
+    ``functions`` holds the approximations that a program loads, by the name of the real function
+    (see ``coefficient_tables``); where none has the amplitude that is asked for, the ideal
+    function is taken.
     """
 
     addition_steps: Mapping[int, float] = field(default_factory=dict)
-    sigmoid: RealFunction = sigmoid
-    tanh: RealFunction = np.tanh
+    functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
+
+    def levels(self, name: str, real: AnyArray, output: Tensor) -> NDArray[np.int64]:
+        """round(function(real) / scale of ``output``), without clip and zero point.
+
+        ``real`` is the float32 that the function unit is given.
+        """
+        amplitude = 1 / float(output.scale[0])
+        argument = real.astype(np.float32)
+        for each in self.functions.get(name, ()):
+            if abs(each.amplitude - amplitude) < _SAME_AMPLITUDE * amplitude:
+                return np.rint(each.function(argument)).astype(np.int64)
+        ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
+        return np.rint(amplitude * ideal).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.call import Call, Operand, RealFunction
+from darwinn_testbench.reference.call import Call, Operand
 from darwinn_testbench.reference.graph import Tensor
 from darwinn_testbench.reference.operators import addition_weights
 from darwinn_testbench.reference.output_stage import (
@@ -108,33 +108,25 @@ def _step(
 ) -> tuple[AnyArray, NDArray[np.int64]]:
     """One time step: the new hidden state (bytes) and the new cell state (int16 values)."""
     unit = call.output.scale[0]
+    function = call.choices.levels
     gate = {
-        name: _activated(sums[name] * unit, call.choices.sigmoid, _GATE)
+        name: function("sigmoid", sums[name].astype(np.float32) * unit, _GATE)
         for name in ("input", "forget", "output")
     }
-    candidate = _activated(sums["candidate"] * unit, call.choices.tanh, _CANDIDATE)
+    candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
     gated = _gated(gate["input"], candidate, _CANDIDATE, _GATED_CANDIDATE)
     kept = _gated(gate["forget"], memory, cell, cell)
     # The cell state is an addition as any other; the tanh is taken of its unrounded sum.
     first, second, factor = addition_weights(_GATED_CANDIDATE.scale[0], cell.scale[0], cell)
     total = first * gated + second * kept
-    squashed = _activated(
-        total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first)),
-        call.choices.tanh,
-        _CELL_ACTIVATION,
-    )
+    real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
+    squashed = function("tanh", real, _CELL_ACTIVATION)
     hidden = output_stage(
         gate["output"] * squashed,
         conversion_factor(_GATE.scale[0], call.output, _CELL_ACTIVATION.scale),
         call.output,
     )
     return hidden, output_stage(total, factor, cell).astype(np.int64)
-
-
-def _activated(real: AnyArray, function: RealFunction, output: Tensor) -> NDArray[np.int64]:
-    """round(function(real) / scale), ``real`` being the float32 that the table unit is given."""
-    values = function(real.astype(np.float32).astype(np.float64))
-    return np.rint(values / float(output.scale[0])).astype(np.int64)
 
 
 def _gated(

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 from darwinn_formats import tflite
-from darwinn_formats.darwinn import DataType, Layer, dtype_of
+from darwinn_formats.darwinn import DataType, Executable, Layer, dtype_of
 from darwinn_formats.errors import FormatError
 
+from darwinn_testbench.reference.call import CompilerChoices
 from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
+from darwinn_testbench.reference.coefficient_tables import compiler_choices
 from darwinn_testbench.reference.graph import ModelError, Network, Tensor, network
 from darwinn_testbench.reference.litert import LiteRtReference
 
@@ -42,32 +44,37 @@ class LayerTensor:
 
 @dataclass(frozen=True, eq=False)
 class CpuModel:
-    """An uncompiled model with its references, made when they are first asked for."""
+    """An uncompiled model with its references, made when they are first asked for.
+
+    ``choices`` are what an executable of the model settles (``compiler_choices``).
+    """
 
     file: str
     data: bytes
     network: Network
+    choices: CompilerChoices | None = None
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> CpuModel:
-        """Read a TensorFlow Lite model.
+    def load(cls, path: str | os.PathLike[str], executable: Executable | None = None) -> CpuModel:
+        """Read a TensorFlow Lite model; with an executable of it, the oracle uses its functions.
 
         Raises:
-            FormatError: the file is no valid model.
+            FormatError: the file is no valid model, or the executable cannot be decoded.
             ModelError: the model is of a kind that no reference is made of.
             OSError: the file cannot be read.
         """
         file = os.fspath(path)
         data = Path(path).read_bytes()
+        choices = None if executable is None else compiler_choices(executable)
         try:
-            return cls(file, data, network(tflite.load(data), file))
+            return cls(file, data, network(tflite.load(data), file), choices)
         except FormatError as fault:
             raise fault.with_file(file) from None
 
     @cached_property
     def chip(self) -> ChipArithmetic:
         """The oracle in the chip's arithmetic."""
-        return ChipArithmetic(self.network)
+        return ChipArithmetic(self.network, self.choices)
 
     @cached_property
     def litert(self) -> LiteRtReference:

@@ -16,14 +16,12 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.call import (
     Call,
     Operand,
-    RealFunction,
     require_image,
     require_same_quantisation,
 )
 from darwinn_testbench.reference.graph import Tensor
 from darwinn_testbench.reference.output_stage import (
     NotComputableError,
-    clip_bounds,
     conversion_factor,
     output_stage,
     reciprocal,
@@ -127,23 +125,21 @@ def relu_n1_to_1(call: Call) -> AnyArray:
 
 def logistic(call: Call) -> AnyArray:
     """LOGISTIC: round(sigmoid / scale)."""
-    return _by_value(call, call.choices.sigmoid)
+    return _by_value(call, "sigmoid")
 
 
 def tanh(call: Call) -> AnyArray:
     """TANH: round(tanh / scale)."""
-    return _by_value(call, call.choices.tanh)
+    return _by_value(call, "tanh")
 
 
-def _by_value(call: Call, function: RealFunction) -> AnyArray:
+def _by_value(call: Call, function: str) -> AnyArray:
     """A real function of each byte: the results of all 256 bytes are looked up."""
     operand, output = call.operand(0), call.output
-    limits = np.iinfo(operand.value.dtype)
+    limits, bounds = np.iinfo(operand.value.dtype), np.iinfo(output.dtype)
     every = np.arange(limits.min, limits.max + 1) - operand.zero_point
-    real = function(every.astype(np.float64) * float(operand.scale))
-    low, high = clip_bounds(output)
-    levels = np.rint(np.clip(real / float(output.scale[0]), low, high))
-    table = (levels + output.zero_point[0]).astype(output.dtype)
+    levels = call.choices.levels(function, every * operand.scale, output)
+    table = np.clip(levels + output.zero_point[0], bounds.min, bounds.max).astype(output.dtype)
     looked_up: AnyArray = table[operand.value.astype(np.int64) - limits.min]
     return looked_up
 
