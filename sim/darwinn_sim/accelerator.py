@@ -18,10 +18,11 @@ from darwinn_sim.host_interface import HostInterface, Tag
 from darwinn_sim.host_memory import HostMemory
 from darwinn_sim.program import LoweredProgram, lower, patch
 
-DEFAULT_STEP_LIMIT = 1 << 31
-"""Scalar bundles that a run may execute before it is called endless."""
+DEFAULT_WORK_LIMIT = 1 << 34
+"""Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
+largest public program needs a hundredth of it."""
 
-_STEPS_BETWEEN_REPORTS = 1 << 20
+_WORK_BETWEEN_REPORTS = 1 << 26
 _TAP_WORDS = 1 << 20
 _CACHED_PROGRAMS = 8
 
@@ -58,7 +59,7 @@ class Accelerator:
         seed: contents of destinations before a run, and data in DMA-only mode.
         dma_only: run the scalar core and its DMA alone; the tiles do nothing, and outputs, scratch
             and what tiles would send to scalar memory come from the seed.
-        step_limit: scalar bundles that a run may execute.
+        work_limit: work that a run may do before it is called endless.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class Accelerator:
         strict: bool = False,
         seed: int = 0,
         dma_only: bool = False,
-        step_limit: int = DEFAULT_STEP_LIMIT,
+        work_limit: int = DEFAULT_WORK_LIMIT,
     ) -> None:
         self.strict = strict
         self.seed = seed
         self.dma_only = dma_only
-        self.step_limit = step_limit
+        self.work_limit = work_limit
         self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._power_up()
@@ -181,13 +182,13 @@ class _Run:
         self.core_array = accelerator._core_array
         self.dma_only = accelerator.dma_only
         self.random = accelerator._random
-        self.step_limit = accelerator.step_limit
+        self.work_limit = accelerator.work_limit
         self.program = program
         self.taps = taps
         self.progress = progress
         self.records: list[NDArray[np.void]] = []
         self.core["fault"] = state.NO_FAULT
-        for counter in ("steps", "iterations", "rows_sent", "uninitialised", "tap_length"):
+        for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised", "tap_length"):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
         layer_taps = any(tap.layer >= 0 for tap in taps)
@@ -239,7 +240,7 @@ class _Run:
     def _run_chunk(self, last: bool) -> bool:
         core = self.core
         while True:
-            core["step_limit"] = min(self.step_limit, int(core["steps"]) + _STEPS_BETWEEN_REPORTS)
+            core["work_limit"] = min(self.work_limit, int(core["work"]) + _WORK_BETWEEN_REPORTS)
             reason = schedule.run(core, self.tiles, self.program.tables, self.tap_buffer)
             self._report()
             if reason == scalar_core.FAULT:
@@ -255,8 +256,8 @@ class _Run:
                 self.tiles["awake"] = 1
                 continue
             if reason == scalar_core.SPENT:
-                if core["steps"] >= self.step_limit:
-                    raise Deadlock((f"the program has not ended after {self.step_limit} bundles",))
+                if core["work"] >= self.work_limit:
+                    raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
                 continue
             moved = self._serve_host()
             if reason == scalar_core.HALTED and not last:
@@ -340,7 +341,7 @@ class _Run:
             chosen = (words["instruction"] >= layer.first) & (words["instruction"] <= layer.last)
             return words[chosen]
         source = core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
-        return source.view(np.uint8)[tap.start : tap.end].copy()  # type: ignore[no-any-return]
+        return source.view(np.uint8)[tap.start : tap.end].copy()
 
     def statistics(self) -> dict[str, int]:
         """Counts of the run."""
@@ -366,4 +367,4 @@ def _take_all(fifo: NDArray[np.void]) -> NDArray[np.uint8]:
     places = (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
     fifo["head"] = (fifo["head"] + fifo["length"]) % chip.HOST_FIFO_BYTES
     fifo["length"] = 0
-    return fifo["data"][places]  # type: ignore[no-any-return]
+    return fifo["data"][places]

@@ -37,8 +37,11 @@ def _cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16]
 
 
-if not numba.config.CACHE_DIR:
-    numba.config.CACHE_DIR = str(_cache_folder())
+# numba's own types know neither its configuration nor the option that switches reference counts off.
+_numba: Any = numba
+
+if not _numba.config.CACHE_DIR:
+    _numba.config.CACHE_DIR = str(_cache_folder())
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -48,7 +51,7 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     atomic instructions took three quarters of the time; :func:`copy` stands in for the assignment
     of one array slice to another, for which numba would allocate.
     """
-    decorate = numba.njit(cache=True, error_model="numpy", _nrt=False)
+    decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False)
     return cast("Callable[_P, _R]", decorate(function))
 
 

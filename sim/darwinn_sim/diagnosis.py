@@ -62,7 +62,9 @@ def _scalar_core(
     yield text
 
 
-def _fence(core: NDArray[np.void], tiles: NDArray[np.void], fence: NDArray[np.void]) -> Iterator[str]:
+def _fence(
+    core: NDArray[np.void], tiles: NDArray[np.void], fence: NDArray[np.void]
+) -> Iterator[str]:
     count = int(fence["tile_fence_count"])
     late = [
         number

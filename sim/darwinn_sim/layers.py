@@ -1,13 +1,14 @@
 """Layers of a program: groups of tensor instructions that compute one operation of the network.
 
-An executable does not name its layers. But one operation has one output stage, so tensor
-instructions that follow each other with the same operation, zero points, scale, clips and offset
-belong together: parts for different tiles, or bands of one image.
+An executable does not name its layers. But tensor instructions that follow each other on different
+tiles with the same output stage (operation, zero points, scale, clips and offset) are the parts of
+one operation, and a second instruction on the same tile begins the next one. An operation that is
+done in several passes, in bands of the image or of the channels, gives a layer for each pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from darwinn_sim.program import LoweredProgram
 TENSOR_NAMES = ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
 _OPCODES = tuple(BY_NAME[name].opcode for name in TENSOR_NAMES)
 
-_SIGNATURE = (
+_OUTPUT_STAGE = (
     "operation",
     "activation_16bit",
     "parameter_16bit",
@@ -34,31 +35,44 @@ _SIGNATURE = (
     "use_scales",
     "table",
     "output_16bit",
-    "reduction_loops",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Instructions ``first`` to ``last`` of a program (indices through all chunks).
+    """Tensor instructions of a program that compute one result, each on tiles of its own.
 
-    ``end_pc`` is the program counter after the last of them; ``tiles`` is the set of tiles (bit t:
-    tile t) that execute any of them; ``copies`` says that bytes are moved, not computed.
+    ``instructions`` are their indices through all chunks, in ascending order; ``first`` and
+    ``last`` are the ends. ``end_pc`` is the program counter after the last of them; ``tiles`` is
+    the set of tiles (bit t: tile t) that execute any of them; ``copies`` says that bytes are moved,
+    not computed. ``output_stage`` is the same for layers that compute alike, such as the passes of
+    one operation; ``output_zero_point`` is the zero point of the results, which are unsigned, and
+    ``output_16bit`` their size.
     """
 
     number: int
-    first: int
-    last: int
+    instructions: tuple[int, ...]
     end_pc: int
     tiles: int
     copies: bool
+    output_stage: tuple[float, ...]
+    output_zero_point: int
+    output_16bit: bool
+
+    @property
+    def first(self) -> int:
+        """Index of the first instruction."""
+        return self.instructions[0]
+
+    @property
+    def last(self) -> int:
+        """Index of the last instruction."""
+        return self.instructions[-1]
 
 
 def find(program: LoweredProgram) -> tuple[Layer, ...]:
     """The layers of ``program``, in program order."""
-    return tuple(
-        _layer(program, number, group) for number, group in enumerate(_groups(program))
-    )
+    return tuple(_layer(program, number, group) for number, group in enumerate(_groups(program)))
 
 
 def _groups(program: LoweredProgram) -> Iterator[list[int]]:
@@ -67,7 +81,9 @@ def _groups(program: LoweredProgram) -> Iterator[list[int]]:
     tiles = 0
     for instruction in np.flatnonzero(np.isin(tables.opcode, _OPCODES)).tolist():
         targets = int(tables.dispatch[instruction]["tiles"])
-        if group and not _belongs(program, group[-1], instruction, tiles & targets):
+        if group and (
+            tiles & targets or _stage(program, group[-1]) != _stage(program, instruction)
+        ):
             yield group
             group, tiles = [], 0
         group.append(instruction)
@@ -76,26 +92,27 @@ def _groups(program: LoweredProgram) -> Iterator[list[int]]:
         yield group
 
 
-def _belongs(program: LoweredProgram, last: int, instruction: int, overlap: int) -> bool:
-    """Whether an instruction continues the layer of the one before it.
-
-    Copies all have the same output stage, so a second one on the same tile starts a new layer.
-    """
-    before, after = _parameters(program, last), _parameters(program, instruction)
-    same = all(before[name] == after[name] for name in _SIGNATURE)
-    return same and not (overlap and before["raw"])
-
-
 def _parameters(program: LoweredProgram, instruction: int) -> NDArray[np.void]:
     tables = program.tables
     parameters: NDArray[np.void] = tables.tensor[int(tables.row[instruction])]
     return parameters
 
 
-def _layer(program: LoweredProgram, number: int, group: list[int]) -> Layer:
+def _stage(program: LoweredProgram, instruction: int) -> tuple[float, ...]:
+    parameters = _parameters(program, instruction)
+    return tuple(parameters[name].item() for name in _OUTPUT_STAGE)
+
+
+def _layer(program: LoweredProgram, number: int, group: Sequence[int]) -> Layer:
     tables = program.tables
-    last = group[-1]
-    end = int(tables.pc[last]) + BY_NAME[TENSOR_NAMES[0]].bundles
-    tiles = int(np.bitwise_or.reduce(tables.dispatch["tiles"][group]))
-    copies = bool(_parameters(program, last)["raw"])
-    return Layer(number, group[0], last, end, tiles, copies)
+    parameters = _parameters(program, group[-1])
+    return Layer(
+        number=number,
+        instructions=tuple(group),
+        end_pc=int(tables.pc[group[-1]]) + BY_NAME[TENSOR_NAMES[0]].bundles,
+        tiles=int(np.bitwise_or.reduce(tables.dispatch["tiles"][group])),
+        copies=bool(parameters["raw"]),
+        output_stage=_stage(program, group[-1]),
+        output_zero_point=int(parameters["offset"]),
+        output_16bit=bool(parameters["output_16bit"]),
+    )

@@ -131,6 +131,8 @@ def _receive(core: Record, tile: Record, source: Record, unit: Record, parameter
     fifo = tile.mesh[parameters.link]
     moved = False
     while not write.done and (parameters.immediate_valid or fifo.length > 0):
+        if state.paused(core):
+            break
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
             break
         address = traversal.address(write, parameters.narrow_write)
@@ -146,6 +148,7 @@ def _receive(core: Record, tile: Record, source: Record, unit: Record, parameter
         ended = traversal.step(write, parameters.narrow_write)
         flag = _INBOUND_FLAG[parameters.link]
         tile.flags[flag] += sync.produce(parameters.write_producer, ended)
+        core.work += 1
         moved = True
     if moved:
         source.awake = 1

@@ -76,7 +76,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
                 return moved
             _write_row(core, tile, unit, parameters)
             moved = True
-        if core.fault:
+        if state.paused(core):
             return moved
     if parameters.shares_double_buffer:
         tile.wide_write_second = unit.second.second ^ parameters.wide_write.double_start
@@ -95,6 +95,7 @@ def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> Non
     unit.row.data[words] = tile.narrow[address]
     unit.row.written[words] = tile.narrow_written[address]
     unit.row.words = words + 1
+    core.work += 1
     ended = traversal.step(read, parameters.narrow_read)
     if words + 1 == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1 or read.done:
         unit.row_closed = 1

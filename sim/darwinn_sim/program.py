@@ -305,9 +305,7 @@ def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) 
             members = np.flatnonzero(program.opcode == opcode)
             if "tiles" in columns:
                 tiles[members] = scalar_core.lower_dispatch(columns, len(members))
-            if instruction.name not in _LOWERING or (
-                dma_only and instruction.name in _UNIT_OF
-            ):
+            if instruction.name not in _LOWERING or (dma_only and instruction.name in _UNIT_OF):
                 continue
             table, _, fill = _LOWERING[instruction.name]
             filled = fill(columns, len(members))

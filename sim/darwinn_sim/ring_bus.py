@@ -130,10 +130,9 @@ def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int)
 
 
 @compiled
-def _send(
-    core: Record, tiles: NDArray[np.void], channel: int, targets: int, row: Record
-) -> None:
+def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row: Record) -> None:
     core.rows_sent += 1
+    core.work += row.words
     for number in range(chip.TILES):
         if (targets >> number) & 1:
             state.push_row(tiles[number].ring[channel], row)
@@ -248,9 +247,7 @@ def infeed(
     read = unit.buffer
     words = _unit_words(parameters.fifo)
     while not read.done:
-        closes = unit.row.words + words >= parameters.row_words or _is_last(
-            read, parameters.buffer
-        )
+        closes = unit.row.words + words >= parameters.row_words or _is_last(read, parameters.buffer)
         if closes and not (
             may_send and _has_room(core, tiles, parameters.channel, parameters.targets)
         ):

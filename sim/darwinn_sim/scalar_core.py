@@ -139,7 +139,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
             return HALTED
         if core.pc == core.stop_pc:
             return STOPPED
-        if core.steps >= core.step_limit:
+        if core.work >= core.work_limit:
             return SPENT
         if core.pc < 0 or core.pc >= core.end_pc or tables.at[core.pc] < 0:
             state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
@@ -148,6 +148,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
         if reason == BLOCKED:
             return BLOCKED
         core.steps += 1
+        core.work += 1
         if core.fault:
             return FAULT
         if reason >= 0:
@@ -241,9 +242,9 @@ def _enter_loop(core: Record, parameters: Record) -> None:
 
 
 @compiled
-def _memory_address(core: Record, address: int) -> int:
+def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
     if address < 0 or address >= chip.SCALAR_MEMORY_WORDS:
-        state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, address)
+        state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, int(address))
         return 0
     return address
 
@@ -320,9 +321,7 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
     b_written = state.WRITTEN
     if not bundle.alu_immediate:
         b_written = core.operands_written[bundle.alu_b & 31]
-    core.registers_written[bundle.alu_destination] = _written(
-        operation, a, a_written, b, b_written
-    )
+    core.registers_written[bundle.alu_destination] = _written(operation, a, a_written, b, b_written)
     if operation >= 16:
         core.immediate[0] = b
         x = registers.view(np.float32)[bundle.alu_a]
@@ -389,12 +388,12 @@ def _zero_bytes(value: np.uint32) -> np.uint32:
 @compiled
 def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
     if operation == 9:
-        return a == b
+        return bool(a == b)
     if operation == 10:
-        return a != b
+        return bool(a != b)
     if operation == 12:
-        return _signed(a) < _signed(b)
-    return _signed(a) >= _signed(b)
+        return bool(_signed(a) < _signed(b))
+    return bool(_signed(a) >= _signed(b))
 
 
 @compiled
@@ -538,9 +537,7 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
 
 
 @compiled
-def _dispatch(
-    core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int
-) -> bool:
+def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> bool:
     """Append a tile instruction to the queues of its tiles; False if one of them is full."""
     where = tables.dispatch[instruction]
     targets = where.tiles
@@ -550,7 +547,7 @@ def _dispatch(
     for number in range(chip.TILES):
         if (targets >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
             return False
-    base = -1
+    base = np.int64(-1)
     if where.base_override:
         _use_now(core, where.base_register)
         base = np.int64(core.registers[where.base_register])

@@ -47,6 +47,8 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
         moved = _settle(core, tiles, tables, tap)
         if core.fault:
             return scalar_core.FAULT
+        if core.work >= core.work_limit:
+            return scalar_core.SPENT
         if tensor_unit.tap_is_full(core, tap):
             # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
             return scalar_core.TAP_FULL
@@ -59,13 +61,11 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
 
 
 @compiled
-def _settle(
-    core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]
-) -> bool:
+def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> bool:
     """Run everything but the ring until nothing moves; True if anything has moved."""
     moved_at_all = False
     moved = True
-    while moved and not core.fault:
+    while moved and not state.paused(core):
         moved = False
         for number in range(chip.TILES):
             if tiles[number].awake:
@@ -94,9 +94,7 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
 
 
 @compiled
-def _advance_infeed(
-    core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool
-) -> bool:
+def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
     unit = core.units[state.INFEED]
     if _begin_scalar_unit(unit):
         traversal.start(unit.buffer, tables.infeed[unit.current].buffer)
@@ -140,7 +138,7 @@ def _advance_tile(
     """Run the units of one tile until none of them can go on; True if anything has moved."""
     tile = tiles[number]
     moved_at_all = False
-    while tile.awake and not core.fault:
+    while tile.awake and not state.paused(core):
         tile.awake = 0
         moved = _dispatch(tile, tables)
         for which in range(state.UNITS):
@@ -151,9 +149,9 @@ def _advance_tile(
                 _start(tile, unit, which, tables)
                 moved = True
             moved |= _advance_unit(core, tiles, number, unit, which, tables, tap)
-        if moved:
+        if moved or state.paused(core):
             tile.awake = 1
-            moved_at_all = True
+        moved_at_all |= moved
     return moved_at_all
 
 

@@ -38,7 +38,9 @@ WRITTEN = np.uint32(0x01010101)
 IDLE = -1
 """``current`` of a unit that executes nothing."""
 
-ROW = np.dtype([("words", "i8"), ("data", "u4", (chip.ROW_WORDS,)), ("written", "u4", (chip.ROW_WORDS,))])
+ROW = np.dtype(
+    [("words", "i8"), ("data", "u4", (chip.ROW_WORDS,)), ("written", "u4", (chip.ROW_WORDS,))]
+)
 """A row on the ring bus: ``words`` 32-bit words, each with its shadow."""
 
 QUEUE_ENTRY = np.dtype([("instruction", "i8"), ("base", "i8")])
@@ -161,7 +163,8 @@ CORE = np.dtype(
         ("output_pending", "i8"),
         ("ring", ROW_FIFO),
         ("steps", "i8"),
-        ("step_limit", "i8"),
+        ("work", "i8"),
+        ("work_limit", "i8"),
         ("stop_pc", "i8"),
         ("strict", "i8"),
         ("dma_only", "i8"),
@@ -183,7 +186,8 @@ CORE = np.dtype(
     align=True,
 )
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
-the run. ``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
+the run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
+``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
 bundles through all chunks of the executable."""
 
 TAP = np.dtype(
@@ -250,6 +254,12 @@ def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
     core.uninitialised += 1
     if core.strict:
         fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)
+
+
+@compiled
+def paused(core: Record) -> bool:
+    """True if units must stop where they are: a fault, or the run's share of work is used up."""
+    return core.fault != NO_FAULT or core.work >= core.work_limit  # type: ignore[no-any-return]
 
 
 @compiled

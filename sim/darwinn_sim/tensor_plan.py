@@ -50,8 +50,11 @@ PLACE = np.dtype(
 )
 """Where an instruction's part of the plan begins in each array, and how long it is."""
 
-MAX_ITERATIONS = 1 << 26
-"""Iterations of all tensor instructions of a program; a public program has a tenth of that."""
+MAX_ITERATIONS = 1 << 22
+"""Iterations of one tensor instruction; public programs have up to 300,000."""
+
+MAX_PLAN_BYTES = 1 << 29
+"""Size of a program's plan; public programs need up to 130 MB."""
 
 
 class TensorPlan(NamedTuple):
@@ -72,10 +75,10 @@ class TensorPlan(NamedTuple):
 
 
 class PlanTooLong(ValueError):
-    """The tensor instruction with index ``row`` brings the program over ``MAX_ITERATIONS``."""
+    """The tensor instruction with index ``row`` brings the program over a limit."""
 
     def __init__(self, row: int) -> None:
-        super().__init__(f"more than {MAX_ITERATIONS} tensor iterations")
+        super().__init__("more tensor iterations than the model takes on")
         self.row = row
 
 
@@ -108,12 +111,11 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
     total = np.zeros(3, np.int64)
     states = np.zeros(1, _STATES)[0]
-    budget = MAX_ITERATIONS
+    budget = MAX_PLAN_BYTES
     for row, instruction in enumerate(instructions):
         main = elements(instruction["main"]["limit"])
         writes = elements(instruction["narrow_write"]["limit"])
-        budget -= max(main, writes)
-        if budget < 0:
+        if budget < 0 or max(main, writes) > MAX_ITERATIONS:
             raise PlanTooLong(row)
         operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)
         segment = np.zeros(main, SEGMENT)
@@ -128,6 +130,7 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
             place[row][name] = total[k]
             place[row][name + "s"] = counts[k]
         total += counts
+        budget -= int(counts @ _BYTES_OF_COUNTS)
         iterations, segments, written = counts
         parts.append(
             (
@@ -139,8 +142,11 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
             )
         )
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
-    return TensorPlan(place, *columns) if columns else _EMPTY  # type: ignore[arg-type]
+    return TensorPlan(place, *columns) if columns else _EMPTY
 
+
+# Of an iteration, a segment and a written word.
+_BYTES_OF_COUNTS = np.array([6, SEGMENT.itemsize, 5])
 
 _EMPTY = TensorPlan(
     np.zeros(1, PLACE),

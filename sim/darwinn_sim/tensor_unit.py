@@ -85,7 +85,12 @@ TABLE = np.dtype(
 MAC_DISABLE_PRODUCTS = {0: 4, 12: 2, 14: 1}
 """8 x 8 bit products per iteration by the field mac_disable (docs/isa.md)."""
 
-_NAMES = {MAC: "TensorMac", MAXIMUM: "TensorMax", SUM: "TensorSum", INTERPOLATE: "TensorInterpolate"}
+_NAMES = {
+    MAC: "TensorMac",
+    MAXIMUM: "TensorMax",
+    SUM: "TensorSum",
+    INTERPOLATE: "TensorInterpolate",
+}
 
 _NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 _LEAST = np.int32(-(1 << 30))
@@ -215,10 +220,10 @@ def advance(
         _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
         if segment.outputs:
             _output(core, tile, unit, parameters, segment.lanes, plan, place, tap, tapped)
-        if core.fault:
-            return True
         unit.position += 1
         moved = True
+        if state.paused(core):
+            return True
     if unit.results != place.writes:
         state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
     unit.current = state.IDLE
@@ -247,6 +252,7 @@ def _run_segment(
     operands = plan.operand[begin : begin + segment.count]
     granules = plan.granule[begin : begin + segment.count]
     core.iterations += segment.count
+    core.work += segment.count
     if segment.starts:
         _start_sum(core, tile, unit, parameters, segment)
     if core.strict:
@@ -566,7 +572,7 @@ def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
     if parameters.range_reduction:
         # y = m * 4^k with 1 <= m < 4; the result is table(m) * 2^-k. Powers of 2 are exact.
         factor = np.float32(1)
-        if y > 0:
+        if y > 0 and y < np.float32(np.inf):
             while y >= np.float32(4):
                 y *= np.float32(0.25)
                 factor *= np.float32(0.5)
@@ -628,9 +634,7 @@ def _round(unit: Record, parameters: Record, lanes: int) -> None:
     scaled, rounded = unit.scaled, unit.rounded
     if parameters.raw and not parameters.output_16bit:
         for lane in range(lanes):
-            rounded[lane] = np.uint32(
-                (np.int64(np.rint(scaled[lane])) + parameters.offset) & 0xFF
-            )
+            rounded[lane] = np.uint32((np.int64(np.rint(scaled[lane])) + parameters.offset) & 0xFF)
         return
     highest = np.float32(0xFFFF if parameters.output_16bit else 0xFF)
     offset = np.float32(parameters.offset)

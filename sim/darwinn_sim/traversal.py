@@ -117,7 +117,7 @@ def address(state: Record, parameters: Record) -> int:
 @compiled
 def waits_here(state: Record) -> bool:
     """True where watchers are tested: everywhere but inside a prologue that has begun."""
-    return state.prologue_left == 0 or state.prologue_index == 0
+    return bool(state.prologue_left == 0 or state.prologue_index == 0)
 
 
 @compiled

@@ -59,6 +59,8 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
     moved = False
     read, write = unit.first, unit.second
     while not write.done:
+        if state.paused(core):
+            return moved
         if not unit.second_ready:
             if traversal.waits_here(write) and not sync.passes_side(
                 parameters.watchers, unit.waited, tile.flags, write.begins, 1
@@ -68,6 +70,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         if unit.position >= chip.ROW_WORDS and not _read_row(core, tile, unit, parameters):
             return moved
         _write_word(core, tile, unit, parameters)
+        core.work += 1
         if core.fault:
             return moved
         in_prologue = write.prologue_left > 0

@@ -11,13 +11,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from slow_model.memory import Tile
-from slow_model.sync import Watchers
-
 from darwinn_sim import chip, diagnosis, scalar_core, schedule, state
 from darwinn_sim.isa.builder import Values, build, frame
 from darwinn_sim.program import lower
+from numpy.typing import NDArray
+from slow_model.memory import Tile
+from slow_model.sync import Watchers
 
 Operations = Sequence[tuple[str, Values]]
 
@@ -60,7 +59,7 @@ class Bench:
 
     def run(self) -> int:
         """Run until the chip can go no further; return the reason of ``scalar_core``."""
-        self.core["step_limit"] = self.core["steps"] + _STEPS
+        self.core["work_limit"] = self.core["work"] + _STEPS
         self.tiles["awake"] = 1
         tap = np.zeros(1, state.TAP)
         while True:
