@@ -37,7 +37,7 @@ def _cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16]
 
 
-# numba's own types know neither its configuration nor the option that switches reference counts off.
+# numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
 
 if not _numba.config.CACHE_DIR:

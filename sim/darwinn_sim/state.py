@@ -185,10 +185,12 @@ CORE = np.dtype(
     ],
     align=True,
 )
-"""The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
-the run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
-``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation stream. ``pc`` counts
-bundles through all chunks of the executable."""
+"""The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of the
+run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
+``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the
+registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO
+but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation
+stream. ``pc`` counts bundles through all chunks of the executable."""
 
 TAP = np.dtype(
     [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("count", "i4")]

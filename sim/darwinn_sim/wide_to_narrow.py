@@ -57,7 +57,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
 def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Move words until a watcher blocks or the instruction ends; True if any word moved."""
     moved = False
-    read, write = unit.first, unit.second
+    write = unit.second
     while not write.done:
         if state.paused(core):
             return moved
