@@ -37,12 +37,10 @@ def waiting(
     core: NDArray[np.void], tiles: NDArray[np.void], program: LoweredProgram
 ) -> tuple[str, ...]:
     """One line for each unit that has work left; empty if the chip is idle."""
-    return tuple(
-        [
-            *_scalar_core(core, tiles, program),
-            *_scalar_units(core, program),
-            *(line for number in range(chip.TILES) for line in _tile(tiles[number], program)),
-        ]
+    return (
+        *_scalar_core(core, tiles, program),
+        *_scalar_units(core, program),
+        *(line for number in range(chip.TILES) for line in _tile(tiles[number], program)),
     )
 
 

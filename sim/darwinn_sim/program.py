@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import (
-    chip,
     input_pop,
     mesh_bus,
     narrow_to_wide,

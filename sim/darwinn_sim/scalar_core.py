@@ -197,11 +197,11 @@ def _execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction:
         _pass_fence(core, tiles, fence)
         _advance(core, core.pc + 2)
         return FENCED if _is_dma_fence(fence) else _NEXT
-    if opcode == _POP or opcode == _INFEED or opcode == _OUTFEED:
+    if opcode in (_POP, _INFEED, _OUTFEED):
         return _issue_scalar_unit(core, tables, opcode, row)
-    if tables.unit[instruction] >= 0 or opcode == _TILE_FENCE:
-        if not core.dma_only and not _dispatch(core, tiles, tables, instruction):
-            return BLOCKED
+    for_tiles = (tables.unit[instruction] >= 0 or opcode == _TILE_FENCE) and not core.dma_only
+    if for_tiles and not _dispatch(core, tiles, tables, instruction):
+        return BLOCKED
     _advance(core, _following(tables, core.pc))
     return _NEXT
 

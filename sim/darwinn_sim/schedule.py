@@ -31,6 +31,9 @@ from darwinn_sim.isa.table import BY_NAME
 if TYPE_CHECKING:
     from darwinn_sim.program import Tables
 
+# The scalar core stands still, but the rest of the chip may go on.
+_SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
+
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 
@@ -40,9 +43,8 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:
         reason = scalar_core.run(core, tiles, tables)
-        if reason != scalar_core.BLOCKED and reason != scalar_core.HALTED:
-            if reason != scalar_core.STOPPED:
-                return reason
+        if reason not in _SETTLES:
+            return reason
         steps = core.steps
         moved = _settle(core, tiles, tables, tap)
         if core.fault:
