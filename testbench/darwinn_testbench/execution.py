@@ -17,7 +17,7 @@ from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.isa.codec import DecodeError
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
-from darwinn_testbench.model import BoundModel, open_models
+from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -104,10 +104,11 @@ class TapFigures:
 
 
 def run(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     inputs: Inputs = None,
     *,
     model: int = 0,
+    companions: Sequence[Source] = (),
     seed: int = 0,
     runs: int = 1,
     until: StopPoint | None = None,
@@ -124,7 +125,7 @@ def run(
         FormatError, OSError: the file is not valid or cannot be read.
         InputError: the file has no such model, or an input is missing.
     """
-    bound = choose_model(open_models(source), model)
+    bound = choose_model(open_models(source, companions), model)
     sets = choose_inputs(inputs, bound.ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed)
     rows: list[RunRow] = []

@@ -8,7 +8,7 @@ the layers themselves say it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from darwinn_formats.darwinn import (
     Layer,
     dtype_of,
     load,
+    pair,
     to_device_input,
     to_tensor,
 )
@@ -29,6 +30,10 @@ from darwinn_testbench.report import InputError
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""
+
+
+Source = str | os.PathLike[str] | bytes
+"""A file by its path, or its bytes."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,17 @@ class BoundModel:
         }
 
 
-def open_models(source: str | os.PathLike[str] | bytes) -> tuple[BoundModel, ...]:
+def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[BoundModel, ...]:
     """Every compiled model of a file, bound to its tensors.
 
+    ``companions`` are files that were compiled together with it: one of them may hold the
+    executable that caches the parameters of a model.
+
     Raises:
-        FormatError: the file is not valid.
-        InputError: a bare instruction stream, which has no layers.
-        OSError: the file cannot be read.
+        FormatError: a file is not valid, or no executable caches a model's parameters.
+        InputError: a bare instruction stream, which has no layers, or layers that do not fit the
+            graph around them.
+        OSError: a file cannot be read.
     """
     file = load(source)
     if file.stream is not None:
@@ -114,8 +123,9 @@ def open_models(source: str | os.PathLike[str] | bytes) -> tuple[BoundModel, ...
             f"{file.file}: a bare instruction stream has no inputs and outputs to run with; "
             "darwinn disasm and darwinn inspect read it"
         )
+    paired = pair([file, *map(load, companions)])[: len(file.models)]
     tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
-    return tuple(_bind(file, number, model, tensors) for number, model in enumerate(file.models))
+    return tuple(_bind(file, number, model, tensors) for number, model in enumerate(paired))
 
 
 def port_of(tensor: tflite.Tensor) -> TensorPort:
@@ -142,16 +152,29 @@ def _bind(
         file=file.file,
         number=number,
         compiled=model,
-        inputs=tuple(_bind_layer(layer, batch, tensors) for layer in executable.input_layers),
-        outputs=tuple(_bind_layer(layer, batch, tensors) for layer in executable.output_layers),
+        inputs=_bind_layers(executable.input_layers, batch, tensors),
+        outputs=_bind_layers(executable.output_layers, batch, tensors),
     )
 
 
+def _bind_layers(
+    layers: Sequence[Layer], batch: int, tensors: Mapping[str, BoundTensor]
+) -> tuple[BoundLayer, ...]:
+    names = [layer.name for layer in layers]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"several layers have the name {', '.join(twice)}")
+    return tuple(_bind_layer(layer, batch, tensors) for layer in layers)
+
+
 def _bind_layer(layer: Layer, batch: int, tensors: Mapping[str, BoundTensor]) -> BoundLayer:
+    own = _port_of_layer(layer, batch)
     bound = tensors.get(layer.name)
-    if bound is not None:
-        return BoundLayer(layer, bound.port, batch, bound.constant)
-    return BoundLayer(layer, _port_of_layer(layer, batch), batch)
+    if bound is None:
+        return BoundLayer(layer, own, batch)
+    if (bound.port.dtype, bound.port.elements) != (own.dtype, own.elements):
+        raise InputError(f"{bound.port}: the executable has {own} in its place")
+    return BoundLayer(layer, bound.port, batch, bound.constant)
 
 
 def _port_of_layer(layer: Layer, batch: int) -> TensorPort:

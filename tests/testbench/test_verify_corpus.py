@@ -12,6 +12,7 @@ from darwinn_formats.darwinn import (
     DmaHints,
     Executable,
     ExecutableType,
+    FormatError,
     MultiExecutable,
     Package,
     dump,
@@ -83,6 +84,19 @@ def test_a_bare_package_is_verified_as_its_file_is(corpus: Path) -> None:
     whole = verify(compiled(corpus, GABOR), uncompiled(corpus, GABOR))
     assert report.verdict is Verdict.PASS
     assert report.rows[0].sha256 == whole.rows[0].sha256
+
+
+def test_parameters_may_come_from_a_companion(corpus: Path, tmp_path: Path) -> None:
+    (package,) = load(compiled(corpus, DENSE)).packages
+    files = {each.type: tmp_path / f"{each.type.name}.bin" for each in package.executables}
+    for each in package.executables:
+        files[each.type].write_bytes(dump(Package.of(each)))
+    alone = files[ExecutableType.EXECUTION_ONLY]
+    with pytest.raises(FormatError, match="no executable caches the parameters"):
+        verify(alone, uncompiled(corpus, DENSE))
+    companions = [files[ExecutableType.PARAMETER_CACHING]]
+    report = verify(alone, uncompiled(corpus, DENSE), companions=companions)
+    assert report.verdict is Verdict.PASS
 
 
 def test_a_changed_parameter_is_a_mismatch(corpus: Path) -> None:

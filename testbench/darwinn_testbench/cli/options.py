@@ -69,6 +69,15 @@ Model = Annotated[
     int,
     typer.Option("--model", metavar="N", min=0, help="Which compiled model of the file."),
 ]
+Companions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FILE",
+        help="A file compiled together with FILE, which may hold its parameters.",
+        show_default=False,
+    ),
+]
 JUnit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="PATH", help="Also write the rows as JUnit XML; - is stdout."),

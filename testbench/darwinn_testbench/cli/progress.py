@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import numba
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from darwinn_testbench.cli.console import print_line
 from darwinn_testbench.report.progress import ProgressCallback
 
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """A callback that moves a bar; nothing is drawn where standard error is no terminal."""
+    """A callback that moves a bar; nothing is drawn where standard error is no terminal.
+
+    The first run on a machine compiles the model of the chip, and says so.
+    """
+    kernels = Path(str(vars(numba.config)["CACHE_DIR"]))
+    if not kernels.exists():
+        print_line("compiling the model of the chip, once: about half a minute")
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),

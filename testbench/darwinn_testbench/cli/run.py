@@ -82,6 +82,7 @@ def command(
     until: Until = None,
     tap: Taps = None,
     model: options.Model = 0,
+    companions: options.Companions = None,
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> None:
@@ -97,6 +98,7 @@ def command(
             options.source_of(file),
             inputs,
             model=model,
+            companions=companions or (),
             seed=seed,
             runs=runs,
             until=stop,

@@ -48,6 +48,7 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
     (InputError, Verdict.BAD_INPUT),
     (PolicyError, Verdict.BAD_INPUT),
     (OSError, Verdict.BAD_INPUT),
+    (MemoryError, Verdict.BAD_INPUT),
     (ModelError, Verdict.BAD_INPUT),
     (DecodeError, Verdict.REFUSED),
     (UnsupportedInstruction, Verdict.REFUSED),
