@@ -1,8 +1,8 @@
-"""Constrained-random stimulus: traversals, watchers and producers with valid, boundary-loving values.
+"""Constrained-random stimulus: valid traversals, watchers and producers that love boundaries.
 
 Everything is drawn by hypothesis, which prints how to reproduce a failure and shrinks it. In the
-gate the examples are the same in every run, so that functional coverage can be asserted; the nightly
-profile draws new ones.
+gate the examples are the same in every run, so that functional coverage can be asserted; the
+nightly profile draws new ones.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from darwinn_sim.isa.strides import normalised
+from darwinn_sim.isa.table import BY_NAME
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from slow_model import traversal as slow_traversal
-
-from darwinn_sim.isa.strides import normalised
-from darwinn_sim.isa.table import BY_NAME
 
 Draw = Any
 """The ``draw`` function of a composite strategy."""
@@ -30,6 +29,7 @@ def constrained_random(examples: int) -> settings:
         max_examples=10 * examples if nightly else examples,
         derandomize=not nightly,
         database=None,
+        report_multiple_bugs=False,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

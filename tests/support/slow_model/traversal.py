@@ -34,10 +34,10 @@ def indices(
             yield outer
             return
         limit = limits[loop]
-        if loop == target and alternate_loop:
-            # outer holds the indices of loops loop+1 and up.
-            if outer[alternate_loop - loop - 1] == limits[alternate_loop]:
-                limit = alternate_limit
+        # outer holds the indices of the loops outside this one.
+        others = dict(enumerate(outer, loop + 1))
+        if loop == target and alternate_loop and others[alternate_loop] == limits[alternate_loop]:
+            limit = alternate_limit
         for i in range(limit + 1):
             yield from nest(loop - 1, (i, *outer))
 

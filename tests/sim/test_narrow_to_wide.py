@@ -1,0 +1,219 @@
+"""Narrow-to-wide: random instructions on the engine against a slow model of the unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from darwinn_sim import chip, state
+from functional_coverage import Coverage
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from slow_model import narrow_to_wide as slow
+from stimulus import Walk, constrained_random, near_edges, producer, walk, watchers
+from unit_bench import Bench, sufficient
+
+BINS = (
+    "no transpose",
+    "transpose 4 x 4 bytes",
+    "transpose 2 x 2 halves",
+    "full row",
+    "part of a row",
+    "several rows",
+    "row closed by a block",
+    "alternate limit",
+    "alternate limit of loop 1",
+    "double-buffered read",
+    "double-buffered write",
+    "base from a register",
+    "watcher of the read",
+    "watcher of the write",
+    "held back",
+    "held back after some rows",
+    "producer",
+)
+NAME = "NarrowToWide"
+LOOPS = 6
+WATCHED = (0, 3, 5, 11, 13, 16)
+BASE_REGISTER = 9
+
+
+@st.composite
+def instructions(draw: Any) -> dict[str, Any]:
+    """Fields of a valid instruction: rows of whole blocks, as many as the write traversal has."""
+    transpose = draw(st.sampled_from([0, 0, 4, 2]))
+    fields: dict[str, Any] = {
+        "transpose": int(transpose > 0),
+        "transpose_16bit": int(transpose == 2),
+        "row_loop": draw(st.integers(0, LOOPS)),
+    }
+    last = chip.NARROW_BYTES // 4 - 1
+    read = walk(draw, NAME, "narrow_read", low=0, high=last, most=200, target=int(transpose > 0))
+    if transpose:
+        counts = (transpose, *read.counts[1:-1], 1)
+        read = replace(read, counts=counts, double=(0, 0, 0))
+        offsets = [e.address - read.base for e in read.elements(NAME, "narrow_read")]
+        read = replace(read, base=-min(offsets))
+        assume(max(offsets) - min(offsets) <= last)
+        fields["row_loop"] = draw(st.integers(1, LOOPS))
+    fields |= read.fields(NAME, "narrow_read")
+    rows = len(slow.row_sizes(fields))
+    write = walk(draw, NAME, "wide_write", low=0, high=chip.WIDE_ROWS - 1, count=rows)
+    fields |= write.fields(NAME, "wide_write") | producer(draw, "producer", 4)
+    return fields | watchers(draw, NAME, WATCHED, LOOPS, most=3)
+
+
+@st.composite
+def cases(draw: Any) -> tuple[dict[str, Any], dict[int, int], int, bool]:
+    """An instruction, values of flags, its tile, and whether its base comes from a register."""
+    fields = draw(instructions())
+    elements = len(slow.row_sizes(fields))
+    flags = sufficient(fields, elements + 20, chip.TILE_FLAGS)
+    if flags and draw(st.booleans()):
+        flag = draw(st.sampled_from(sorted(flags)))
+        flags[flag] -= draw(near_edges(1, elements + 20))
+    return fields, flags, draw(st.integers(0, chip.TILES - 1)), draw(st.booleans())
+
+
+def cover(coverage: Coverage, fields: dict[str, Any], done: bool, rows: int) -> None:
+    sizes = slow.row_sizes(fields)
+    kinds = ("no transpose", "transpose 4 x 4 bytes", "transpose 2 x 2 halves")
+    coverage.hit(kinds[fields["transpose"] + fields["transpose_16bit"]])
+    coverage.hit("full row", when=64 in sizes)
+    coverage.hit("part of a row", when=any(size < 64 for size in sizes))
+    coverage.hit("several rows", when=len(sizes) > 1)
+    coverage.hit("row closed by a block", when=any(size < 64 for size in sizes[:-1]))
+    loop = 1 if fields["transpose"] else 0
+    shorter = fields["narrow_read_alternate_loop"] and (
+        fields["narrow_read_alternate_limit"] < fields["narrow_read_limit"][loop]
+    )
+    coverage.hit("alternate limit of loop 1" if loop else "alternate limit", when=shorter)
+    coverage.hit("double-buffered read", when=fields["narrow_read_double_offset"])
+    coverage.hit("double-buffered write", when=fields["wide_write_double_offset"])
+    sides = [s for s, v in zip(fields["watcher_side"], fields["watcher_valid"], strict=True) if v]
+    coverage.hit("watcher of the read", when=0 in sides)
+    coverage.hit("watcher of the write", when=1 in sides)
+    coverage.hit("held back", when=not done)
+    coverage.hit("held back after some rows", when=not done and rows > 0)
+    coverage.hit("producer", when=fields["producer_increment"])
+    coverage.hit("base from a register", when=fields["base_override"])
+
+
+def with_base_register(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same instruction with its read base in a register and another one in its field."""
+    other = 4711 if fields["narrow_read_base"] != 4711 else 0
+    override = {"base_override": 1, "base_register": BASE_REGISTER, "narrow_read_base": other}
+    return fields | override
+
+
+def test_random_instructions_pack_the_rows_of_the_slow_model() -> None:
+    """Memories and flags agree, also where a watcher stops the unit."""
+    coverage = Coverage("narrow-to-wide", BINS)
+
+    @constrained_random(200)
+    @given(cases())
+    def check(case: tuple[dict[str, Any], dict[int, int], int, bool]) -> None:
+        fields, flags, number, from_register = case
+        encoded = with_base_register(fields) if from_register else {**fields, "base_override": 0}
+        bench = Bench([(NAME, encoded | {"tiles": 1 << number})])
+        bench.core["registers"][BASE_REGISTER] = fields["narrow_read_base"]
+        for flag, value in flags.items():
+            bench.tiles[number]["flags"][flag] = value
+        tile = bench.tile(number)
+        before = bytes(tile.wide)
+        done = slow.run(tile, fields)
+        bench.run()
+        assert bench.fault is None
+        bench.assert_tiles([tile])
+        assert (bench.waiting == ()) == done
+        cover(coverage, encoded, done, bytes(tile.wide) != before)
+
+    check()
+    coverage.assert_complete()
+
+
+def _one_row(side: int, *, guarded: bool) -> dict[str, Any]:
+    write = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=100, double=(0, 10, side))
+    fields = write.fields(NAME, "wide_write") | {"tiles": 1, "narrow_read_base": 0}
+    if not guarded:
+        return fields
+    return fields | {
+        "watcher_flag": [16, 0, 0, 0, 0, 0],
+        "watcher_expected": [0] * 6,
+        "watcher_valid": [1, 0, 0, 0, 0, 0],
+        "watcher_side": [1, 0, 0, 0, 0, 0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("guarded", "between", "rows"),
+    [
+        (True, [], [100, 110, 100]),
+        (False, [], [100, 100, 100]),
+        (True, [("TileFence", {"tiles": 1, "reset_flags": 1 << 13})], [100, 100, 100]),
+        (True, [("TileFence", {"tiles": 1, "reset_flags": 1 << 16})], [100, 110, 100]),
+    ],
+    ids=["guarded by flag 16", "not guarded", "fence on flag 13", "fence on another flag"],
+)
+def test_the_double_buffer_goes_on_across_guarded_instructions(
+    guarded: bool, between: list[Any], rows: list[int]
+) -> None:
+    """docs/chip-facts.md: the side is kept until a fence loads the flag that counts the rows."""
+    operations: list[Any] = []
+    for k in range(3):
+        operations += [
+            ("MeshSouth", {"tiles": 1, "immediate_valid": 1, "immediate": 0xA0 + k}),
+            ("TileFence", {"tiles": 1, "wait_idle": 0x3FF}),
+            (NAME, _one_row(0, guarded=guarded)),
+            ("TileFence", {"tiles": 1, "wait_idle": 0x3FF}),
+            *between,
+        ]
+    bench = Bench(operations)
+    bench.run()
+    bench.assert_idle()
+    wide = bench.tiles[0]["wide"]
+    last_writer = {row: 0xA0 + k for k, row in enumerate(rows)}
+    assert {row: int(wide[64 * row]) for row in last_writer} == last_writer
+
+
+def test_a_row_without_a_place_is_a_fault() -> None:
+    """Three rows are gathered, the write traversal has one."""
+    read = Walk((3, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0))
+    bench = Bench([(NAME, read.fields(NAME, "narrow_read") | {"row_loop": 0, "tiles": 1})])
+    bench.run()
+    assert bench.fault is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"narrow_read_base": 0xFFFF}, ("narrow memory", "address outside the memory")),
+        ({"wide_write_base": chip.WIDE_ROWS}, ("wide memory", "row outside the memory")),
+    ],
+)
+def test_an_address_outside_a_memory_is_a_fault(
+    fields: dict[str, int], fault: tuple[str, str]
+) -> None:
+    bench = Bench([(NAME, fields | {"tiles": 1 << 3})])
+    bench.run()
+    assert bench.fault == fault
+    assert (int(bench.core["fault_pc"]), int(bench.core["fault_tile"])) == (1, 3)
+
+
+@pytest.mark.parametrize("transpose_16bit", [0, 1])
+def test_a_transposed_copy_carries_the_marks_to_the_right_bytes(transpose_16bit: int) -> None:
+    """The shadow of what was written is transposed with the data."""
+    block = 2 if transpose_16bit else 4
+    read = Walk((block, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), target=1)
+    fields = read.fields(NAME, "narrow_read") | {"transpose": 1, "row_loop": LOOPS, "tiles": 1}
+    bench = Bench([(NAME, fields | {"transpose_16bit": transpose_16bit})], strict=True)
+    bench.tiles[0]["narrow_written"][0] = 0x01010001 if transpose_16bit == 0 else 0x00000101
+    bench.run()
+    assert bench.fault is None
+    shadow = bench.tiles[0]["wide_written"][:block].tolist()
+    full = int(state.WRITTEN)
+    if transpose_16bit:
+        assert shadow == [full, 0x01010000]
+    else:
+        assert shadow == [full, 0x01010100, full, full]
