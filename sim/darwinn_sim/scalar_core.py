@@ -533,6 +533,10 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
         core.random = value
         core.memory[address] = np.uint32(value & np.uint64(0xFFFFFFFF))
         core.memory_written[address] = state.WRITTEN
+        core.work += 1
+        if state.paused(core):
+            # Arbitrary data: where a hostile program asks for endless amounts, some is enough.
+            return
         traversal.step(write, parameters.buffer)
 
 
