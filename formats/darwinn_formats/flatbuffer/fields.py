@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from enum import IntEnum
 from typing import Any
 
@@ -46,6 +46,13 @@ def _field(
     if required:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=absent, metadata=metadata)
+
+
+def _present(kind: Reference, absent: Absent, slot: int | None, required: bool) -> Any:
+    """A field that has a value of its own when a dataclass is made without it."""
+    return dataclasses.field(
+        default=absent, metadata={"flatbuffer": Field(kind, absent, slot, required)}
+    )
 
 
 def file_offset() -> Any:
@@ -108,9 +115,9 @@ def enumeration(default: IntEnum, storage: Primitive = INT16, *, slot: int | Non
     return _field(Scalar(storage, type(default)), default, slot)
 
 
-def string(*, optional: bool = False, slot: int | None = None) -> Any:
-    """UTF-8 text; absent text is None if optional, otherwise the empty text."""
-    return _field(String(), None if optional else "", slot)
+def string(*, optional: bool = False, required: bool = False, slot: int | None = None) -> Any:
+    """UTF-8 text; absent text is None if optional, an error if required, else the empty text."""
+    return _present(String(), None if optional else "", slot, required)
 
 
 def byte_vector(*, alignment: int = 1, slot: int | None = None) -> Any:
@@ -123,14 +130,17 @@ def byte_view(*, alignment: int = 1, slot: int | None = None) -> Any:
     return _field(ByteView(alignment), b"", slot)
 
 
-def byte_span(*, slot: int | None = None) -> Any:
-    """A vector of bytes as a ``Span``: nothing is copied, and its place in the file is known."""
-    return _field(ByteSpan(), None, slot)
+def byte_span(*, alignment: int = 1, slot: int | None = None) -> Any:
+    """A vector of bytes as a ``Span``: nothing is copied, and its place in the file is known.
+
+    ``alignment`` in bytes holds for writing.
+    """
+    return _field(ByteSpan(alignment), None, slot)
 
 
-def vector(element: Primitive, *, slot: int | None = None) -> Any:
-    """A vector of numbers, as a tuple."""
-    return _field(Numbers(element), (), slot)
+def vector(element: Primitive, *, required: bool = False, slot: int | None = None) -> Any:
+    """A vector of numbers, as a tuple; if ``required``, an absent one is an error."""
+    return _present(Numbers(element), (), slot, required)
 
 
 def struct_vector(element: type[Any], *, slot: int | None = None) -> Any:
@@ -145,9 +155,9 @@ def table(
     return _field(Table(target), absent, slot, required)
 
 
-def table_vector(target: type[Any], *, slot: int | None = None) -> Any:
-    """A vector of tables, as a tuple."""
-    return _field(References(Table(target)), (), slot)
+def table_vector(target: type[Any], *, required: bool = False, slot: int | None = None) -> Any:
+    """A vector of tables, as a tuple; if ``required``, an absent one is an error."""
+    return _present(References(Table(target)), (), slot, required)
 
 
 def string_vector(*, slot: int | None = None) -> Any:
@@ -169,10 +179,12 @@ def union(
     members: Mapping[int, type[Any]],
     *,
     other: Mapping[int, str] | None = None,
+    bare: Set[int] = frozenset(),
     slot: int | None = None,
 ) -> Any:
     """One of several tables, by tag, or None; it takes two slots, of which ``slot`` is the first.
 
-    Tags of ``other`` are known by name only: their tables read as ``OpaqueTable``.
+    Tags of ``other`` are known by name only: their tables read as ``OpaqueTable``. A tag of
+    ``bare`` may stand without its table, and then reads as a table without values.
     """
-    return _field(Union(members, other or {}), None, slot)
+    return _field(Union(members, other or {}, bare), None, slot)

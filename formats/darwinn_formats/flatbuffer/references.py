@@ -85,6 +85,8 @@ class ByteView(Bytes):
 class ByteSpan(Reference):
     """A vector of bytes that is not copied, with its place in the file."""
 
+    alignment: int
+
     def verify(self, view: View, position: int, depth: int) -> None:
         view.verify_blob(position, 0)
 
@@ -93,7 +95,7 @@ class ByteSpan(Reference):
         return Span(view.buffer[start:end], view.base + start)
 
     def write(self, builder: flatbuffers.Builder, value: Any) -> int:
-        return write_blob(builder, bytes(value.data), 1)
+        return write_blob(builder, bytes(value.data), self.alignment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -101,10 +101,14 @@ FILE_OFFSET = object()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union:
-    """One of several tables, chosen by a tag that is stored beside the offset."""
+    """One of several tables, chosen by a tag that is stored beside the offset.
+
+    Tags of ``other`` are known by name only; a tag of ``bare`` may stand without its table.
+    """
 
     members: Mapping[int, type[Any]]
     other: Mapping[int, str]
+    bare: Set[int] = frozenset()
 
     def verify(
         self, view: View, position: int, tag_offset: int, value_offset: int, depth: int
@@ -112,7 +116,7 @@ class Union:
         """Check tag and table; ``position`` is that of the table that holds the union."""
         tag = view.buffer[position + tag_offset] if tag_offset else 0
         if not value_offset:
-            if tag:
+            if tag and tag not in self.bare:
                 raise view.fault(position + tag_offset, f"union of tag {tag} has no value")
             return
         if not tag:
@@ -124,9 +128,9 @@ class Union:
 
     def read(self, view: View, position: int, tag_offset: int, value_offset: int) -> Any:
         """Value of a verified union, or None."""
+        tag = view.buffer[position + tag_offset] if tag_offset else 0
         if not value_offset:
-            return None
-        tag = view.buffer[position + tag_offset]
+            return self.members[tag]() if tag else None
         if tag in self.other:
             return OpaqueTable(tag, self.other[tag])
         return view.read_table(self.members[tag], view.target(position + value_offset))
@@ -324,9 +328,9 @@ def plan_of(schema: Schema, vtable: bytes) -> Plan | str:
         if entry.offset < end:
             return f"field {entry.name} at {entry.offset} overlaps what is before it"
         end = entry.offset + entry.size
-    if end > size:
-        return f"fields take {end} bytes of a table of {size}"
-    return _make_plan(schema, offsets, size, stored)
+    # Writers share a vtable between tables of equal offsets, whatever their sizes are: the Python
+    # builder of flatbuffers does. So the size in a vtable is no bound for the fields.
+    return _make_plan(schema, offsets, max(size, end), stored)
 
 
 def _slot_offset(offsets: Sequence[int], slot: int) -> int:

@@ -82,7 +82,7 @@ def write_table(builder: flatbuffers.Builder, value: Any) -> int:
                 pack(f"<{kind.primitive.code}", (content,), kind.primitive.name)
             elif content is None and member.field.required:
                 raise FormatError("", "a value is required")
-            elif content != member.field.absent:
+            elif member.field.required or content != member.field.absent:
                 offsets[member.slot] = kind.write(builder, content)
         except FormatError as error:
             raise error.within(member.name) from None
