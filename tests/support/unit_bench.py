@@ -15,7 +15,7 @@ from darwinn_sim import chip, diagnosis, scalar_core, schedule, state
 from darwinn_sim.isa.builder import Values, build, frame
 from darwinn_sim.program import lower
 from numpy.typing import NDArray
-from slow_model.memory import Tile
+from slow_model.memory import Core, Tile
 from slow_model.sync import Watchers
 
 Operations = Sequence[tuple[str, Values]]
@@ -117,6 +117,19 @@ class Bench:
             actual = [int(flag) % 65536 for flag in self.tiles[tile.number]["flags"]]
             wanted = [flag % 65536 for flag in tile.flags]
             assert actual == wanted, f"tile {tile.number}: flags"
+
+    def slow_core(self) -> Core:
+        """A slow copy of the core's memories as they are now."""
+        return Core(self.core)
+
+    def assert_core(self, expected: Core) -> None:
+        """Compare scalar memory, input buffers, output and flags."""
+        for memory in ("memory", "activations", "parameters"):
+            actual = self.core[memory].tobytes()
+            _assert_bytes(f"core {memory}", actual, bytes(getattr(expected, memory)))
+        assert self.output() == expected.output
+        flags = [int(flag) % 65536 for flag in self.core["flags"]]
+        assert flags == [flag % 65536 for flag in expected.flags], "scalar flags"
 
     def assert_idle(self) -> None:
         """The program has ended and no unit has work left."""

@@ -42,3 +42,14 @@ class Tile:
     def plane(self, granule: int, lane: int) -> int:
         """The byte of a lane in a granule: byte plane granule & 3 of row granule >> 2."""
         return self.wide[256 * (granule >> 2) + 4 * lane + (granule & 3)]
+
+
+class Core:
+    """Scalar memory, input buffers and flags, copied from the record of the engine's core."""
+
+    def __init__(self, record: Any) -> None:
+        self.memory = bytearray(record["memory"].tobytes())
+        self.activations = bytearray(record["activations"].tobytes())
+        self.parameters = bytearray(record["parameters"].tobytes())
+        self.flags = [int(flag) for flag in record["flags"]]
+        self.output = b""
