@@ -225,15 +225,25 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
     original = np.frombuffer(encode(decoded), np.uint8).reshape(-1, BUNDLE_BYTES)
     fetched = np.frombuffer(chunk, np.uint8).reshape(-1, BUNDLE_BYTES)
     changed = np.flatnonzero((original != fetched).any(axis=1))
+    start = program.starts[number]
+    _unpatch(program, decoded, start)
     if not len(changed):
         return
-    start = program.starts[number]
     instructions = program.tables.at[start + changed]
     linked = decode(fetched[changed].tobytes())
     if list(linked.columns) != [_SCALAR] or (program.tables.opcode[instructions] != _SCALAR).any():
         raise DecodeError(int(changed[0]), "the fetched chunk differs from the one that was loaded")
     rows = program.tables.row[instructions]
     program.tables.scalar[rows] = scalar_core.lower_bundle(linked.columns[_SCALAR], len(rows))
+
+
+def _unpatch(program: LoweredProgram, decoded: Program, start: int) -> None:
+    """Undo the last patch: a field that is zero this time need not have been zero then."""
+    pcs = decoded.pc[decoded.opcode == _SCALAR]
+    if len(pcs):
+        rows = program.tables.row[program.tables.at[start + pcs]]
+        columns = decoded.columns[_SCALAR]
+        program.tables.scalar[rows] = scalar_core.lower_bundle(columns, len(rows))
 
 
 _SCALAR = BY_NAME["Scalar"].opcode
