@@ -1,0 +1,45 @@
+"""ExecuTorch: programs (.pte), external data (.ptd) and bundled programs (.bpte).
+
+``load`` and ``load_data`` read them, ``dump`` and ``dump_data`` write them, ``describe`` and
+``disassemble`` show what is in them.
+"""
+
+from darwinn_formats.errors import FormatError
+from darwinn_formats.executorch.container import ExtendedHeader
+from darwinn_formats.executorch.describe import (
+    describe,
+    describe_data,
+    disassemble,
+    inspect_file,
+    instruction_text,
+    listing,
+    location_of,
+)
+from darwinn_formats.executorch.loader import (
+    DataFile,
+    ProgramFile,
+    dump,
+    dump_data,
+    load,
+    load_data,
+    looks_like,
+)
+
+__all__ = [
+    "DataFile",
+    "ExtendedHeader",
+    "FormatError",
+    "ProgramFile",
+    "describe",
+    "describe_data",
+    "disassemble",
+    "dump",
+    "dump_data",
+    "inspect_file",
+    "instruction_text",
+    "listing",
+    "load",
+    "load_data",
+    "location_of",
+    "looks_like",
+]

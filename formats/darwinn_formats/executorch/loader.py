@@ -1,0 +1,286 @@
+"""Load ExecuTorch programs (.pte), external data (.ptd) and bundled programs (.bpte).
+
+What a file is shows in its identifier at byte 4. Everything is checked before it is handed out;
+segments and payloads stay views of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from darwinn_formats import darwinn, tflite
+from darwinn_formats import flatbuffer as fb
+from darwinn_formats.darwinn.schema import IDENTIFIER as DARWINN_IDENTIFIER
+from darwinn_formats.errors import FormatError
+from darwinn_formats.executorch import check, container, schema
+from darwinn_formats.executorch.container import Buffer, ExtendedHeader
+from darwinn_formats.executorch.schema import (
+    BackendDelegate,
+    BundledProgram,
+    DataLocation,
+    ExecutionPlan,
+    FlatTensor,
+    Program,
+    Tensor,
+)
+
+_BYTES_NAME = "<bytes>"
+
+Source = str | os.PathLike[str] | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A loaded file of external data (.ptd).
+
+    Attributes:
+        file: its name, ``<bytes>`` if it was given as bytes.
+        header: its header.
+        root: what is where.
+    """
+
+    file: str
+    header: ExtendedHeader
+    root: FlatTensor
+    _data: memoryview = field(repr=False, compare=False)
+
+    def segment(self, index: int) -> memoryview:
+        """Bytes of a segment."""
+        return _segment(self._data, self.header, self.root.segments[index])
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFile:
+    """A loaded program, alone or out of a bundle.
+
+    Attributes:
+        file: name of the file, ``<bytes>`` if it was given as bytes.
+        kind: what the file is.
+        sha256: of the whole file, in hexadecimal.
+        size: bytes of the file.
+        program: the program.
+        header: its extended header, None if it has none.
+        base: byte of the file at which the program starts: not 0 in a bundle.
+        bundle: the bundle with its test cases, else None.
+        external: files of external data, in the order in which they are searched.
+    """
+
+    file: str
+    kind: Literal["program", "bundle"]
+    sha256: str
+    size: int
+    program: Program
+    header: ExtendedHeader | None
+    base: int = 0
+    bundle: BundledProgram | None = field(default=None, repr=False)
+    external: tuple[DataFile, ...] = ()
+    _data: memoryview = field(default=memoryview(b""), repr=False, compare=False)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods in file order."""
+        return tuple(plan.name for plan in self.program.execution_plan)
+
+    def method(self, name: str) -> ExecutionPlan:
+        """The method of a name; KeyError if there is none."""
+        for plan in self.program.execution_plan:
+            if plan.name == name:
+                return plan
+        raise KeyError(name)
+
+    @property
+    def segments(self) -> tuple[memoryview, ...]:
+        """Bytes of all segments."""
+        return tuple(_segment(self._data, self.header, entry) for entry in self.program.segments)
+
+    def data(self, tensor: Tensor) -> memoryview | None:
+        """Bytes of a constant, or initial bytes of a mutable tensor, in its order of dimensions.
+
+        None for a tensor that has none.
+        """
+        if tensor.is_external:
+            return self._external_data(tensor.name)[: tensor.size_bytes]
+        if not tensor.data_buffer_idx:
+            return None
+        program, size = self.program, tensor.size_bytes
+        pieces = program.constant_segment
+        if tensor.allocation_info is not None:
+            info = tensor.extra_tensor_info
+            pieces = program.mutable_data_segments[
+                0 if info is None else info.mutable_data_segments_idx
+            ]
+        elif not program.has_constant_segment or pieces is None:
+            return memoryview(program.constant_buffer[tensor.data_buffer_idx].storage)[:size]
+        start = pieces.offsets[tensor.data_buffer_idx]
+        segment = program.segments[pieces.segment_index]
+        return _segment(self._data, self.header, segment)[start : start + size]
+
+    def named_data(self, key: str) -> memoryview:
+        """Bytes that a delegate asks for by name, here or in external data; KeyError if absent."""
+        for entry in self.program.named_data:
+            if entry.key == key:
+                segment = self.program.segments[entry.segment_index]
+                return _segment(self._data, self.header, segment)
+        return self._external_data(key)
+
+    def payload(self, delegate: BackendDelegate) -> memoryview:
+        """What a delegate was compiled to."""
+        return self._payload(delegate).data
+
+    def darwinn(self, delegate: BackendDelegate) -> darwinn.DarwinnFile | None:
+        """A payload for the Edge TPU, by its content; None for other payloads.
+
+        Raises:
+            FormatError: the payload starts as a DarwiNN package or an Edge TPU model but is none;
+                ``offset`` counts in this file.
+        """
+        span = self._payload(delegate)
+        if bytes(span.data[4:8]) not in (DARWINN_IDENTIFIER, tflite.IDENTIFIER):
+            return None
+        try:
+            return replace(darwinn.load(bytes(span.data)), file=f"{self.file}[{delegate.id}]")
+        except FormatError as error:
+            offset = None if error.offset is None else error.offset + span.offset
+            raise FormatError(
+                f"delegate {delegate.id}: {error.field}", error.reason, offset=offset
+            ).with_file(self.file) from None
+
+    def _payload(self, delegate: BackendDelegate) -> fb.Span:
+        place = delegate.processed
+        assert place is not None
+        if place.location is DataLocation.INLINE:
+            return self.program.backend_delegate_data[place.index].data or fb.Span(_EMPTY)
+        segment = self.program.segments[place.index]
+        start = 0 if self.header is None else self.header.segment_base
+        view = _segment(self._data, self.header, segment)
+        return fb.Span(view, self.base + start + segment.offset)
+
+    def _external_data(self, key: str) -> memoryview:
+        for file in self.external:
+            for entry in file.root.named_data:
+                if entry.key == key:
+                    return file.segment(entry.segment_index)
+        raise KeyError(key)
+
+
+_EMPTY = memoryview(b"")
+
+
+def looks_like(data: bytes) -> bool:
+    """Whether the content of a file is that of a .pte, .ptd or .bpte, of whatever version."""
+    return container.kind_of(data) is not None
+
+
+def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
+    """Load a program or a bundled program.
+
+    ``external`` are files of external data. When there are none, and the program needs them, a
+    .ptd file of the program's own name beside it is taken.
+
+    Raises:
+        FormatError: with file, offset and field, for anything that is not a valid program.
+        OSError: when a file cannot be read.
+    """
+    name, data = _open(source)
+    files = tuple(map(load_data, external))
+    if not files and not isinstance(source, bytes):
+        beside = Path(source).with_suffix(".ptd")
+        if beside.is_file():
+            files = (load_data(beside),)
+    try:
+        return _load(name, data, files)
+    except FormatError as error:
+        raise error.with_file(name) from None
+
+
+def load_data(source: Source) -> DataFile:
+    """Load a file of external data (.ptd); raises as ``load`` does."""
+    name, data = _open(source)
+    view = memoryview(data)
+    try:
+        container.check_identifier(view, schema.DATA_IDENTIFIER, 0)
+        header = container.read_data_header(view)
+        flat = view[: header.program_size]
+        container.check_root(flat, 0)
+        root = fb.read(flat, FlatTensor)
+        container.check_segments(root.segments, header, len(data))
+        check.check_data(root)
+    except FormatError as error:
+        raise error.with_file(name) from None
+    return DataFile(name, header, root, view)
+
+
+def dump(program: Program, segments: Sequence[Buffer] = ()) -> bytes:
+    """Write a program; ``dump(file.program, file.segments)`` loads as an equal program.
+
+    Offsets and sizes in ``Program.segments`` are set to where the segments are written.
+
+    Raises:
+        FormatError: naming the field, when a value does not fit its type.
+    """
+    placed = container.place_segments(segments) if segments else program.segments
+    return container.write_program(replace(program, segments=placed), segments)
+
+
+def dump_data(root: FlatTensor, segments: Sequence[Buffer]) -> bytes:
+    """Write a file of external data; raises as ``dump`` does."""
+    placed = container.place_segments(segments)
+    return container.write_data(replace(root, segments=placed), segments)
+
+
+def _open(source: Source) -> tuple[str, bytes]:
+    if isinstance(source, bytes):
+        return _BYTES_NAME, source
+    return os.fspath(source), Path(source).read_bytes()
+
+
+def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
+    sha256, size = hashlib.sha256(data).hexdigest(), len(data)
+    if not container.is_identifier(data, schema.BUNDLE_IDENTIFIER):
+        program, header = _load_program(memoryview(data), 0, fb.Budget(size), files)
+        return ProgramFile(
+            name, "program", sha256, size, program, header, 0, None, files, memoryview(data)
+        )
+    container.check_identifier(data, schema.BUNDLE_IDENTIFIER, 0)
+    budget = fb.Budget(size)
+    bundle = fb.verify(data, BundledProgram, budget=budget).read()
+    if bundle.program is None:
+        raise FormatError("BundledProgram.program", "the program is absent", offset=0)
+    span = bundle.program
+    try:
+        program, header = _load_program(span.data, span.offset, budget, files)
+        check.check_bundle(bundle, program)
+    except FormatError as error:
+        raise error.within("BundledProgram") from None
+    return ProgramFile(
+        name, "bundle", sha256, size, program, header, span.offset, bundle, files, span.data
+    )
+
+
+def _load_program(
+    data: memoryview, base: int, budget: fb.Budget, files: Sequence[DataFile]
+) -> tuple[Program, ExtendedHeader | None]:
+    container.check_identifier(data, schema.PROGRAM_IDENTIFIER, base)
+    header = container.read_program_header(data, base)
+    flat = data if header is None else data[: header.program_size]
+    container.check_root(flat, base)
+    program = fb.verify(flat, Program, base=base, budget=budget).read()
+    external = {entry.key: entry for file in reversed(files) for entry in file.root.named_data}
+    try:
+        container.check_segments(program.segments, header, len(data))
+        check.check_program(check.Stores(program, external))
+    except FormatError as error:
+        raise error.within("Program") from None
+    return program, header
+
+
+def _segment(
+    data: memoryview, header: ExtendedHeader | None, segment: schema.DataSegment
+) -> memoryview:
+    start = (0 if header is None else header.segment_base) + segment.offset
+    return data[start : start + segment.size]
