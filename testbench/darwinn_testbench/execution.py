@@ -15,6 +15,7 @@ from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
 from darwinn_testbench.model import BoundModel, Source, open_models
@@ -42,6 +43,11 @@ class Session:
         self.model = model
         self.accelerator = Accelerator(strict=strict, seed=seed)
         self.caching: RunResult | None = None
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The inference's program as the chip executes it; see :meth:`Accelerator.load`."""
+        return self.accelerator.load(self.model.compiled.inference)
 
     def load_parameters(self) -> RunResult | None:
         """Run the parameter-caching executable, once; None if the model has none.

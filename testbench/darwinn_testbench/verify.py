@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.execution import Inference, Session, choose_model, digest
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
+from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
 from darwinn_testbench.model import BoundLayer, BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.reference.graph import ModelError, TensorValues
@@ -76,6 +79,8 @@ class References:
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
             self._match(output)
+        ports = [network.tensor(port.name) for port in bound.ports]
+        self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
 
     def _match(self, output: BoundLayer) -> None:
         name = output.port.name
@@ -113,6 +118,24 @@ class References:
             return None, values.missing[index]
         return values[index], ""
 
+    def check_layers(
+        self, program: LoweredProgram, inference: Inference, chip: TensorValues, run: int
+    ) -> tuple[TensorRow, ...]:
+        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
+        return check_layers(
+            self.cpu.network,
+            chip,
+            program,
+            inference.result.tapped,
+            inputs=self._inputs,
+            outputs={
+                self._tensors[name]: tensor
+                for name, tensor in inference.outputs.items()
+                if name in self._tensors
+            },
+            run=run,
+        )
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -142,6 +165,7 @@ def verify(
     runs: int = 1,
     policy: Policy | None = None,
     strict: bool = False,
+    layers: bool = False,
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
@@ -158,17 +182,22 @@ def verify(
             equal the chip's arithmetic on every byte, and where that cannot be computed, be within
             ``LITERT_LAYER`` of LiteRT.
         strict: reading memory that nothing has written is a fault.
+        layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
+            rows (``layer_check.TensorRow``) are in the figures under ``tensors``.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError, PolicyError, ModelError: an argument does not fit the model.
     """
     bound = choose_model(open_models(source, companions), model)
+    if layers and reference is None:
+        raise InputError("layers are compared with the model before compilation: give --reference")
     references = None if reference is None else References(reference, bound)
     ports = bound.ports if references is None else references.ports
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed)
     rows: list[OutputRow] = []
+    tensor_rows: list[TensorRow] = []
     transfers: list[DmaFigures] = []
     fault: SimulationError | None = None
     begin = time.perf_counter()
@@ -181,13 +210,20 @@ def verify(
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             expectation = references.expect(tensors) if references else None
-            inference = session.infer(_device_inputs(bound, tensors, expectation))
+            inference = session.infer(
+                _device_inputs(bound, tensors, expectation),
+                taps=layer_taps(session.program) if layers else (),
+            )
             name = f"inference {number}"
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
             rows += [
                 _judge(number, inference, item.port, expectation, policy) for item in bound.outputs
             ]
+            if layers and references is not None and expectation is not None:
+                tensor_rows += references.check_layers(
+                    session.program, inference, expectation.chip, number
+                )
     except SimulationError as error:
         fault = error
     return Report(
@@ -203,9 +239,10 @@ def verify(
             "policy": None if policy is None else str(policy),
             "seconds": time.perf_counter() - begin,
             "dma": transfers,
+            "tensors": tensor_rows,
         },
         decided=_decide(rows, transfers, fault, references is not None),
-        message=_summary(rows, transfers, fault),
+        message=_summary(rows, tensor_rows, transfers, fault),
     )
 
 
@@ -332,12 +369,19 @@ def _decide(
 
 
 def _summary(
-    rows: Sequence[OutputRow], transfers: Sequence[DmaFigures], fault: SimulationError | None
+    rows: Sequence[OutputRow],
+    tensors: Sequence[TensorRow],
+    transfers: Sequence[DmaFigures],
+    fault: SimulationError | None,
 ) -> str:
     """One line: what was checked, and with what result."""
     if fault is not None:
         return str(fault)
     parts = [_count(rows, by) for by in _SUMMARIES]
+    found = Counter(row.finding for row in tensors)
+    if found:
+        counts = ", ".join(f"{found[finding]} {finding}" for finding in Finding)
+        parts.append(f"tensors within: {counts}")
     wrong = [row for row in transfers if row.verdict is not Verdict.PASS]
     parts.append(
         f"the DMA of {len(wrong)} runs differs from the hints" if wrong else "DMA as hinted"

@@ -12,6 +12,7 @@ from darwinn_testbench.disassembly import ChunkRow
 from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.execution import RunRow, TapFigures
 from darwinn_testbench.inspection import ExecutableRow, LayerFigures
+from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.verify import OutputRow
 
@@ -25,6 +26,7 @@ PRINTED = (
     OutputRow,
     RunRow,
     TapFigures,
+    TensorRow,
 )
 
 

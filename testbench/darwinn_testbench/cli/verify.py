@@ -13,6 +13,7 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compare import Comparison
+from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.verify import OutputRow, verify
@@ -25,6 +26,8 @@ EXAMPLES = """**Examples**
 `darwinn verify model_edgetpu.tflite --reference model.tflite --inputs photo.png`
 
 `darwinn verify model_edgetpu.tflite --reference model.tflite --policy lsb:1,2%`
+
+`darwinn verify model_edgetpu.tflite --reference model.tflite --layers`
 
 `darwinn verify model_edgetpu.tflite --reference model.tflite --json --junit result.xml`
 """
@@ -62,6 +65,23 @@ _COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("verdict", lambda row: row.verdict),
 )
 
+Layers = Annotated[
+    bool,
+    typer.Option(
+        "--layers", help="Also compare every layer in the tiles with the tensors of --reference."
+    ),
+]
+
+_TENSOR_COLUMNS: tuple[Column[TensorRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("tensor", lambda row: row.tensor, "right"),
+    Column("operator", lambda row: row.operator),
+    Column("shape", lambda row: "x".join(map(str, row.shape)), "right"),
+    Column("layers", lambda row: _holders(row)),
+    Column("finding", lambda row: row.finding),
+    Column("name", lambda row: row.name, may_shrink=True),
+)
+
 
 def command(
     file: options.File,
@@ -73,6 +93,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
+    layers: Layers = False,
     junit: options.JUnit = None,
     json: options.Json = False,
 ) -> None:
@@ -96,6 +117,7 @@ def command(
             runs=runs,
             policy=declared,
             strict=strict,
+            layers=layers,
             progress=progress,
         )
     if junit is not None:
@@ -111,7 +133,16 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     notes = [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
     notes += [f"{row.name}: {row.message}" for row in figures["dma"] if row.message]
     head = f"{figures['inferences']} inferences, inputs {source}; {figures['seconds']:.1f} s in all"
-    return [table(_COLUMNS, report.rows), *notes, head]
+    tensors = figures["tensors"]
+    notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
+    within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
+    return [*within, table(_COLUMNS, report.rows), *notes, head]
+
+
+def _holders(row: TensorRow) -> str:
+    """The layers that hold a tensor, one for each pass, and the host if it is sent there."""
+    names = ["+".join(map(str, row.layers))] if row.layers else []
+    return ", ".join([*names, "host"] if row.output else names)
 
 
 def _difference(comparison: Comparison | None) -> str:

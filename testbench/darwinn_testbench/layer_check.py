@@ -1,0 +1,377 @@
+"""Is every byte of every layer right? What the tiles hold against the tensors of the network.
+
+The simulated chip is tapped at all of its layers, and each result is put together as the program
+spread it over the tiles (``layer_results``). A tensor of the network is found if one result has its
+size and equals it on every byte; nothing is shifted, scaled or chosen to make it fit. Tensors that
+no layer holds are named with the reason: fused into others, moved by other units, left to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from darwinn_sim import chip, layers, state
+from darwinn_sim.examine import Tap, TappedBytes
+from darwinn_sim.program import LoweredProgram
+from numpy.typing import NDArray
+
+from darwinn_testbench.layer_results import (
+    WORD_BYTES,
+    Bytes,
+    Pass,
+    Piece,
+    Shape,
+    pieces,
+    results,
+)
+from darwinn_testbench.policy import AnyArray, absolute_difference
+from darwinn_testbench.reference.graph import Network, Operator, Tensor, TensorValues
+from darwinn_testbench.report import Row, Verdict
+
+RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+"""Operators whose output is the bytes of their input under another shape."""
+
+MOVING = frozenset({"CONCATENATION", "PAD", "SPLIT", "TILE"})
+"""Operators that the tiles do without their tensor units (docs/chip-facts.md, "How operators are
+expressed")."""
+
+SIGN_BIT = 0x80
+"""The chip holds int8 with this bit changed, so that its zero point is 128 higher."""
+
+
+class Finding(StrEnum):
+    """What is known of a tensor: all its bytes, that some are wrong, or that no layer holds it."""
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    NOT_MATERIALISED = "not materialised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRow(Row):
+    """A tensor of the network in one inference, and what the chip held of it.
+
+    ``operator`` computes it. ``layers`` are the numbers of the layers of the program (as ``--tap``
+    takes them) that hold it, one for each pass; ``output`` says that it was sent to the host. If it
+    differs, ``differing`` of its ``elements`` do, by at most ``max_difference``, in the layers that
+    come closest.
+    """
+
+    run: int
+    tensor: int
+    operator: str
+    shape: tuple[int, ...]
+    dtype: str
+    finding: Finding
+    layers: tuple[int, ...] = ()
+    output: bool = False
+    elements: int = 0
+    differing: int = 0
+    max_difference: int = 0
+
+
+def layer_taps(program: LoweredProgram) -> tuple[Tap, ...]:
+    """Taps of all layers whose results are bytes: what :func:`check_layers` needs."""
+    return tuple(Tap(layer=each.number) for each in layers.find(program) if not each.output_16bit)
+
+
+def check_layers(
+    network: Network,
+    expected: TensorValues,
+    program: LoweredProgram,
+    tapped: Iterable[TappedBytes],
+    *,
+    inputs: Iterable[int],
+    outputs: Mapping[int, AnyArray],
+    run: int = 0,
+) -> tuple[TensorRow, ...]:
+    """A row for each tensor of the network that an operator computes, in the order of operators.
+
+    Args:
+        network: the network before compilation.
+        expected: its tensors by the chip's arithmetic.
+        program: the program that ran.
+        tapped: what the taps of :func:`layer_taps` copied in an inference.
+        inputs: tensors of the network that the chip was given, by index.
+        outputs: tensors that the chip has sent, by index, of any shape.
+        run: number of the inference.
+    """
+    candidates = tuple(_candidates(program, tapped))
+    return _Check(network, expected, candidates, frozenset(inputs), outputs, run).rows()
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """Results of one or several layers that may be a tensor together."""
+
+    parts: tuple[Pass, ...]
+
+    @cached_property
+    def layers(self) -> tuple[int, ...]:
+        """Numbers of the layers, each once."""
+        return tuple(dict.fromkeys(part.layer.number for part in self.parts))
+
+    @cached_property
+    def words(self) -> int:
+        """Words of all parts."""
+        return sum(len(part.words) for part in self.parts)
+
+    def may_be(self, shape: Shape) -> bool:
+        """Whether the number of words fits: a quick look before anything is put together."""
+        words = shape[0] * shape[1] * -(-shape[2] // WORD_BYTES)
+        if shape[0] * shape[1] == 1:
+            # The last word of each tile may be partly filled.
+            return words <= self.words <= words + len(self.parts) * chip.TILES
+        return self.words == words or (len(self.parts) == 2 and self.words > words)
+
+    def rank(self, zero_point: int | None) -> tuple[bool, bool, int]:
+        """Computed results before copies, the tensor's zero point before others, few passes."""
+        layer = self.parts[0].layer
+        return layer.copies, layer.output_zero_point != zero_point, len(self.parts)
+
+
+class _Check:
+    def __init__(
+        self,
+        network: Network,
+        expected: TensorValues,
+        candidates: Sequence[_Candidate],
+        inputs: frozenset[int],
+        outputs: Mapping[int, AnyArray],
+        run: int,
+    ) -> None:
+        self.network = network
+        self.expected = expected
+        self.candidates = candidates
+        self.inputs = inputs
+        self.outputs = outputs
+        self.run = run
+        self.on_chip = _on_chip(network, inputs, outputs)
+        self.groups = _same_bytes(network)
+        self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
+        # A layer that is one tensor is not looked at as another.
+        claimed = {
+            number for found in self.equal.values() for each in found for number in each.layers
+        }
+        self.unclaimed = [each for each in candidates if claimed.isdisjoint(each.layers)]
+
+    def rows(self) -> tuple[TensorRow, ...]:
+        tensors = self.network.tensors
+        return tuple(
+            self._row(tensors[index], operator)
+            for operator in self.network.operators
+            for index in operator.outputs
+        )
+
+    def _equal(self, group: tuple[int, ...]) -> list[_Candidate]:
+        """Candidates that are the tensors of ``group``, the likeliest first."""
+        tensors = [self.network.tensors[index] for index in group]
+        found = [
+            match.candidate
+            for tensor in tensors
+            for match in self._matches(tensor, self.candidates)
+            if not match.differing
+        ]
+        return sorted(found, key=lambda each: each.rank(_zero_point(tensors[0])))
+
+    def _closest(self, group: tuple[int, ...]) -> _Match | None:
+        """The match that comes closest among layers that have the zero point of the tensor."""
+        tensors = [self.network.tensors[index] for index in group]
+        zero_point = _zero_point(tensors[0])
+        left = [each for each in self.unclaimed if each.rank(zero_point)[:2] == (False, False)]
+        found = [match for tensor in tensors for match in self._matches(tensor, left)]
+        return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
+
+    def _matches(self, tensor: Tensor, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
+        if not self._comparable(tensor):
+            return
+        values = _device_bytes(self.expected[tensor.index])
+        for candidate in candidates:
+            if not candidate.may_be(_shape(values)):
+                continue
+            found = pieces(candidate.parts, _shape(values))
+            if found is not None:
+                yield _Match(candidate, *_difference(found, values))
+
+    def _comparable(self, tensor: Tensor) -> bool:
+        held = tensor.index in self.expected and tensor.index in self.on_chip
+        return held and tensor.size > 0 and tensor.dtype.itemsize == 1
+
+    def _row(self, tensor: Tensor, operator: Operator) -> TensorRow:
+        group = self.groups[tensor.index]
+        equal = self.equal[group]
+        row = TensorRow(
+            name=tensor.name,
+            verdict=Verdict.PASS,
+            run=self.run,
+            tensor=tensor.index,
+            operator=operator.name,
+            shape=tensor.shape,
+            dtype=str(tensor.dtype),
+            finding=Finding.EQUAL,
+            layers=equal[0].layers if equal else (),
+            output=not self.outputs.keys().isdisjoint(group),
+            elements=tensor.size,
+        )
+        sent = self._sent(group)
+        if sent is not None and sent[0]:
+            return _differs(row, *sent, "as it was sent to the host")
+        if equal or sent is not None:
+            return row
+        reason = self._reason(tensor)
+        if not reason:
+            closest = self._closest(group)
+            if closest is not None:
+                row = replace(row, layers=closest.candidate.layers)
+                return _differs(row, closest.differing, closest.max_difference, "closest layer")
+            reason = f"no layer has its size: {self._use(tensor, operator)}"
+        return replace(row, finding=Finding.NOT_MATERIALISED, message=reason)
+
+    def _sent(self, group: tuple[int, ...]) -> tuple[int, int] | None:
+        """How what was sent of a tensor differs; None for others, or without an oracle."""
+        for index in group:
+            if index in self.outputs and index in self.expected:
+                expected = self.expected[index]
+                actual = self.outputs[index].reshape(expected.shape)
+                gap = absolute_difference(actual, expected)
+                return int(np.count_nonzero(gap)), int(gap.max(initial=0))
+        return None
+
+    def _reason(self, tensor: Tensor) -> str:
+        """Why a tensor cannot be looked for; empty if it can."""
+        if tensor.index not in self.on_chip:
+            return "left to the host"
+        if tensor.index in self.expected.missing:
+            return f"not compared: {self.expected.missing[tensor.index]}"
+        if not self._comparable(tensor):
+            return f"not compared: {tensor.dtype} tensor of {tensor.size} elements"
+        given = self.inputs.intersection(self.groups[tensor.index])
+        if given:
+            return f"the bytes of input {self.network.tensors[min(given)].name}, as they are given"
+        return ""
+
+    def _use(self, tensor: Tensor, operator: Operator) -> str:
+        """What becomes of a tensor that no layer computes."""
+        users = dict.fromkeys(
+            each.name for each in self.network.operators if tensor.index in each.inputs
+        )
+        if operator.name in MOVING:
+            return f"{operator.name} moves bytes to where {' and '.join(users)} reads them"
+        return f"{operator.name} is fused into {' and '.join(users) or 'nothing'}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    candidate: _Candidate
+    differing: int
+    max_difference: int
+
+
+def _differs(row: TensorRow, differing: int, max_difference: int, where: str) -> TensorRow:
+    return replace(
+        row,
+        verdict=Verdict.MISMATCH,
+        finding=Finding.DIFFERS,
+        differing=differing,
+        max_difference=max_difference,
+        message=f"{differing} of {row.elements} bytes differ, by up to {max_difference}: {where}",
+    )
+
+
+def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[_Candidate]:
+    """Everything that can be a tensor: layers, their executions, and layers of one output stage."""
+    by_number = {each.number: each for each in layers.find(program)}
+    stages: dict[tuple[float, ...], list[Pass]] = {}
+    for item in tapped:
+        layer = by_number.get(item.tap.layer)
+        if layer is None or layer.output_16bit or not item.data.size:
+            continue
+        words: NDArray[np.void] = item.data.view(state.TAP)
+        whole, executions = results(program, layer, words)
+        yield _Candidate((whole,))
+        if len(executions) > 1:
+            yield _Candidate(executions)
+        stages.setdefault(layer.output_stage, []).append(whole)
+    for stage in stages.values():
+        yield from (_Candidate(pair) for pair in combinations(stage, 2))
+        for first, last in combinations(range(len(stage)), 2):
+            if last - first >= 2:
+                yield _Candidate(tuple(stage[first : last + 1]))
+
+
+def _on_chip(network: Network, inputs: Collection[int], outputs: Iterable[int]) -> set[int]:
+    """Tensors that outputs of the chip depend on, back to its inputs."""
+    found: set[int] = set()
+    waiting = list(outputs)
+    makers = {index: each for each in network.operators for index in each.outputs}
+    while waiting:
+        index = waiting.pop()
+        if index in found:
+            continue
+        found.add(index)
+        if index in makers and index not in inputs:
+            waiting += makers[index].inputs
+    return found
+
+
+def _same_bytes(network: Network) -> dict[int, tuple[int, ...]]:
+    """For each tensor those that are the same bytes on the chip under other names, in order."""
+    groups: dict[int, tuple[int, ...]] = {k: (k,) for k in range(len(network.tensors))}
+    for operator in network.operators:
+        if not _renames(network, operator):
+            continue
+        merged = groups[operator.inputs[0]] + groups[operator.outputs[0]]
+        groups |= dict.fromkeys(merged, merged)
+    return groups
+
+
+def _renames(network: Network, operator: Operator) -> bool:
+    """True for a reshape, and for a change of sign that moves the zero point along."""
+    if operator.name in RENAMING:
+        return True
+    if operator.name != "QUANTIZE":
+        return False
+    source, output = (network.tensors[k] for k in (operator.inputs[0], operator.outputs[0]))
+    zero_point = _zero_point(source)
+    return (
+        zero_point is not None
+        and zero_point == _zero_point(output)
+        and np.array_equal(source.scale, output.scale)
+    )
+
+
+def _zero_point(tensor: Tensor) -> int | None:
+    """Zero point of a tensor of bytes on the chip; None if it has none."""
+    if not tensor.quantised or tensor.dtype.itemsize != 1:
+        return None
+    return int(tensor.zero_point[0]) + (SIGN_BIT if tensor.dtype == np.int8 else 0)
+
+
+def _device_bytes(values: AnyArray) -> Bytes:
+    """The bytes as the chip holds them, as (rows, columns, channels)."""
+    shape = (1, 1, *values.shape)[-3:] if values.ndim < 3 else (-1, *values.shape[-2:])
+    octets = values.reshape(shape).view(np.uint8)
+    return octets ^ np.uint8(SIGN_BIT) if values.dtype == np.int8 else octets
+
+
+def _shape(values: Bytes) -> Shape:
+    rows, columns, channels = values.shape
+    return rows, columns, channels
+
+
+def _difference(parts: Iterable[Piece], values: Bytes) -> tuple[int, int]:
+    """Bytes that differ, and the greatest difference."""
+    differing = greatest = 0
+    for part in parts:
+        expected = part.cut(values)
+        wrong = part.data != expected
+        if wrong.any():
+            differing += int(np.count_nonzero(wrong))
+            gap = absolute_difference(part.data[wrong], expected[wrong])
+            greatest = max(greatest, int(gap.max()))
+    return differing, greatest
