@@ -335,12 +335,11 @@ def _traversal_text(walk: Traversal, cells: Cells, step: list[int], row: int) ->
         inner = 1 if name == "narrow_read" and _optional(cells, "transpose", row) else 0
         count = cells[f"{name}_alternate_limit"][row] + 1
         parts.append(f"last L{alternate}: L{inner} {count} x")
-    double = cells[f"{name}_double_loop"][row]
-    if double:
+    distance = cells[f"{name}_double_offset"][row]
+    if distance:
+        loop = cells[f"{name}_double_loop"][row]
         second = " (second first)" if cells[f"{name}_double_start"][row] else ""
-        parts.append(
-            f"two buffers {cells[f'{name}_double_offset'][row]} apart by L{double}{second}"
-        )
+        parts.append(f"two buffers {distance} apart by L{loop}{second}")
     if walk.prologue and cells[f"{name}_prologue_enable"][row]:
         parts.append(_prologue_text(name, cells, row))
     return "; ".join(parts)

@@ -100,8 +100,8 @@ runs `limit[k] + 1` times. When loop k advances, after the loops inside it ran t
 with step[k] the real distance (0 for a loop outside the mask). It holds in 172,514 of 172,514
 traversals; the stride of a loop that runs once is never added and may be anything.
 
-- **Double buffer**: with `double_loop` not 0, each iteration of that loop changes between the
-  address and the address plus `double_offset`.
+- **Double buffer**: with `double_offset` not 0, each iteration of loop `double_loop` (0: each
+  element) changes between the address and the address plus `double_offset`.
 - **Alternate limit**: with `alternate_loop` not 0, loop 0 has the limit `alternate_limit` during
   the last iteration of that loop. This is how a length that is no multiple is walked.
 - **Prologue**: before each start of the group of loops 0 to `prologue_loop`,

@@ -20,7 +20,9 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 
 PACKAGE = "isa_pkg"
 
-_RESERVED = frozenset({"event", "function", "input", "output", "repeat", "table", "type", "wait"})
+_RESERVED = frozenset(
+    {"event", "function", "input", "interrupt", "output", "repeat", "table", "type", "wait"}
+)
 """Words of SystemVerilog that a field may be called by; they get an underscore behind them."""
 
 
