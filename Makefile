@@ -33,9 +33,9 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## Build the sample models and verify them on the simulated chip
-	@$(BIN)/python -m darwinn_testbench.sample $(BUILD)/sample
+	@$(BIN)/darwinn sample $(BUILD)/sample
 	@for model in dense convolution; do \
-	    $(BIN)/darwinn verify $(BUILD)/sample/$${model}_edgetpu.tflite \
+	    echo; $(BIN)/darwinn verify $(BUILD)/sample/$${model}_edgetpu.tflite --strict --runs 3 \
 	        --reference $(BUILD)/sample/$$model.tflite || exit $$?; \
 	done
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from darwinn_testbench import __version__
-from darwinn_testbench.cli import disasm, dma, inspect, run, verify
+from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
 from darwinn_testbench.cli.console import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
 
@@ -35,7 +35,7 @@ _EPILOG = """**Start here**
 0 pass, 1 mismatch or fault, 2 bad input or usage, 3 refused (not implemented), 130 interrupted
 """
 
-_COMMANDS = (inspect, disasm, dma, run, verify)
+_COMMANDS = (inspect, disasm, dma, run, verify, sample)
 
 
 def application() -> typer.Typer:

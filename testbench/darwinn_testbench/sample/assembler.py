@@ -8,7 +8,7 @@ causes them is written, and cannot disagree with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from darwinn_formats.darwinn import (
@@ -201,7 +201,7 @@ def wait(instruction: str, *watchers: Watcher) -> Values:
     count = table.field("watcher_flag").count
     if len(watchers) > count:
         raise ValueError(f"{instruction} has {count} watchers, not {len(watchers)}")
-    columns = {
+    columns: dict[str, list[int]] = {
         "flag": [watcher.flag for watcher in watchers],
         "depth": [watcher.depth for watcher in watchers],
         "expected": [watcher.expected for watcher in watchers],
@@ -217,9 +217,8 @@ def wait(instruction: str, *watchers: Watcher) -> Values:
     }
 
 
-def _column(values: Iterable[int], count: int) -> int | Sequence[int]:
-    column = [int(value) for value in values]
-    column += [0] * (count - len(column))
+def _column(values: list[int], count: int) -> int | Sequence[int]:
+    column = values + [0] * (count - len(values))
     return column[0] if count == 1 else column
 
 

@@ -9,6 +9,7 @@ the next one.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,12 +98,10 @@ def place(network: DenseNetwork) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-
-
 def infer(program: Assembler, layers: tuple[Layer, ...], source: str, result: str) -> None:
     """Write the inference: ``source`` and ``result`` are the names of input and output layer."""
     _receive_input(program, layers[0], source)
-    for layer, following in zip(layers, layers[1:], strict=False):
+    for layer, following in itertools.pairwise(layers):
         _compute(program, layer)
         _exchange(program, layer, following)
     _compute(program, layers[-1])
@@ -113,9 +112,7 @@ def _receive_input(program: Assembler, layer: Layer, name: str) -> None:
     """Bring the whole input vector to the narrow memory of every tile of the first layer."""
     words = layer.inputs // WORD_BYTES
     request_input(program, name, layer.inputs)
-    rows = consume_rows(
-        program, layer.tiles, -(-words // chip.ROW_WORDS), chip.ROW_WORDS
-    )
+    rows = consume_rows(program, layer.tiles, -(-words // chip.ROW_WORDS), chip.ROW_WORDS)
     spread_rows(program, layer.tiles, rows, _INPUT_WORD, [(words, 1)], row_loop=1)
     send_input(program, 0, layer.inputs, layer.tiles)
     barrier(program)

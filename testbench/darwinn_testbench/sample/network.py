@@ -8,12 +8,16 @@ network that saturates everywhere would not tell a right program from a wrong on
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+INPUT, OUTPUT = "input", "output"
+"""Names of the first and the last tensor of a sample; the layers of an executable carry them."""
 
 SPREAD = 60.0
 """Standard deviation that outputs are scaled to, in steps of the 8-bit output."""
@@ -52,26 +56,42 @@ class DenseLayer:
     @property
     def outputs(self) -> int:
         """Number of outputs."""
-        return self.weights.shape[0]
+        return int(self.weights.shape[0])
 
     @property
     def inputs(self) -> int:
         """Number of inputs."""
-        return self.weights.shape[1]
+        return int(self.weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class DenseNetwork:
-    """Fully connected layers, one after another; ``input`` quantises the int8 input vector."""
+    """Fully connected layers, one after another.
+
+    ``input`` quantises the int8 input vector; ``source`` and ``result`` are the names of input and
+    output.
+    """
 
     name: str
     input: Quantisation
     layers: tuple[DenseLayer, ...]
+    source: str = INPUT
+    result: str = OUTPUT
+
+    def tensor_name(self, layer: int) -> str:
+        """Name of the output of layer number ``layer``."""
+        return self.result if layer == len(self.layers) - 1 else f"layer_{layer}"
 
     def part(self, first: int, end: int) -> DenseNetwork:
         """The network of the layers ``first`` to ``end - 1`` alone."""
-        quantisation = self.layers[first - 1].output if first else self.input
-        return DenseNetwork(f"{self.name}_{first}", quantisation, self.layers[first:end])
+        before = first - 1
+        return DenseNetwork(
+            f"{self.name}_{first}",
+            self.layers[before].output if first else self.input,
+            self.layers[first:end],
+            self.tensor_name(before) if first else self.source,
+            self.tensor_name(end - 1),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +105,7 @@ class Convolution:
         weight: scale and zero point of all weights.
         bias: int32, shape (outputs,), in units of input scale times weight scale.
         input, output: quantisation of image and result.
+        source, result: names of image and result.
     """
 
     name: str
@@ -95,21 +116,23 @@ class Convolution:
     bias: NDArray[np.int32]
     input: Quantisation
     output: Quantisation
+    source: str = INPUT
+    result: str = OUTPUT
 
     @property
     def outputs(self) -> int:
         """Channels of the result."""
-        return self.weights.shape[0]
+        return int(self.weights.shape[0])
 
     @property
     def kernel(self) -> int:
         """Height and width of the kernel, in pixels."""
-        return self.weights.shape[1]
+        return int(self.weights.shape[1])
 
     @property
     def inputs(self) -> int:
         """Channels of the image."""
-        return self.weights.shape[3]
+        return int(self.weights.shape[3])
 
 
 Sample = DenseNetwork | Convolution
@@ -124,7 +147,7 @@ def random_dense(sizes: Sequence[int], seed: int, name: str = "dense") -> DenseN
     random = np.random.default_rng(seed)
     first = quantisation = Quantisation(np.float32(1 / 128), int(random.integers(-20, 21)))
     layers: list[DenseLayer] = []
-    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         relu = number < len(sizes) - 2
         layers.append(_random_layer(random, quantisation, inputs, outputs, relu))
         quantisation = layers[-1].output
@@ -154,7 +177,7 @@ def random_convolution(
     kernel: int = 3,
     name: str = "convolution",
 ) -> Convolution:
-    """A convolution of an image of ``inputs`` channels (a multiple of 4) to ``outputs`` channels."""
+    """A convolution; an image has a multiple of 4 ``inputs``, as far as the sample can place it."""
     random = np.random.default_rng(seed)
     weights = random.integers(0, 256, (outputs, kernel, kernel, inputs), np.uint8)
     spread = _sum_spread(kernel * kernel * inputs, 74.0, 74.0)

@@ -50,7 +50,7 @@ class Block:
     @property
     def row_words(self) -> int:
         """Words of a row as it is sent over the ring."""
-        return self.rows.shape[1] // WORD_BYTES
+        return int(self.rows.shape[1]) // WORD_BYTES
 
     @property
     def units(self) -> int:

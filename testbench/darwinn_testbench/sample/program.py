@@ -112,7 +112,7 @@ def end(program: Assembler) -> None:
     flags = sum(1 << flag for flag, count in used.items() if count)
     program.emit(
         "ScalarFence",
-        expected=[used.get(flag, 0) for flag in ScalarFlag],
+        {"expected": [used.get(flag, 0) for flag in ScalarFlag]},
         expected_valid=flags,
         reset_flags=flags,
         wait_idle=_RING_UNITS,

@@ -22,16 +22,13 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.sample.network import (
     Convolution,
-    DenseLayer,
     DenseNetwork,
     Quantisation,
     Sample,
 )
 
-INPUT, OUTPUT = "input", "output"
-"""Names of the first and the last tensor of every sample; the executable's layers carry them."""
-
 _SCHEMA_VERSION = 3
+_DESCRIPTION = "darwinn-testbench sample"
 _TYPES = {np.dtype("i1"): TensorType.INT8, np.dtype("u1"): TensorType.UINT8}
 _OPERATOR_VERSIONS = {BuiltinOperator.FULLY_CONNECTED: 4, BuiltinOperator.CONV_2D: 1}
 """Version of each operator at which the kind of quantisation used here came in."""
@@ -40,8 +37,10 @@ _OPERATOR_VERSIONS = {BuiltinOperator.FULLY_CONNECTED: 4, BuiltinOperator.CONV_2
 def uncompiled(network: Sample) -> bytes:
     """The ``.tflite`` file of a network."""
     writer = GraphWriter()
-    add = _add_dense if isinstance(network, DenseNetwork) else _add_convolution
-    add(writer, network)  # type: ignore[arg-type]
+    if isinstance(network, DenseNetwork):
+        _add_dense(writer, network)
+    else:
+        _add_convolution(writer, network)
     return writer.finish()
 
 
@@ -53,7 +52,7 @@ class GraphWriter:
         self._buffers = [tflite.Buffer(memoryview(b""))]
         self._tensors: list[tflite.Tensor] = []
         self._operators: list[tflite.Operator] = []
-        self._codes: dict[BuiltinOperator, int] = {}
+        self._codes: list[tflite.OperatorCode] = []
 
     def activation(
         self, name: str, shape: tuple[int, ...], dtype: Any, quantisation: Quantisation
@@ -80,65 +79,77 @@ class GraphWriter:
     def operator(
         self, builtin: BuiltinOperator, inputs: tuple[int, ...], output: int, options: Any
     ) -> None:
-        """Add an operator."""
-        code = self._codes.setdefault(builtin, len(self._codes))
+        """Add a builtin operator."""
+        code = self._code(builtin, "", _OPERATOR_VERSIONS[builtin])
         self._operators.append(tflite.Operator(code, inputs, (output,), options))
+
+    def custom_operator(
+        self, name: str, inputs: tuple[int, ...], output: int, options: bytes
+    ) -> None:
+        """Add a custom operator."""
+        code = self._code(BuiltinOperator.CUSTOM, name, 1)
+        span = flatbuffer.Span(memoryview(options))
+        self._operators.append(tflite.Operator(code, inputs, (output,), custom_options=span))
 
     def finish(self) -> bytes:
         """The file. The first tensor is the graph's input, the last operator gives its output."""
         graph = tflite.SubGraph(
             tuple(self._tensors), (0,), self._operators[-1].outputs, tuple(self._operators), "main"
         )
-        codes = tuple(
-            tflite.OperatorCode(int(code), "", _OPERATOR_VERSIONS[code], int(code))
-            for code in self._codes
-        )
         model = tflite.Model(
-            _SCHEMA_VERSION, codes, (graph,), "darwinn-testbench sample", tuple(self._buffers)
+            _SCHEMA_VERSION, tuple(self._codes), (graph,), _DESCRIPTION, tuple(self._buffers)
         )
         return flatbuffer.write(model)
+
+    def _code(self, builtin: BuiltinOperator, name: str, version: int) -> int:
+        code = tflite.OperatorCode(int(builtin), name, version, int(builtin))
+        if code not in self._codes:
+            self._codes.append(code)
+        return self._codes.index(code)
 
     def _add(self, tensor: tflite.Tensor) -> int:
         self._tensors.append(tensor)
         return len(self._tensors) - 1
 
 
+def add_activations(writer: GraphWriter, network: Sample) -> tuple[int, int]:
+    """Add the input and the output tensor of a network; return their indices."""
+    if isinstance(network, DenseNetwork):
+        first, last = network.layers[0], network.layers[-1]
+        return (
+            writer.activation(network.source, (1, first.inputs), np.int8, network.input),
+            writer.activation(network.result, (1, last.outputs), np.int8, last.output),
+        )
+    size = (1, network.height, network.width)
+    return (
+        writer.activation(network.source, (*size, network.inputs), np.uint8, network.input),
+        writer.activation(network.result, (*size, network.outputs), np.uint8, network.output),
+    )
+
+
 def _add_dense(writer: GraphWriter, network: DenseNetwork) -> None:
-    source, quantisation = _dense_input(writer, network), network.input
+    source, result = add_activations(writer, network)
+    quantisation = network.input
     for number, layer in enumerate(network.layers):
-        last = number == len(network.layers) - 1
-        prefix = f"layer_{number}"
+        name = network.tensor_name(number)
+        last = name == network.result
         scales = quantisation.scale * layer.weight_scales
-        weights = writer.constant(f"{prefix}/weights", layer.weights, layer.weight_scales)
-        bias = writer.constant(f"{prefix}/bias", layer.bias, scales)
-        output = writer.activation(
-            OUTPUT if last else prefix, (1, layer.outputs), np.int8, layer.output
+        weights = writer.constant(f"{name}/weights", layer.weights, layer.weight_scales)
+        bias = writer.constant(f"{name}/bias", layer.bias, scales)
+        output = (
+            result if last else writer.activation(name, (1, layer.outputs), np.int8, layer.output)
         )
-        writer.operator(
-            BuiltinOperator.FULLY_CONNECTED,
-            (source, weights, bias),
-            output,
-            FullyConnectedOptions(_dense_activation(layer)),
-        )
+        activation = ActivationFunctionType.RELU if layer.relu else ActivationFunctionType.NONE
+        options = FullyConnectedOptions(activation)
+        inputs = (source, weights, bias)
+        writer.operator(BuiltinOperator.FULLY_CONNECTED, inputs, output, options)
         source, quantisation = output, layer.output
 
 
-def _dense_input(writer: GraphWriter, network: DenseNetwork) -> int:
-    return writer.activation(INPUT, (1, network.layers[0].inputs), np.int8, network.input)
-
-
-def _dense_activation(layer: DenseLayer) -> ActivationFunctionType:
-    return ActivationFunctionType.RELU if layer.relu else ActivationFunctionType.NONE
-
-
 def _add_convolution(writer: GraphWriter, network: Convolution) -> None:
-    size = (1, network.height, network.width)
-    source = writer.activation(INPUT, (*size, network.inputs), np.uint8, network.input)
+    source, result = add_activations(writer, network)
     weight_scale = np.array([network.weight.scale])
-    weights = writer.constant(
-        "weights", network.weights, weight_scale, network.weight.zero_point
-    )
+    weights = writer.constant("weights", network.weights, weight_scale, network.weight.zero_point)
     bias = writer.constant("bias", network.bias, network.input.scale * weight_scale)
-    output = writer.activation(OUTPUT, (*size, network.outputs), np.uint8, network.output)
     options = Conv2DOptions(Padding.SAME, 1, 1, ActivationFunctionType.RELU6)
-    writer.operator(BuiltinOperator.CONV_2D, (source, weights, bias), output, options)
+    writer.operator(BuiltinOperator.CONV_2D, (source, weights, bias), result, options)

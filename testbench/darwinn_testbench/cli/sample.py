@@ -1,0 +1,57 @@
+"""`darwinn sample`: write the project's own models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.sample import SampleRow, sample
+
+NAME = "sample"
+EXAMPLES = """**Examples**
+
+`darwinn sample build/sample`
+
+`darwinn sample build/sample --seed 7 --json`
+"""
+
+Directory = Annotated[
+    str,
+    typer.Argument(metavar="DIR", help="Folder for the files; it is made.", show_default=False),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the weights.")]
+
+_COLUMNS: tuple[Column[SampleRow], ...] = (
+    Column("file", lambda row: row.name),
+    Column("bytes", lambda row: row.bytes, "right"),
+    Column("content", lambda row: row.content, may_shrink=True),
+)
+
+
+def command(directory: Directory, seed: Seed = 0, json: options.Json = False) -> None:
+    """Write two small networks, before compilation and compiled, for trying out everything else.
+
+    A dense network (int8) and a convolution (uint8), compiled by the project itself: real
+    instructions, parameters and DMA hints. docs/sample.md explains how the programs work.
+    """
+    report = sample(directory, seed=seed)
+    compiled = Path(directory, report.rows[1].name)
+    reference = Path(directory, report.rows[1].reference)
+    finish(
+        report,
+        file=directory,
+        as_json=json,
+        body=_body,
+        next_step=f"darwinn verify {compiled} --reference {reference}",
+    )
+
+
+def _body(report: Report[SampleRow]) -> Sequence[RenderableType]:
+    return [table(_COLUMNS, report.rows)]
