@@ -265,22 +265,28 @@ def _device_inputs(
     A graph that names its inputs otherwise gives them in order.
     """
     ports = bound.ports
-    if len(ports) == len(tensors) and not any(port.name in tensors for port in ports):
+    named = {port.name for port in ports if _find(port.name, tensors, expectation) is not None}
+    if len(ports) == len(tensors) and not named:
         return {
             port.name: _fit(tensor, port)
             for port, tensor in zip(ports, tensors.values(), strict=True)
         }
     chosen: dict[str, Tensor] = {}
     for port in ports:
-        tensor = tensors.get(port.name)
-        if tensor is None and expectation is not None:
-            tensor = expectation.intermediate(port.name)
+        tensor = _find(port.name, tensors, expectation)
         if tensor is None:
             raise InputError(
                 f"{port}: the uncompiled model has no tensor of this name: is it the same model?"
             )
         chosen[port.name] = _fit(tensor, port)
     return chosen
+
+
+def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Tensor | None:
+    """An input of the uncompiled graph, or a tensor within it."""
+    if name in tensors or expectation is None:
+        return tensors.get(name)
+    return expectation.intermediate(name)
 
 
 def _fit(tensor: Tensor, port: TensorPort) -> Tensor:
