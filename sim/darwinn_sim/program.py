@@ -25,7 +25,7 @@ from darwinn_sim import (
 )
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode
-from darwinn_sim.isa.fields import BUNDLE_BYTES
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.tensor_plan import PlanTooLong, TensorPlan
 
@@ -294,6 +294,24 @@ def _check(number: int, program: Program, dma_only: bool) -> None:
                 raise UnsupportedInstruction(
                     opcode, number, int(pcs[row]), field, int(columns[field][row])
                 )
+        if "watcher_flag" in columns:
+            _check_watchers(number, instruction, columns, pcs)
+
+
+def _check_watchers(
+    number: int, instruction: Instruction, columns: Columns, pcs: NDArray[np.int64]
+) -> None:
+    """Refuse a watcher of a flag that its unit does not have."""
+    codes = instruction.field("watcher_flag").codes
+    known = [] if codes is None else [int(code) for code in codes]
+    flags = columns["watcher_flag"].reshape(len(pcs), -1)
+    valid = columns["watcher_valid"].reshape(len(pcs), -1).astype(bool)
+    wrong = np.argwhere(valid & ~np.isin(flags, known))
+    if len(wrong):
+        row, watcher = wrong[0]
+        raise UnsupportedInstruction(
+            instruction.opcode, number, int(pcs[row]), "watcher_flag", int(flags[row, watcher])
+        )
 
 
 def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) -> Tables:

@@ -8,6 +8,7 @@ where a watcher is tested, a run of sums starts or ends, or lanes or zero points
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -94,12 +95,15 @@ _STATES = np.dtype(
 _INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
 
 
-def elements(limits: NDArray[np.int64]) -> int:
-    """Elements of a traversal without alternate limit: shape (loops,), limits are minus 1."""
-    count = 1
-    for limit in limits.tolist():
-        count *= limit + 1
-    return count
+def most_elements(traversal: NDArray[np.void]) -> int:
+    """Elements that a traversal (``traversal.PARAMETERS``) can have: limits are iterations minus 1,
+    and an alternate limit may be the greater one.
+    """
+    limits = traversal["limit"].tolist()
+    if traversal["alternate_loop"]:
+        target = int(traversal["alternate_target"])
+        limits[target] = max(limits[target], int(traversal["alternate_limit"]))
+    return math.prod(limit + 1 for limit in limits)
 
 
 def plan(instructions: NDArray[np.void]) -> TensorPlan:
@@ -113,8 +117,8 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     states = np.zeros(1, _STATES)[0]
     budget = MAX_PLAN_BYTES
     for row, instruction in enumerate(instructions):
-        main = elements(instruction["main"]["limit"])
-        writes = elements(instruction["narrow_write"]["limit"])
+        main = most_elements(instruction["main"])
+        writes = most_elements(instruction["narrow_write"])
         if budget < 0 or max(main, writes) > MAX_ITERATIONS:
             raise PlanTooLong(row)
         operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)

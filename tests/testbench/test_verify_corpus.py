@@ -18,6 +18,8 @@ from darwinn_formats.darwinn import (
     dump,
     load,
 )
+from darwinn_sim.isa.codec import decode, encode
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.dma_check import check_dma
 from darwinn_testbench.policy import LsbBudget
 from darwinn_testbench.reference.graph import ModelError
@@ -51,7 +53,7 @@ def uncompiled(corpus: Path, name: str) -> Path:
 
 
 def package_with(
-    source: Path, change: Callable[[Executable], Executable], kind: ExecutableType
+    source: Path | bytes, change: Callable[[Executable], Executable], kind: ExecutableType
 ) -> bytes:
     """The package of a real model, with its executable of one type changed."""
     (package,) = load(source).packages
@@ -60,6 +62,25 @@ def package_with(
         package, serialized_multi_executable=MultiExecutable(executables)
     )
     return dump(changed)
+
+
+def with_field(
+    source: Path | bytes, instruction: str, field: str, value: int, kind: ExecutableType
+) -> bytes:
+    """The package of the dense model with one field of all instructions of a name changed."""
+
+    def change(executable: Executable) -> Executable:
+        chunks = []
+        for bitstream in executable.instruction_bitstreams:
+            program = decode(bitstream.bitstream)
+            columns = program.columns.get(BY_NAME[instruction].opcode)
+            if columns is not None:
+                columns[field].reshape(len(columns[field]), -1)[:, 0] = value
+            chunks.append(dataclasses.replace(bitstream, bitstream=encode(program)))
+        return dataclasses.replace(executable, instruction_bitstreams=tuple(chunks))
+
+    whole = compiled(source, DENSE) if isinstance(source, Path) else source
+    return package_with(whole, change, kind)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -138,6 +159,22 @@ def test_hints_that_lie_are_found(corpus: Path) -> None:
     assert verify(data).verdict is Verdict.MISMATCH
     # The hints are an expectation, never an input: the outputs are as right as before.
     assert verify(data, uncompiled(corpus, DENSE)).verdict is Verdict.PASS
+
+
+def test_a_watcher_of_no_flag_is_refused_by_name(corpus: Path) -> None:
+    data = with_field(corpus, "RingInfeed", "watcher_flag", 14, ExecutableType.PARAMETER_CACHING)
+    report = verify(data, uncompiled(corpus, DENSE))
+    assert report.verdict is Verdict.REFUSED
+    assert "watcher_flag = 14" in report.message
+
+
+@pytest.mark.parametrize("name", ["main", "narrow_write"])
+def test_a_traversal_longer_than_its_limits_stays_within_memory(corpus: Path, name: str) -> None:
+    field = f"{name}_alternate_limit"
+    alternate = with_field(corpus, "TensorMac", field, 16_383, ExecutableType.EXECUTION_ONLY)
+    loop = f"{name}_alternate_loop"
+    data = with_field(alternate, "TensorMac", loop, 1, ExecutableType.EXECUTION_ONLY)
+    assert verify(data, uncompiled(corpus, DENSE)).verdict is not Verdict.BAD_INPUT
 
 
 def test_another_model_is_not_taken_for_the_reference(corpus: Path) -> None:

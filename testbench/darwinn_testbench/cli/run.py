@@ -137,4 +137,5 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     ]
     if report.figures["stopped"]:
         lines.append("stopped before the end, as asked")
-    return [table(_COLUMNS, report.rows), *lines]
+    tables = [table(_COLUMNS, report.rows)] if report.rows else []
+    return [*tables, *lines]
