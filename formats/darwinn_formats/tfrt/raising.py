@@ -1,0 +1,211 @@
+"""From BEF files to the text form; converting the text again gives the same bytes.
+
+What the text form of the original does not say, and a file does, is kept in attributes of our
+own: streams that are not those of the analysis, and entries of tables that nothing refers to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from darwinn_formats.errors import FormatError
+from darwinn_formats.tfrt import streams
+from darwinn_formats.tfrt.encoding import NAMELESS, DType, FunctionKind
+from darwinn_formats.tfrt.lowering import STREAMS, STRINGS, TYPES, lower
+from darwinn_formats.tfrt.model import (
+    Aggregate,
+    Array,
+    BefFile,
+    Body,
+    Function,
+    Kernel,
+    String,
+    UnknownLocation,
+    Untyped,
+    encode,
+)
+from darwinn_formats.tfrt.text import forms
+from darwinn_formats.tfrt.text.operations import form_of
+from darwinn_formats.tfrt.text.printer import print_module
+from darwinn_formats.tfrt.text.syntax import (
+    AnyAttribute,
+    Attributes,
+    Block,
+    FunctionReference,
+    FunctionReferences,
+    Module,
+    Operation,
+    TextFunction,
+)
+
+MAXIMUM_DEPTH = 64
+"""Regions in regions."""
+
+
+def to_text(file: BefFile, *, locations: bool = True) -> str:
+    """The text form; without locations it is easier to read, but says less.
+
+    Raises:
+        FormatError: for a file that has no text form, because it lacks the optional sections.
+    """
+    return print_module(raise_module(file), locations=locations)
+
+
+def raise_module(file: BefFile) -> Module:
+    """The module of a file.
+
+    Raises:
+        FormatError: as ``to_text``.
+    """
+    module = _Raising(file).run()
+    again = lower(module)
+    unreferenced: Attributes = {}
+    for name, table, known in (
+        (STRINGS, file.strings, again.strings),
+        (TYPES, file.types, again.types),
+    ):
+        # A type that is missing brings its string along.
+        missing = [text for text in table if text not in known]
+        if name == STRINGS:
+            missing = [text for text in missing if text not in file.types]
+        if missing:
+            unreferenced[name] = Aggregate(
+                tuple(String(text.encode("utf-8", "surrogateescape")) for text in missing)
+            )
+    return replace(module, attributes=unreferenced)
+
+
+class _Raising:
+    def __init__(self, file: BefFile) -> None:
+        self.file = file
+        self.raised: set[int] = set()
+
+    def run(self) -> Module:
+        functions = tuple(
+            self.function(number, function)
+            for number, function in enumerate(self.file.functions)
+            if function.name != NAMELESS
+        )
+        for number, function in enumerate(self.file.functions):
+            if function.name == NAMELESS and number not in self.raised:
+                raise self.error(number, "is a nameless function that is no region of a kernel")
+        return Module(functions)
+
+    def error(self, number: int, reason: str) -> FormatError:
+        return FormatError(f"functions[{number}]", reason, file=self.file.file)
+
+    def function(self, number: int, function: Function) -> TextFunction:
+        block, attributes, location = None, Attributes(), None
+        if function.body is not None:
+            block, stated = self.block(number, function.body, function.argument_types, 0)
+            location = function.body.location
+            if stated is not None:
+                attributes[STREAMS] = stated
+        return TextFunction(
+            function.name,
+            function.kind,
+            function.argument_types,
+            function.result_types,
+            block,
+            attributes,
+            location or UnknownLocation(),
+        )
+
+    def block(
+        self, number: int, body: Body, arguments: tuple[str, ...], depth: int
+    ) -> tuple[Block, Array | None]:
+        """The block of a function, and its streams where they have to be stated."""
+        if depth > MAXIMUM_DEPTH:
+            raise self.error(number, f"regions are nested more than {MAXIMUM_DEPTH} deep")
+        if any(register.type is None for register in body.registers):
+            raise self.error(number, "has no text form without the section REGISTER_TYPES")
+        operations = [self.operation(number, body, kernel, depth) for kernel in body.kernels]
+        # A text numbers results in order; a file may number its registers otherwise.
+        order = [*range(len(arguments))]
+        for kernel in body.kernels:
+            order += kernel.results
+        renumbered = {register: value for value, register in enumerate(order)}
+        block = Block(
+            arguments,
+            tuple(
+                replace(operation, operands=tuple(renumbered[v] for v in operation.operands))
+                for operation in operations
+            ),
+            tuple(renumbered[register] for register in body.results),
+        )
+        actual = (body.entry_stream, *(kernel.stream for kernel in body.kernels))
+        if actual == streams.streams(block, streams.Options()):
+            return block, None
+        return block, _numbers(actual)
+
+    def operation(self, number: int, body: Body, kernel: Kernel, depth: int) -> Operation:
+        attributes = Attributes()
+        names = kernel.attribute_names
+        if names is None:
+            if kernel.attributes:
+                raise self.error(number, "has no text form without the section ATTRIBUTE_NAMES")
+            names = ()
+        for name, index in zip(names, kernel.attributes, strict=True):
+            attribute = self.file.attributes[index]
+            if isinstance(attribute, Untyped):
+                raise self.error(number, "has no text form without the section ATTRIBUTE_TYPES")
+            attributes[name] = attribute
+        named = [self.file.functions[index].name for index in kernel.functions]
+        count = next((n for n, name in enumerate(named) if name == NAMELESS), len(named))
+        if any(name != NAMELESS for name in named[count:]):
+            raise self.error(number, "has a kernel with a named function after a region")
+        attributes |= function_attributes(kernel.name, named[:count])
+        regions, stated = [], []
+        for index in kernel.functions[count:]:
+            region, own = self.region(number, index, depth)
+            regions.append(region)
+            stated.append(own)
+        if any(own is not None for own in stated):
+            attributes[STREAMS] = Aggregate(
+                tuple(
+                    own or _numbers(streams.streams(region, streams.Options()))
+                    for region, own in zip(regions, stated, strict=True)
+                )
+            )
+        types = tuple(str(body.registers[register].type) for register in kernel.results)
+        return Operation(
+            kernel.name,
+            kernel.arguments,
+            dict(sorted(attributes.items())),
+            tuple(regions),
+            types,
+            kernel.location or UnknownLocation(),
+        )
+
+    def region(self, number: int, index: int, depth: int) -> tuple[Block, Array | None]:
+        function = self.file.functions[index]
+        if index in self.raised or function.body is None:
+            raise self.error(number, f"shares the region of function {index}")
+        if function.kind is not FunctionKind.ASYNC:
+            raise self.error(index, "is a region that is not asynchronous")
+        self.raised.add(index)
+        return self.block(index, function.body, function.argument_types, depth + 1)
+
+
+def function_attributes(kernel: str, functions: list[str]) -> Attributes:
+    """Attributes that name functions, under the names that the form of the kernel gives them.
+
+    Files do not hold these names; only their order matters, which is the alphabetical one.
+    """
+    attributes: dict[str, AnyAttribute] = {}
+    form = form_of(kernel)
+    pieces = () if form is None else form.pieces
+    wanted = sorted(piece.name for piece in pieces if isinstance(piece, forms.Function))
+    lists = [piece.name for piece in pieces if isinstance(piece, forms.FunctionList)]
+    if lists and functions:
+        return {lists[0]: FunctionReferences(tuple(functions))}
+    if len(wanted) != len(functions):
+        width = len(str(len(functions)))
+        wanted = [f"function{number:0{width}}" for number in range(len(functions))]
+    for name, function in zip(wanted, functions, strict=True):
+        attributes[name] = FunctionReference(function)
+    return attributes
+
+
+def _numbers(values: tuple[int, ...]) -> Array:
+    return Array(DType.I64, encode(DType.I64, list(values)))
