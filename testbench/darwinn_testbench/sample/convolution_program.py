@@ -249,14 +249,14 @@ def _column(placement: Placement, column: int) -> int:
 class _Link:
     """What goes over one of the four mesh links: from word ``source`` to ``target``, by ``loops``.
 
-    ``flag`` counts what arrives.
+    ``flag`` counts what arrives, where somebody waits for it.
     """
 
     instruction: str
     source: int
     target: int
     loops: Loops
-    flag: TileFlag
+    flag: TileFlag | None = None
 
 
 def _exchange_borders(program: Assembler, placement: Placement) -> None:
@@ -270,7 +270,9 @@ def _exchange_borders(program: Assembler, placement: Placement) -> None:
     columns = [_column(placement, column) for column in range(placement.columns)]
     for link, groups in zip(vertical, (rows, rows[::-1]), strict=True):
         _send_along(program, placement, link, groups, ())
-    arrived = tuple(Watcher(link.flag, depth=2, expected=1) for link in vertical)
+    arrived = tuple(
+        Watcher(link.flag, depth=2, expected=1) for link in vertical if link.flag is not None
+    )
     for link, groups in zip(_horizontal_links(placement), (columns, columns[::-1]), strict=True):
         _send_along(program, placement, link, groups, arrived)
     barrier(program)
@@ -299,20 +301,8 @@ def _horizontal_links(placement: Placement) -> tuple[_Link, _Link]:
     loops = [(border * placement.pixel, 1), (placement.height + 2 * border, placement.pitch)]
     word = placement.word
     return (
-        _Link(
-            "MeshWest",
-            word(-border, 0),
-            word(-border, width),
-            loops,
-            TileFlag.MESH_INBOUND_FROM_EAST,
-        ),
-        _Link(
-            "MeshEast",
-            word(-border, width - border),
-            word(-border, -border),
-            loops,
-            TileFlag.MESH_INBOUND_FROM_WEST,
-        ),
+        _Link("MeshWest", word(-border, 0), word(-border, width), loops),
+        _Link("MeshEast", word(-border, width - border), word(-border, -border), loops),
     )
 
 
@@ -345,7 +335,7 @@ def _send_along(
             wait(name, *before) if sends else {},
             receive,
             zero_points if at_end else {},
-            signal("write_producer", depth=2),
+            {} if link.flag is None else signal("write_producer", depth=2),
         )
 
 
@@ -426,7 +416,6 @@ def _multiply(program: Assembler, tiles: int, placement: Placement, weights: int
         walk("TensorMac", "parameter_read", 4 * weights, [(taps, 4), (pixels, 0)]),
         # A sum is complete when this address changes, which double buffering does for each pixel.
         walk("TensorMac", "partial_sum", 0, [(taps, 0), (pixels, 0)], double=(1, 4)),
-        signal("narrow_write_producer", depth=2),
         wait(
             "TensorMac",
             Watcher(TileFlag.RING_BUS_READ_B, depth=2, expected=1),

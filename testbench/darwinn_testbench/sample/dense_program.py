@@ -163,7 +163,6 @@ def _multiply(program: Assembler, tiles: int, layer: Layer, lanes: int) -> None:
         # Addresses of parameters count byte planes: a row, with all four planes, is 4 of them.
         walk("TensorMac", "parameter_read", 4 * (row + DENSE_WEIGHT_ROW), [(steps, 4)]),
         walk("TensorMac", "partial_sum", 0, [(steps, 0)]),
-        signal("narrow_write_producer", depth=1),
         # Scales and biases are needed at the end, but the unit asks for them before it starts.
         wait("TensorMac", Watcher(TileFlag.WIDE_TO_SCALING, depth=1, expected=1)),
         {"main_limit": [steps - 1] + [0] * 7},

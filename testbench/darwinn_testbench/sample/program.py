@@ -9,7 +9,8 @@ units run on their own, and only sync flags order them:
 - a *fence* waits until units are idle, and can load flags with a new value.
 
 A flag belongs to what was done ("a word was written"), so whoever needs that counts it. Each
-function below says why each of its watchers is there.
+function below says why each of its watchers is there. Only what somebody waits for is signalled
+(compilers signal more: it costs nothing, and the next fence clears it).
 """
 
 from __future__ import annotations
@@ -371,7 +372,6 @@ def send_output(program: Assembler, name: str, base: int, words: dict[int, int])
         program.emit(
             "RingOutfeed",
             walk("RingOutfeed", "buffer", 0, [(count // _UNIT_WORDS, 0)]),
-            signal(depth=1),
             row_words=chip.ROW_WORDS - 1,
             to_host=1,
         )
