@@ -111,7 +111,7 @@ def producers(network: Sample, which: int) -> list[tuple[str, str, int]]:
     ]
 
 
-# One of each kind and network. The infeed frees places that only inputs longer than the buffer need,
+# One of each kind and network. The infeed frees places that only inputs beyond the buffer need,
 # and the tiles of the dense network send one row each, for which nobody needs a free place.
 UNNEEDED = {
     ("dense", "RingInfeed", "producer_increment"),
