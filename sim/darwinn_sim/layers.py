@@ -46,8 +46,8 @@ class Layer:
     ``last`` are the ends. ``end_pc`` is the program counter after the last of them; ``tiles`` is
     the set of tiles (bit t: tile t) that execute any of them; ``copies`` says that bytes are moved,
     not computed. ``output_stage`` is the same for layers that compute alike, such as the passes of
-    one operation; ``output_zero_point`` is the zero point of the results, which are unsigned, and
-    ``output_16bit`` their size.
+    one operation; ``output_zero_point`` is the zero point of the results, which are unsigned (None
+    where none is added: copies and interpolations), and ``output_16bit`` their size.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Layer:
     tiles: int
     copies: bool
     output_stage: tuple[float, ...]
-    output_zero_point: int
+    output_zero_point: int | None
     output_16bit: bool
 
     @property
@@ -106,13 +106,15 @@ def _stage(program: LoweredProgram, instruction: int) -> tuple[float, ...]:
 def _layer(program: LoweredProgram, number: int, group: Sequence[int]) -> Layer:
     tables = program.tables
     parameters = _parameters(program, group[-1])
+    copies = bool(parameters["raw"])
+    unshifted = copies or parameters["operation"] == BY_NAME["TensorInterpolate"].opcode
     return Layer(
         number=number,
         instructions=tuple(group),
         end_pc=int(tables.pc[group[-1]]) + BY_NAME[TENSOR_NAMES[0]].bundles,
         tiles=int(np.bitwise_or.reduce(tables.dispatch["tiles"][group])),
-        copies=bool(parameters["raw"]),
+        copies=copies,
         output_stage=_stage(program, group[-1]),
-        output_zero_point=int(parameters["offset"]),
+        output_zero_point=None if unshifted else int(parameters["offset"]),
         output_16bit=bool(parameters["output_16bit"]),
     )

@@ -129,10 +129,14 @@ class _Candidate:
             return words <= self.words <= words + len(self.parts) * chip.TILES
         return self.words == words or (len(self.parts) == 2 and self.words > words)
 
-    def rank(self, zero_point: int | None) -> tuple[bool, bool, int]:
-        """Computed results before copies, the tensor's zero point before others, few passes."""
-        layer = self.parts[0].layer
-        return layer.copies, layer.output_zero_point != zero_point, len(self.parts)
+    @property
+    def copies(self) -> bool:
+        """Whether the bytes were moved, not computed."""
+        return self.parts[0].layer.copies
+
+    def has(self, zero_point: int | None) -> bool:
+        """Whether results may have the zero point: instructions add it, except to raw bytes."""
+        return self.parts[0].layer.output_zero_point in (None, zero_point)
 
 
 class _Check:
@@ -159,6 +163,7 @@ class _Check:
             number for found in self.equal.values() for each in found for number in each.layers
         }
         self.unclaimed = [each for each in candidates if claimed.isdisjoint(each.layers)]
+        self.layers = self._assign()
 
     def rows(self) -> tuple[TensorRow, ...]:
         tensors = self.network.tensors
@@ -170,29 +175,41 @@ class _Check:
 
     def _equal(self, group: tuple[int, ...]) -> list[_Candidate]:
         """Candidates that are the tensors of ``group``, the likeliest first."""
-        tensors = [self.network.tensors[index] for index in group]
         found = [
             match.candidate
-            for tensor in tensors
-            for match in self._matches(tensor, self.candidates)
+            for index in group
+            for match in self._matches(self.network.tensors[index], self.candidates)
             if not match.differing
         ]
-        return sorted(found, key=lambda each: each.rank(_zero_point(tensors[0])))
+        return sorted(found, key=lambda each: (each.copies, len(each.parts)))
+
+    def _assign(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """The layers of each equal tensor: of several that equal it, one that is no other's yet."""
+        assigned: dict[tuple[int, ...], tuple[int, ...]] = {}
+        taken: set[int] = set()
+        for operator in self.network.operators:
+            for group in (self.groups[index] for index in operator.outputs):
+                choices = [each.layers for each in self.equal[group]]
+                if choices and group not in assigned:
+                    free = (each for each in choices if taken.isdisjoint(each))
+                    assigned[group] = next(free, choices[0])
+                    taken.update(assigned[group])
+        return assigned
 
     def _closest(self, group: tuple[int, ...]) -> _Match | None:
-        """The match that comes closest among layers that have the zero point of the tensor."""
+        """The match that comes closest among computed layers that are no other tensor."""
+        computed = [each for each in self.unclaimed if not each.copies]
         tensors = [self.network.tensors[index] for index in group]
-        zero_point = _zero_point(tensors[0])
-        left = [each for each in self.unclaimed if each.rank(zero_point)[:2] == (False, False)]
-        found = [match for tensor in tensors for match in self._matches(tensor, left)]
+        found = [match for tensor in tensors for match in self._matches(tensor, computed)]
         return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
 
     def _matches(self, tensor: Tensor, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
         if not self._comparable(tensor):
             return
         values = _device_bytes(self.expected[tensor.index])
+        zero_point = _zero_point(tensor)
         for candidate in candidates:
-            if not candidate.may_be(_shape(values)):
+            if not (candidate.has(zero_point) and candidate.may_be(_shape(values))):
                 continue
             found = pieces(candidate.parts, _shape(values))
             if found is not None:
@@ -204,7 +221,6 @@ class _Check:
 
     def _row(self, tensor: Tensor, operator: Operator) -> TensorRow:
         group = self.groups[tensor.index]
-        equal = self.equal[group]
         row = TensorRow(
             name=tensor.name,
             verdict=Verdict.PASS,
@@ -214,14 +230,14 @@ class _Check:
             shape=tensor.shape,
             dtype=str(tensor.dtype),
             finding=Finding.EQUAL,
-            layers=equal[0].layers if equal else (),
+            layers=self.layers.get(group, ()),
             output=not self.outputs.keys().isdisjoint(group),
             elements=tensor.size,
         )
         sent = self._sent(group)
         if sent is not None and sent[0]:
             return _differs(row, *sent, "as it was sent to the host")
-        if equal or sent is not None:
+        if row.layers or sent is not None:
             return row
         reason = self._reason(tensor)
         if not reason:

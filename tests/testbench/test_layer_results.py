@@ -1,0 +1,196 @@
+"""Tensors that are spread over the tiles as the compiler does it are put together again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from darwinn_sim import chip, state
+from darwinn_sim.layers import Layer
+from darwinn_testbench.layer_results import Bytes, Pass, Piece, Shape, pieces, results
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+WORD = 4
+
+
+def layer(number: int = 0, **more: Any) -> Layer:
+    fields: dict[str, Any] = {
+        "number": number,
+        "instructions": tuple(range(chip.TILES)),
+        "end_pc": 0,
+        "tiles": 0xFFFF,
+        "copies": False,
+        "output_stage": (),
+        "output_zero_point": 0,
+        "output_16bit": False,
+    }
+    return Layer(**(fields | more))
+
+
+def program(writes: list[int]) -> Any:
+    """The tables of a program whose instruction t runs on tile t and writes ``writes[t]`` words."""
+    place = np.zeros(chip.TILES, [("writes", "i8")])
+    place["writes"] = writes
+    plan = SimpleNamespace(place=place)
+    return SimpleNamespace(
+        tables=SimpleNamespace(row=np.arange(chip.TILES), tensor_plan=plan),
+    )
+
+
+def one_pass_words(parts: dict[int, Bytes], generator: np.random.Generator) -> NDArray[np.void]:
+    """Words of each tile's bytes (n, 4), in any order, each after a wrong one at its address."""
+    records = []
+    for tile, data in parts.items():
+        base = 4 * int(generator.integers(0, 100))
+        gaps = 4 * np.cumsum(generator.integers(1, 3, len(data)))
+        order = generator.permutation(len(data))
+        right = np.zeros(len(data), state.TAP)
+        right["instruction"] = right["tile"] = tile
+        right["address"] = base + gaps
+        right["word"] = data.reshape(-1).view("<u4")
+        right["count"] = WORD
+        wrong = right.copy()
+        wrong["word"] ^= np.uint32(0x01010101)
+        records.append(np.stack([wrong[order], right[order]], axis=1).reshape(-1))
+    words = np.concatenate(records)
+    # Tiles run at the same time: only the order within each of them is known.
+    turn = generator.permutation(words["tile"])
+    mixed = np.empty_like(words)
+    for tile in parts:
+        mixed[turn == tile] = words[words["tile"] == tile]
+    return mixed
+
+
+def spread(image: Bytes, heights: list[int], widths: list[int]) -> dict[int, Bytes]:
+    """The bytes of each tile, (n, 4), of an image (rows, columns, channels)."""
+    depth = -(-image.shape[2] // WORD) * WORD
+    padded = np.full((*image.shape[:2], depth), 0xEE, np.uint8)
+    padded[..., : image.shape[2]] = image
+    bottoms, rights = np.cumsum(heights), np.cumsum(widths)
+    return {
+        4 * r + c: padded[
+            bottoms[r] - heights[r] : bottoms[r], rights[c] - widths[c] : rights[c]
+        ].reshape(-1, WORD)
+        for r in range(4)
+        for c in range(4)
+        if heights[r] * widths[c]
+    }
+
+
+def one_pass(parts: dict[int, Bytes], generator: np.random.Generator, number: int = 0) -> Pass:
+    writes = [2 * len(parts.get(tile, ())) for tile in range(chip.TILES)]
+    whole, executions = results(program(writes), layer(number), one_pass_words(parts, generator))
+    assert executions == (whole,)
+    return whole
+
+
+def joined(found: tuple[Piece, ...] | None, shape: Shape) -> Bytes:
+    assert found is not None
+    tensor = np.zeros(shape, np.uint8)
+    for piece in found:
+        piece.cut(tensor)[:] = piece.data
+    return tensor
+
+
+bands = st.lists(st.integers(0, 3), min_size=4, max_size=4).filter(any)
+seeds = st.integers(0, 2**32)
+
+
+@given(bands, bands, st.integers(1, 9), seeds)
+def test_images_on_the_grid(
+    heights: list[int], widths: list[int], channels: int, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    image = generator.integers(0, 256, (sum(heights), sum(widths), channels), np.uint8)
+    part = one_pass(spread(image, heights, widths), generator)
+    shape = (sum(heights), sum(widths), channels)
+    if shape[0] * shape[1] > 1:
+        np.testing.assert_array_equal(joined(pieces([part], shape), shape), image)
+    assert pieces([part], (shape[0] + 1, shape[1], channels)) is None
+    assert pieces([part], (shape[0], shape[1], channels + 4)) is None
+
+
+@given(st.integers(1, 200), st.integers(1, 16), seeds)
+def test_one_position_is_spread_by_channels(channels: int, tiles: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    vector = generator.integers(0, 256, channels, np.uint8)
+    padded = np.resize(vector, -(-channels // WORD) * WORD)
+    each = -(-len(padded) // (WORD * tiles)) * WORD
+    parts = {
+        tile: padded[tile * each : (tile + 1) * each].reshape(-1, WORD)
+        for tile in range(tiles)
+        if tile * each < len(padded)
+    }
+    shape = (1, 1, channels)
+    found = joined(pieces([one_pass(parts, generator)], shape), shape)
+    np.testing.assert_array_equal(found[0, 0], vector)
+
+
+@given(bands, bands, st.integers(0, 2), st.booleans(), seeds)
+def test_two_bands_may_overlap(
+    heights: list[int], widths: list[int], overlap: int, columns: bool, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    extent = sum(heights)
+    overlap = min(overlap, extent - 1)
+    size = 2 * extent - overlap
+    image = generator.integers(0, 256, (size, sum(widths), 5), np.uint8)
+    halves = image[:extent], image[size - extent :]
+    shape: Shape = (size, sum(widths), 5)
+    if columns:
+        image = image.transpose(1, 0, 2)
+        shape = (shape[1], shape[0], 5)
+        parts = [spread(each.transpose(1, 0, 2), widths, heights) for each in halves]
+    else:
+        parts = [spread(each, heights, widths) for each in halves]
+    found = pieces([one_pass(each, generator, k) for k, each in enumerate(parts)], shape)
+    np.testing.assert_array_equal(joined(found, shape), image)
+
+
+def test_more_than_two_bands_must_fit_exactly() -> None:
+    generator = np.random.default_rng(1)
+    image = generator.integers(0, 256, (6, 4, 8), np.uint8)
+    parts = [
+        one_pass(spread(image[k : k + 2], [1, 1, 0, 0], [1, 1, 1, 1]), generator) for k in (0, 2, 4)
+    ]
+    np.testing.assert_array_equal(joined(pieces(parts, (6, 4, 8)), (6, 4, 8)), image)
+    assert pieces(parts, (5, 4, 8)) is None
+
+
+def test_bands_of_channels() -> None:
+    generator = np.random.default_rng(2)
+    vector = generator.integers(0, 256, 120, np.uint8)
+    parts = [
+        one_pass({0: part[:32].reshape(-1, WORD), 1: part[32:].reshape(-1, WORD)}, generator)
+        for part in np.split(vector, 3)
+    ]
+    shape = (1, 1, 120)
+    np.testing.assert_array_equal(joined(pieces(parts, shape), shape)[0, 0], vector)
+    assert pieces(parts, (1, 1, 116)) is None
+    assert pieces(parts, (1, 1, 124)) is None
+
+
+def test_executions_follow_each_other() -> None:
+    """A loop of the scalar core executes a layer once for each position."""
+    generator = np.random.default_rng(3)
+    sequence = generator.integers(0, 256, (7, 12), np.uint8)
+    taps = [one_pass_words({5: row.reshape(-1, WORD)}, generator) for row in sequence]
+    for tap in taps:
+        tap["address"] = np.unique(tap["address"], return_inverse=True)[1] * WORD
+    whole, executions = results(program([6] * chip.TILES), layer(), np.concatenate(taps))
+    assert len(executions) == 7
+    shape = (1, 7, 12)
+    np.testing.assert_array_equal(joined(pieces(executions, shape), shape)[0], sequence)
+    np.testing.assert_array_equal(
+        joined(pieces([whole], (1, 1, 12)), (1, 1, 12))[0, 0], sequence[-1]
+    )
+
+
+def test_bytes_beyond_the_last_lane_are_dropped() -> None:
+    tap = np.zeros(2, state.TAP)
+    tap["address"], tap["word"], tap["count"] = [0, 4], [0x04030201, 0x0605], [4, 2]
+    whole, _ = results(program([2] * chip.TILES), layer(), tap)
+    assert whole.channels.tolist() == [1, 2, 3, 4, 5, 6]
