@@ -1,0 +1,20 @@
+"""ExecuTorch programs on the CPU: an interpreter of execution plans with kernels in NumPy."""
+
+from darwinn_testbench.reference.executorch.interpreter import (
+    Backend,
+    DelegateProgram,
+    ExecutorchReference,
+    missing_operators,
+)
+from darwinn_testbench.reference.executorch.operators import OPERATORS, Operator
+from darwinn_testbench.reference.executorch.values import TensorValue
+
+__all__ = [
+    "OPERATORS",
+    "Backend",
+    "DelegateProgram",
+    "ExecutorchReference",
+    "Operator",
+    "TensorValue",
+    "missing_operators",
+]

@@ -1,0 +1,485 @@
+"""Interpreter of execution plans.
+
+A method keeps its values and its planned memory between calls, as the original runtime does:
+that is where the state of a program lives. Tensors lie where the plan puts them, so that values
+which the plan lets overlap do overlap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from darwinn_formats import executorch
+from darwinn_formats.executorch import ProgramFile, schema
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
+from darwinn_testbench.reference.executorch.values import Memory, TensorValue
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Intermediate,
+    Output,
+    Port,
+    Tap,
+    Unsupported,
+)
+
+INSTRUCTION_LIMIT = 10_000_000
+"""Instructions of one call, after which a loop is taken to be endless."""
+MEMORY_LIMIT = 8 << 30
+"""Bytes of planned memory of one method."""
+DEFAULT_METHOD = "forward"
+
+_KERNEL_ERRORS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    ZeroDivisionError,
+    MemoryError,
+    AttributeError,
+    ExecutionError,
+)
+"""What is raised when the arguments of a kernel do not fit."""
+
+DelegateRunner = Callable[[Sequence[Any]], None]
+"""Executes a delegate: takes its arguments, tensors as ``TensorValue``, and writes the outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegateProgram:
+    """What a backend gets: payload, compile specs by key, and data by name (KeyError)."""
+
+    id: str
+    payload: memoryview
+    compile_specs: Mapping[str, bytes]
+    named_data: Callable[[str], memoryview]
+
+
+Backend = Callable[[DelegateProgram], DelegateRunner]
+"""Opens a delegate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """A list whose entries are values of the method, by index; below 0 for nothing."""
+
+    indices: tuple[int, ...]
+
+
+class Method:
+    """A method with its values and memory. ``backends`` open delegates by id.
+
+    Raises:
+        Unsupported: operators or delegates that are not available, all of them.
+        ExecutionError: a device or a type of element that is not available.
+    """
+
+    def __init__(
+        self, file: ProgramFile, plan: schema.ExecutionPlan, backends: Mapping[str, Backend]
+    ) -> None:
+        self.file = file
+        self.plan = plan
+        self.operators = _operators_of(plan)
+        _check_calls(plan, self.operators)
+        missing = [entry.id for entry in plan.delegates if entry.id not in backends]
+        if missing:
+            raise Unsupported("delegates", missing)
+        self._refuse_devices()
+        self.delegates = [
+            backends[entry.id](_delegate_program(file, entry)) for entry in plan.delegates
+        ]
+        self.values: list[Any] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Take the values and the memory of a method that was just loaded."""
+        sizes = self.plan.non_const_buffer_sizes
+        if sum(sizes) > MEMORY_LIMIT:
+            raise ExecutionError(f"planned memory of {sum(sizes)} bytes is more than this can take")
+        memory = [np.zeros(size, np.uint8) for size in sizes]
+        self.values = [
+            self._initial(index, value.val, memory) for index, value in enumerate(self.plan.values)
+        ]
+
+    def run(self, inputs: Sequence[Datum], tap: Tap | None = None) -> tuple[Datum, ...]:
+        """Call the method; arrays that come out are copies.
+
+        Raises:
+            ExecutionError: naming input or instruction.
+        """
+        self._set_inputs(inputs)
+        budget = iter(range(INSTRUCTION_LIMIT))
+        with np.errstate(all="ignore"):
+            for chain in self.plan.chains:
+                self._run_chain(chain, budget, tap)
+        return tuple(self._output(index) for index in self.plan.outputs)
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _initial(self, index: int, value: Any, memory: Sequence[Memory]) -> Any:
+        match value:
+            case schema.Tensor():
+                return self._tensor(index, value, memory)
+            case schema.IntList() | schema.TensorList() | schema.OptionalTensorList():
+                return _Items(tuple(value.items))
+            case schema.DoubleList() | schema.BoolList():
+                return list(value.items)
+            case schema.Int():
+                return value.int_val
+            case schema.Bool():
+                return value.bool_val
+            case schema.Double():
+                return value.double_val
+            case schema.String():
+                return value.string_val
+        return None
+
+    def _tensor(self, index: int, tensor: schema.Tensor, memory: Sequence[Memory]) -> TensorValue:
+        info = tensor.extra_tensor_info
+        if info is not None and info.device_type is not schema.DeviceType.CPU:
+            raise ExecutionError(f"%{index} is on {info.device_type.name}, which is not supported")
+        value = TensorValue(tensor, value_name(index))
+        data = self.file.data(tensor)
+        stored = None if data is None else np.frombuffer(data, np.uint8)
+        place = tensor.allocation_info
+        if place is None:
+            value.bind(stored)
+            return value
+        start = place.memory_offset
+        planned = memory[place.memory_id][start : start + tensor.size_bytes]
+        if stored is not None:
+            planned[:] = stored
+        value.bind(planned)
+        return value
+
+    def _refuse_devices(self) -> None:
+        for entry in self.plan.non_const_buffer_device:
+            if entry.device_type is not schema.DeviceType.CPU:
+                name = entry.device_type.name
+                raise ExecutionError(f"planned memory on {name}, which is not supported")
+
+    def _set_inputs(self, inputs: Sequence[Datum]) -> None:
+        wanted = self.plan.inputs
+        if len(inputs) != len(wanted):
+            raise ExecutionError(f"{len(inputs)} inputs, the method takes {len(wanted)}")
+        for position, (index, given) in enumerate(zip(wanted, inputs, strict=True)):
+            value = self.values[index]
+            try:
+                if isinstance(value, TensorValue):
+                    _set_tensor(value, given)
+                elif not _same_number(value, given):
+                    raise ExecutionError(f"{given!r} given where the program has {value!r}")
+            except ExecutionError as error:
+                raise ExecutionError(f"input {position}: {error}") from None
+
+    def _output(self, index: int) -> Datum:
+        content = self._argument(index)
+        if isinstance(content, list):
+            raise ExecutionError(f"output {value_name(index)} is a list")
+        result: Datum = content.copy() if isinstance(content, np.ndarray) else content
+        return result
+
+    def _argument(self, index: int) -> Any:
+        """A value as a kernel takes it."""
+        value = self.values[index]
+        if isinstance(value, TensorValue):
+            return value.array()
+        if isinstance(value, _Items):
+            return [None if item < 0 else self._argument(item) for item in value.indices]
+        return value
+
+    # --- instructions -----------------------------------------------------------------------------
+
+    def _run_chain(self, chain: schema.Chain, budget: Iterator[int], tap: Tap | None) -> None:
+        instructions = chain.instructions
+        position = 0
+        while position < len(instructions):
+            count = next(budget, None)
+            if count is None:
+                raise ExecutionError(f"more than {INSTRUCTION_LIMIT} instructions: an endless loop")
+            step = instructions[position].instr_args
+            location = chain.stacktrace and executorch.location_of(chain.stacktrace[position])
+            try:
+                written = self._step(step)
+            except _KERNEL_ERRORS as error:
+                raise self._failure(instructions[position], position, location, error) from None
+            if tap is not None:
+                self._tap(tap, count, step, written, location or "")
+            position += 1
+            if isinstance(step, schema.JumpFalseCall) and not self._holds(step.cond_value_index):
+                position = step.destination_instruction
+
+    def _step(self, step: Any) -> Sequence[TensorValue]:
+        """Execute an instruction other than a jump; returns the tensors that it wrote."""
+        match step:
+            case schema.KernelCall(index, arguments):
+                return self._call(self.operators[index], arguments)
+            case schema.DelegateCall(index, arguments):
+                given = [self._as_it_lies(entry) for entry in arguments]
+                self.delegates[index](given)
+                return [entry for entry in given if isinstance(entry, TensorValue)]
+            case schema.MoveCall(source, target):
+                self.values[target] = self.values[source]
+            case schema.JumpFalseCall(condition, _):
+                self._holds(condition)
+            case schema.FreeCall(index):
+                self._tensor_value(index).bind(None)
+        return ()
+
+    def _call(self, operator: Operator, arguments: Sequence[int]) -> Sequence[TensorValue]:
+        last = len(arguments) - operator.repeated
+        given, outputs = arguments[: last - operator.outputs], arguments[last - operator.outputs :]
+        if operator.convention is Convention.PLACED:
+            return (operator.kernel(*map(self._as_it_lies, given)),)
+        result = operator.kernel(*map(self._argument, given))
+        match operator.convention:
+            case Convention.VALUE:
+                self.values[outputs[0]] = result
+                return ()
+            case Convention.IN_PLACE:
+                targets = [self._tensor_value(given[0])]
+            case _:
+                targets = self._targets(outputs[: operator.outputs])
+        results = result if isinstance(result, tuple | list) else (result,)
+        if len(results) != len(targets):
+            raise ExecutionError(f"{len(results)} results for {len(targets)} outputs")
+        for target, entry in zip(targets, results, strict=True):
+            target.write(entry)
+        return targets
+
+    def _targets(self, indices: Sequence[int]) -> list[TensorValue]:
+        targets: list[TensorValue] = []
+        for index in indices:
+            value = self.values[index]
+            nested = value.indices if isinstance(value, _Items) else (index,)
+            targets += map(self._tensor_value, nested)
+        return targets
+
+    def _tensor_value(self, index: int) -> TensorValue:
+        value = self.values[index]
+        if not isinstance(value, TensorValue):
+            raise ExecutionError(f"{value_name(index)} is no tensor")
+        return value
+
+    def _as_it_lies(self, index: int) -> Any:
+        value = self.values[index]
+        return value if isinstance(value, TensorValue) else self._argument(index)
+
+    def _holds(self, index: int) -> bool:
+        value = self.values[index]
+        if isinstance(value, TensorValue) and value.dtype == np.bool_:
+            return bool(value.array().all())
+        if isinstance(value, bool):
+            return value
+        raise ExecutionError(f"{value_name(index)} decides a jump but is no truth value")
+
+    # --- reports ----------------------------------------------------------------------------------
+
+    def _tap(
+        self, tap: Tap, count: int, step: Any, written: Sequence[TensorValue], location: str
+    ) -> None:
+        for value in written:
+            entry = Intermediate(value.name, count, self._operation(step), value.array(), location)
+            replacement = tap(entry)
+            if replacement is not None:
+                value.write(replacement)
+
+    def _operation(self, step: Any) -> str:
+        match step:
+            case schema.KernelCall(index, _):
+                return self.operators[index].name
+            case schema.DelegateCall(index, _):
+                return self.plan.delegates[index].id
+        return type(step).__name__
+
+    def _failure(
+        self, instruction: schema.Instruction, position: int, location: Any, error: Exception
+    ) -> ExecutionError:
+        text = executorch.instruction_text(self.plan, instruction)
+        where = f" ({location})" if location else ""
+        reason = str(error) or type(error).__name__
+        return ExecutionError(f"{self.plan.name}, instruction {position}{where}: {text}: {reason}")
+
+
+class ExecutorchReference:
+    """A program on the CPU (see ``protocol.Reference``). ``methods`` restricts what is loaded.
+
+    Every method has values and memory of its own, as in the original runtime.
+
+    Raises:
+        FormatError: the file is no valid program.
+        Unsupported: operators or delegates of any of the methods are missing; all are named.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        program: str | os.PathLike[str] | bytes | ProgramFile,
+        *,
+        methods: Sequence[str] | None = None,
+        backends: Mapping[str, Backend] | None = None,
+    ) -> None:
+        self.file = program if isinstance(program, ProgramFile) else executorch.load(program)
+        wanted = self.file.methods if methods is None else tuple(methods)
+        plans = [self._plan(name) for name in wanted]
+        available = backends or {}
+        missing = [name for plan in plans for name in missing_operators(plan)]
+        if missing:
+            raise Unsupported("operators", missing)
+        foreign = [
+            entry.id for plan in plans for entry in plan.delegates if entry.id not in available
+        ]
+        if foreign:
+            raise Unsupported("delegates", foreign)
+        self.methods = {plan.name: Method(self.file, plan, available) for plan in plans}
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the methods in file order."""
+        return tuple(self.methods)
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a method; primitive ones have no type, for they must be what is stored."""
+        return ports_of(self.file, self._method(function).plan.name)[0]
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a method."""
+        return ports_of(self.file, self._method(function).plan.name)[1]
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a method; see ``protocol.Reference.run``."""
+        method = self._method(function)
+        results = method.run(inputs, tap)
+        return tuple(
+            Output(port.name, result, port.scale, port.zero_point)
+            for port, result in zip(self.outputs(method.plan.name), results, strict=True)
+        )
+
+    def reset(self) -> None:
+        """Put every method back to what it was after loading."""
+        for method in self.methods.values():
+            method.reset()
+
+    def _plan(self, name: str) -> schema.ExecutionPlan:
+        try:
+            return self.file.method(name)
+        except KeyError:
+            known = ", ".join(self.file.methods)
+            raise ExecutionError(f"no method {name!r}; there are: {known}") from None
+
+    def _method(self, name: str | None) -> Method:
+        if name is None:
+            name = DEFAULT_METHOD if len(self.methods) != 1 else next(iter(self.methods))
+        if name not in self.methods:
+            raise ExecutionError(f"no method {name!r}; there are: {', '.join(self.methods)}")
+        return self.methods[name]
+
+
+def value_name(index: int) -> str:
+    """Name of a value of a method, as listings print it."""
+    return f"%{index}"
+
+
+def missing_operators(plan: schema.ExecutionPlan) -> tuple[str, ...]:
+    """Names of the operators of a method that have no kernel, in its order."""
+    return tuple(entry.full_name for entry in plan.operators if entry.full_name not in OPERATORS)
+
+
+def _operators_of(plan: schema.ExecutionPlan) -> list[Operator]:
+    missing = missing_operators(plan)
+    if missing:
+        raise Unsupported("operators", missing)
+    return [OPERATORS[entry.full_name] for entry in plan.operators]
+
+
+def _check_calls(plan: schema.ExecutionPlan, operators: Sequence[Operator]) -> None:
+    for chain in plan.chains:
+        for position, instruction in enumerate(chain.instructions):
+            step = instruction.instr_args
+            if not isinstance(step, schema.KernelCall):
+                continue
+            operator = operators[step.op_index]
+            if not operator.accepts(len(step.args)):
+                text = executorch.instruction_text(plan, instruction)
+                raise ExecutionError(
+                    f"{plan.name}, instruction {position}: {text}: {len(step.args)} arguments"
+                )
+
+
+def _delegate_program(file: ProgramFile, delegate: schema.BackendDelegate) -> DelegateProgram:
+    specs = {entry.key: entry.value for entry in delegate.compile_specs}
+    return DelegateProgram(delegate.id, file.payload(delegate), specs, file.named_data)
+
+
+def _set_tensor(value: TensorValue, given: Datum) -> None:
+    if not isinstance(given, np.ndarray | np.generic):
+        raise ExecutionError(f"{given!r} given where the program takes a tensor")
+    array: AnyArray = np.asarray(given)
+    if array.dtype != value.dtype:
+        raise ExecutionError(f"elements of type {array.dtype}, the program takes {value.dtype}")
+    if value.declared.allocation_info is None:
+        # Memory that the caller brings may not be changed through the copy.
+        value.allocate()
+    value.write(array)
+
+
+def _same_number(value: Any, given: Datum) -> bool:
+    if type(value) is not type(given):
+        return False
+    if isinstance(value, float) and isinstance(given, float):
+        return bool(np.isclose(given, value, rtol=1e-5, atol=1e-4))
+    return bool(value == given)
+
+
+def ports_of(file: ProgramFile, name: str) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Inputs and outputs of the method of a name."""
+    plan = file.method(name)
+    return (
+        tuple(_port(plan, index, f"input{at}") for at, index in enumerate(plan.inputs)),
+        tuple(_port(plan, index, f"output{at}") for at, index in enumerate(plan.outputs)),
+    )
+
+
+def _port(plan: schema.ExecutionPlan, index: int, fallback: str) -> Port:
+    value = plan.values[index].val
+    if not isinstance(value, schema.Tensor):
+        return Port(fallback, None, None)
+    is_bfloat16 = value.scalar_type is schema.ScalarType.BFLOAT16
+    dtype = np.dtype(np.float32) if is_bfloat16 else schema.DTYPES.get(value.scalar_type)
+    is_static = value.shape_dynamism is schema.TensorShapeDynamism.STATIC
+    shape = tuple(size if is_static else None for size in value.sizes)
+    return Port(value.name or fallback, dtype, shape, *_quantisation(plan, index))
+
+
+_QUANTISE = frozenset(
+    {"quantized_decomposed::quantize_per_tensor.out", "cortex_m::quantize_per_tensor.out"}
+)
+_DEQUANTISE = frozenset(
+    {"quantized_decomposed::dequantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out"}
+)
+
+
+def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None, int | None]:
+    """Scale and zero point of a tensor that the plan quantises or dequantises as a whole."""
+    for chain in plan.chains:
+        for instruction in chain.instructions:
+            step = instruction.instr_args
+            if not isinstance(step, schema.KernelCall):
+                continue
+            name = plan.operators[step.op_index].full_name
+            place = {**dict.fromkeys(_QUANTISE, -1), **dict.fromkeys(_DEQUANTISE, 0)}.get(name)
+            if place is None or step.args[place] != index:
+                continue
+            scale, zero_point = (plan.values[entry].val for entry in step.args[1:3])
+            if isinstance(scale, schema.Double) and isinstance(zero_point, schema.Int):
+                return scale.double_val, zero_point.int_val
+    return None, None

@@ -1,0 +1,252 @@
+"""Operators that compute each element by itself, with broadcasting and type promotion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.promotion import (
+    Operand,
+    cast,
+    common,
+    floating,
+    result_type,
+)
+
+Kernel = Callable[..., Any]
+
+# --- one operand ----------------------------------------------------------------------------------
+
+
+def erf(x: AnyArray) -> AnyArray:
+    """Error function, computed in double precision."""
+    values = np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size)
+    return values.reshape(x.shape).astype(x.dtype)
+
+
+def sigmoid(x: AnyArray) -> AnyArray:
+    """1 / (1 + exp(-x))."""
+    one = x.dtype.type(1)
+    return np.asarray(one / (one + np.exp(-x)))
+
+
+def gelu(x: AnyArray, approximate: str = "none") -> AnyArray:
+    """Gaussian error linear unit, by the error function or by its tanh approximation."""
+    wide = x.astype(np.float64)
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)
+        return 0.5 * wide * (1 + np.tanh(inner))
+    return 0.5 * wide * (1 + erf(wide / math.sqrt(2)))
+
+
+def relu(x: AnyArray) -> AnyArray:
+    """max(x, 0); NaN stays NaN."""
+    return np.maximum(x, x.dtype.type(0))
+
+
+def leaky_relu(x: AnyArray, slope: float = 0.01) -> AnyArray:
+    """x where positive, else slope * x."""
+    return np.where(x > 0, x, x * x.dtype.type(slope))
+
+
+def elu(x: AnyArray, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> AnyArray:
+    """scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1)."""
+    return np.where(x > 0, scale * x, scale * alpha * np.expm1(input_scale * x))
+
+
+def clamp(x: AnyArray, low: Operand | None = None, high: Operand | None = None) -> AnyArray:
+    """x held between bounds of which either may be absent; the upper one wins."""
+    bounds = [bound for bound in (low, high) if bound is not None]
+    dtype = result_type(x, *bounds)
+    result = cast(x, dtype)
+    if low is not None:
+        result = np.maximum(result, cast(low, dtype))
+    if high is not None:
+        result = np.minimum(result, cast(high, dtype))
+    return result
+
+
+def hardtanh(x: AnyArray, low: float = -1, high: float = 1) -> AnyArray:
+    """x held between bounds, in its own type."""
+    return np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
+def glu(x: AnyArray, dimension: int = -1) -> AnyArray:
+    """First half of x along a dimension times the sigmoid of its second half."""
+    first, second = np.split(floating(x), 2, dimension)
+    return first * sigmoid(second)
+
+
+def _on_floats(function: Callable[[AnyArray], Any]) -> Kernel:
+    def kernel(x: AnyArray) -> Any:
+        return function(floating(x))
+
+    return kernel
+
+
+_FLOAT_FUNCTIONS: Mapping[str, Callable[[AnyArray], Any]] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": erf,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "reciprocal": np.reciprocal,
+    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
+    "sigmoid": sigmoid,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
+"""Functions whose result is a float whatever the operand is."""
+
+_SAME_TYPE_FUNCTIONS: Mapping[str, Callable[[AnyArray], Any]] = {
+    "abs": np.abs,
+    "bitwise_not": np.invert,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "logical_not": np.logical_not,
+    "neg": np.negative,
+    "relu": relu,
+    "round": np.round,
+    "sign": np.sign,
+    "trunc": np.trunc,
+}
+"""Functions that compute in the type of the operand."""
+
+# --- two operands ---------------------------------------------------------------------------------
+
+
+def add(a: Operand, b: Operand, alpha: float = 1) -> AnyArray:
+    """a + alpha * b."""
+    left, right = common(a, b)
+    return left + (right if alpha == 1 else cast(alpha, right.dtype) * right)
+
+
+def subtract(a: Operand, b: Operand, alpha: float = 1) -> AnyArray:
+    """a - alpha * b."""
+    left, right = common(a, b)
+    return left - (right if alpha == 1 else cast(alpha, right.dtype) * right)
+
+
+def reverse_subtract(a: Operand, b: Operand, alpha: float = 1) -> AnyArray:
+    """b - alpha * a."""
+    return subtract(b, a, alpha)
+
+
+def divide(a: Operand, b: Operand, rounding: str | None = None) -> AnyArray:
+    """a / b as a float, or rounded towards zero (trunc) or down (floor)."""
+    left, right = common(a, b)
+    if rounding == "floor":
+        return np.floor_divide(left, right)
+    if rounding == "trunc" and left.dtype.kind != "f":
+        quotient = np.abs(left) // np.abs(right)
+        return np.asarray(np.sign(left) * np.sign(right) * quotient)
+    quotient = floating(left) / floating(right)
+    return np.trunc(quotient) if rounding == "trunc" else quotient
+
+
+def _in_common_type(function: Callable[[AnyArray, AnyArray], Any]) -> Kernel:
+    def kernel(a: Operand, b: Operand) -> Any:
+        return function(*common(a, b))
+
+    return kernel
+
+
+_BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "eq": np.equal,
+    "fmod": np.fmod,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "ne": np.not_equal,
+    "remainder": np.remainder,
+}
+"""Functions of two tensors, or of a tensor and a number, in their common type."""
+
+_TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
+    "bitwise_left_shift.Tensor_out": np.left_shift,
+    "bitwise_right_shift.Tensor_out": np.right_shift,
+    "floor_divide.out": np.floor_divide,
+    "logical_and.out": np.logical_and,
+    "logical_or.out": np.logical_or,
+    "logical_xor.out": np.logical_xor,
+    "maximum.out": np.maximum,
+    "minimum.out": np.minimum,
+    "mul.out": np.multiply,
+    "mul.Scalar_out": np.multiply,
+    "pow.Scalar_out": np.power,
+    "pow.Tensor_Scalar_out": np.power,
+    "pow.Tensor_Tensor_out": np.power,
+}
+"""Functions in the common type of their operands, by name with overload."""
+
+
+def arctangent(a: Operand, b: Operand) -> AnyArray:
+    """Angle of the point (b, a)."""
+    left, right = common(a, b)
+    return np.arctan2(floating(left), floating(right))
+
+
+def select(condition: AnyArray, a: Operand, b: Operand) -> AnyArray:
+    """a where the condition holds, else b."""
+    left, right = common(a, b)
+    return np.where(condition.astype(bool), left, right)
+
+
+def masked_fill(x: AnyArray, mask: AnyArray, value: Operand) -> AnyArray:
+    """x with a number where the mask holds."""
+    return np.where(mask, cast(value, x.dtype), x)
+
+
+KERNELS: Mapping[str, Kernel] = {
+    **{f"aten::{name}.out": _on_floats(entry) for name, entry in _FLOAT_FUNCTIONS.items()},
+    **{f"aten::{name}.out": entry for name, entry in _SAME_TYPE_FUNCTIONS.items()},
+    **{
+        f"aten::{name}.{operand}_out": _in_common_type(entry)
+        for name, entry in _BINARY_FUNCTIONS.items()
+        for operand in ("Tensor", "Scalar")
+    },
+    **{f"aten::{name}": _in_common_type(entry) for name, entry in _TENSOR_FUNCTIONS.items()},
+    "aten::add.out": add,
+    "aten::add.Scalar_out": add,
+    "aten::atan2.out": arctangent,
+    "aten::clamp.out": clamp,
+    "aten::clamp.Tensor_out": clamp,
+    "aten::div.out": divide,
+    "aten::div.out_mode": divide,
+    "aten::div.Scalar_out": divide,
+    "aten::div.Scalar_mode_out": divide,
+    "aten::elu.out": elu,
+    "aten::gelu.out": gelu,
+    "aten::glu.out": glu,
+    "aten::hardtanh.out": hardtanh,
+    "aten::leaky_relu.out": leaky_relu,
+    "aten::masked_fill.Scalar_out": masked_fill,
+    "aten::masked_fill.Tensor_out": masked_fill,
+    "aten::rsub.Scalar_out": reverse_subtract,
+    "aten::sub.out": subtract,
+    "aten::sub.Scalar_out": subtract,
+    "aten::where.self_out": select,
+}

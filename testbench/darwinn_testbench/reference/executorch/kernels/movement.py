@@ -1,0 +1,395 @@
+"""Operators that move elements: shapes, copies, slices, indices, and tensors of one value.
+
+All are real copies: what the plan calls a view lies in memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.promotion import Operand, promote
+
+Kernel = Callable[..., Any]
+Indices = Sequence[AnyArray | None]
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def same(x: AnyArray, *formats: object) -> AnyArray:
+    """x; type and order of dimensions are those of the output."""
+    return x
+
+
+def reshape(x: AnyArray, size: Sequence[int]) -> AnyArray:
+    """Same elements in row-major order, other sizes; -1 stands for what is left."""
+    return x.reshape(tuple(size))
+
+
+def permute(x: AnyArray, dimensions: Sequence[int]) -> AnyArray:
+    """Dimensions in another order."""
+    return x.transpose(tuple(dimensions))
+
+
+def transpose(x: AnyArray, first: int, second: int) -> AnyArray:
+    """Two dimensions exchanged."""
+    return x.swapaxes(first, second) if x.ndim else x
+
+
+def expand(x: AnyArray, size: Sequence[int], implicit: bool = False) -> AnyArray:
+    """Dimensions of size 1 repeated, new ones before them; -1 keeps a size."""
+    known = (*[1] * (len(size) - x.ndim), *x.shape)
+    target = tuple(old if new == -1 else new for new, old in zip(size, known, strict=True))
+    return np.broadcast_to(x, target)
+
+
+def unsqueeze(x: AnyArray, dimension: int) -> AnyArray:
+    """A new dimension of size 1."""
+    return np.expand_dims(x, dimension)
+
+
+def squeeze(x: AnyArray, dimensions: Sequence[int] | int) -> AnyArray:
+    """Dimensions removed if their size is 1."""
+    listed = (dimensions,) if isinstance(dimensions, int) else tuple(dimensions)
+    return np.squeeze(x, tuple(entry for entry in listed if x.ndim and x.shape[entry] == 1))
+
+
+def select(x: AnyArray, dimension: int, index: int) -> AnyArray:
+    """One entry of a dimension, which goes away."""
+    return x[_along(x, dimension, index)]
+
+
+def cut(
+    x: AnyArray, dimension: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> AnyArray:
+    """Entries of a dimension from ``start`` to before ``end``."""
+    return x[_along(x, dimension, slice(start, end, step))]
+
+
+def split_by_sizes(x: AnyArray, sizes: Sequence[int], dimension: int = 0) -> list[AnyArray]:
+    """Pieces of given sizes along a dimension."""
+    if sum(sizes) != x.shape[dimension]:
+        raise ValueError(f"pieces of {list(sizes)} do not make up {x.shape[dimension]}")
+    return np.split(x, np.cumsum(sizes)[:-1].tolist(), dimension)
+
+
+def split_evenly(x: AnyArray, size: int, dimension: int = 0) -> list[AnyArray]:
+    """Pieces of one size along a dimension, the last of what is left."""
+    return np.split(x, range(size, x.shape[dimension], size), dimension)
+
+
+def unbind(x: AnyArray, dimension: int = 0) -> list[AnyArray]:
+    """All entries of a dimension, which goes away."""
+    return list(np.moveaxis(x, dimension, 0))
+
+
+def concatenate(tensors: Sequence[AnyArray], dimension: int = 0) -> AnyArray:
+    """Tensors one after another; an empty one of one dimension goes with any."""
+    dtype = promote(tensor.dtype for tensor in tensors)
+    held = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors[:1])
+    return np.concatenate(held, dimension, dtype=dtype, casting="unsafe")
+
+
+def stack(tensors: Sequence[AnyArray], dimension: int = 0) -> AnyArray:
+    """Tensors one after another in a new dimension."""
+    dtype = promote(tensor.dtype for tensor in tensors)
+    return np.stack(list(tensors), dimension, dtype=dtype, casting="unsafe")
+
+
+def repeat(x: AnyArray, repeats: Sequence[int]) -> AnyArray:
+    """The whole tensor several times along each dimension."""
+    return np.tile(x, tuple(repeats))
+
+
+def flip(x: AnyArray, dimensions: Sequence[int]) -> AnyArray:
+    """Dimensions in reverse order."""
+    return np.flip(x, tuple(dimensions))
+
+
+def roll(x: AnyArray, shifts: Sequence[int], dimensions: Sequence[int] = ()) -> AnyArray:
+    """Entries moved along dimensions, those that leave at the end coming in at the start."""
+    if dimensions:
+        return np.roll(x, tuple(shifts), tuple(dimensions))
+    return np.roll(x, shifts[0])
+
+
+def upper_triangle(x: AnyArray, diagonal: int = 0) -> AnyArray:
+    """Zero below a diagonal of the last two dimensions."""
+    return np.triu(x, diagonal)
+
+
+def lower_triangle(x: AnyArray, diagonal: int = 0) -> AnyArray:
+    """Zero above a diagonal of the last two dimensions."""
+    return np.tril(x, diagonal)
+
+
+def pixel_shuffle(x: AnyArray, factor: int) -> AnyArray:
+    """Channels spread over blocks of ``factor`` by ``factor`` pixels."""
+    *outer, channels, height, width = x.shape
+    blocks = x.reshape(*outer, channels // factor**2, factor, factor, height, width)
+    count = len(outer)
+    order = (*range(count + 1), count + 3, count + 1, count + 4, count + 2)
+    return blocks.transpose(order).reshape(*outer, -1, height * factor, width * factor)
+
+
+def pixel_unshuffle(x: AnyArray, factor: int) -> AnyArray:
+    """Blocks of ``factor`` by ``factor`` pixels gathered in channels."""
+    *outer, channels, height, width = x.shape
+    blocks = x.reshape(*outer, channels, height // factor, factor, width // factor, factor)
+    count = len(outer)
+    order = (*range(count + 1), count + 2, count + 4, count + 1, count + 3)
+    return blocks.transpose(order).reshape(*outer, -1, height // factor, width // factor)
+
+
+def _pairs(x: AnyArray, padding: Sequence[int]) -> list[tuple[int, int]]:
+    """(before, after) of each dimension; the list starts with the last dimension."""
+    listed = list(zip(padding[::2], padding[1::2], strict=True))[::-1]
+    return [(0, 0)] * (x.ndim - len(listed)) + listed
+
+
+def pad_constant(x: AnyArray, padding: Sequence[int], value: float = 0) -> AnyArray:
+    """A number around the tensor; a negative margin cuts off."""
+    pairs = _pairs(x, padding)
+    kept = x[
+        tuple(
+            slice(max(0, -before), size - max(0, -after))
+            for (before, after), size in zip(pairs, x.shape, strict=True)
+        )
+    ]
+    margins = [(max(0, before), max(0, after)) for before, after in pairs]
+    return np.pad(kept, margins, constant_values=x.dtype.type(value))
+
+
+def pad_reflected(x: AnyArray, padding: Sequence[int]) -> AnyArray:
+    """The tensor mirrored at its borders, which are not repeated."""
+    return np.pad(x, _pairs(x, padding), mode="reflect")
+
+
+def pad_replicated(x: AnyArray, padding: Sequence[int]) -> AnyArray:
+    """The borders of the tensor repeated."""
+    return np.pad(x, _pairs(x, padding), mode="edge")
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+def embedding(
+    weight: AnyArray,
+    indices: AnyArray,
+    padding_index: int = -1,
+    scale_gradient: bool = False,
+    sparse: bool = False,
+) -> AnyArray:
+    """Rows by number."""
+    if indices.size and (indices.min() < 0 or indices.max() >= len(weight)):
+        raise IndexError(f"row {indices.min()} or {indices.max()} of {len(weight)}")
+    return weight[indices]
+
+
+def _key(indices: Indices) -> tuple[Any, ...]:
+    return tuple(slice(None) if entry is None else entry for entry in indices)
+
+
+def index(x: AnyArray, indices: Indices) -> AnyArray:
+    """Elements by an index, or a mask, for each dimension that has one."""
+    return x[_key(indices)]
+
+
+def index_put(
+    x: AnyArray, indices: Indices, values: AnyArray, accumulate: bool = False
+) -> AnyArray:
+    """x with elements replaced, or added to."""
+    result = x.copy()
+    held = values.astype(x.dtype)
+    if accumulate:
+        np.add.at(result, _key(indices), held)
+    else:
+        result[_key(indices)] = held
+    return result
+
+
+def index_select(x: AnyArray, dimension: int, indices: AnyArray) -> AnyArray:
+    """Entries of a dimension by number."""
+    return np.take(x, np.atleast_1d(indices), dimension)
+
+
+def gather(x: AnyArray, dimension: int, indices: AnyArray, sparse: bool = False) -> AnyArray:
+    """For each index the element at that place of a dimension."""
+    return np.take_along_axis(_region(x, dimension, indices), indices, dimension)
+
+
+def scatter(x: AnyArray, dimension: int, indices: AnyArray, source: Operand) -> AnyArray:
+    """x with an element replaced at the place of each index."""
+    result = x.copy()
+    values = np.asarray(source)
+    if values.ndim:
+        values = values[tuple(map(slice, indices.shape))]
+    region = _region(result, dimension, indices)
+    np.put_along_axis(region, indices, values.astype(x.dtype), dimension)
+    return result
+
+
+def scatter_add(x: AnyArray, dimension: int, indices: AnyArray, source: AnyArray) -> AnyArray:
+    """x with an element added at the place of each index."""
+    result = x.copy()
+    places = list(np.indices(indices.shape, sparse=True))
+    places[dimension] = indices
+    np.add.at(result, tuple(places), source[tuple(map(slice, indices.shape))])
+    return result
+
+
+def _region(x: AnyArray, dimension: int, indices: AnyArray) -> AnyArray:
+    """The part of x that indices of these sizes can reach."""
+    key = [slice(size) for size in indices.shape]
+    key[dimension] = slice(None)
+    return x[tuple(key)]
+
+
+def slice_scatter(
+    x: AnyArray,
+    source: AnyArray,
+    dimension: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> AnyArray:
+    """x with entries of a dimension replaced."""
+    result = x.copy()
+    result[_along(x, dimension, slice(start, end, step))] = source
+    return result
+
+
+def select_scatter(x: AnyArray, source: AnyArray, dimension: int, index: int) -> AnyArray:
+    """x with one entry of a dimension replaced."""
+    result = x.copy()
+    result[_along(x, dimension, index)] = source
+    return result
+
+
+def nonzero(x: AnyArray) -> AnyArray:
+    """Indices of the elements that are not zero, one row each."""
+    return np.argwhere(x)
+
+
+def masked_select(x: AnyArray, mask: AnyArray) -> AnyArray:
+    """Elements where the mask holds."""
+    return x[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))]
+
+
+def _along(x: AnyArray, dimension: int, key: Any) -> tuple[Any, ...]:
+    return (*[slice(None)] * (dimension % x.ndim), key)
+
+
+# --- tensors of one value, and of a row -----------------------------------------------------------
+
+
+def full(size: Sequence[int], value: Operand) -> AnyArray:
+    """One number everywhere."""
+    return np.full(tuple(size), value)
+
+
+def full_like(x: AnyArray, value: Operand, *formats: object) -> AnyArray:
+    """One number everywhere, of the sizes of x."""
+    return np.full(x.shape, value)
+
+
+def fill(x: AnyArray, value: Operand) -> AnyArray:
+    """One number, given as such or as a tensor, everywhere."""
+    return np.full(x.shape, np.asarray(value).reshape(()))
+
+
+def zeros(size: Sequence[int], *formats: object) -> AnyArray:
+    """Zeros; memory that is not initialised reads as zeros too."""
+    return np.zeros(tuple(size), np.bool_)
+
+
+def ones(size: Sequence[int], *formats: object) -> AnyArray:
+    """Ones."""
+    return np.ones(tuple(size), np.bool_)
+
+
+def arange_from(start: float, end: float, step: float = 1) -> AnyArray:
+    """Numbers from start to before end."""
+    return np.arange(start, end, step)
+
+
+def arange(end: float) -> AnyArray:
+    """Numbers from 0 to before end."""
+    return np.arange(end)
+
+
+def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
+    """The source, broadcast to the sizes of x."""
+    return np.broadcast_to(source, x.shape)
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "aten::_to_copy.out": same,
+    "aten::alias_copy.out": same,
+    "aten::arange.out": arange,
+    "aten::arange.start_out": arange_from,
+    "aten::cat.out": concatenate,
+    "aten::clone.out": same,
+    "aten::constant_pad_nd.out": pad_constant,
+    "aten::copy.out": copy,
+    "aten::detach_copy.out": same,
+    "aten::embedding.out": embedding,
+    "aten::empty.out": zeros,
+    "aten::expand_copy.out": expand,
+    "aten::fill.Scalar_out": fill,
+    "aten::fill.Tensor_out": fill,
+    "aten::flip.out": flip,
+    "aten::full.out": full,
+    "aten::full_like.out": full_like,
+    "aten::gather.out": gather,
+    "aten::index.Tensor_out": index,
+    "aten::index_put.out": index_put,
+    "aten::index_select.out": index_select,
+    "aten::lift_fresh_copy.out": same,
+    "aten::masked_select.out": masked_select,
+    "aten::nonzero.out": nonzero,
+    "aten::ones.out": ones,
+    "aten::permute_copy.out": permute,
+    "aten::pixel_shuffle.out": pixel_shuffle,
+    "aten::pixel_unshuffle.out": pixel_unshuffle,
+    "aten::reflection_pad1d.out": pad_reflected,
+    "aten::reflection_pad2d.out": pad_reflected,
+    "aten::repeat.out": repeat,
+    "aten::replication_pad1d.out": pad_replicated,
+    "aten::replication_pad2d.out": pad_replicated,
+    "aten::roll.out": roll,
+    "aten::scalar_tensor.out": np.asarray,
+    "aten::scatter.src_out": scatter,
+    "aten::scatter.value_out": scatter,
+    "aten::scatter_add.out": scatter_add,
+    "aten::select_copy.int_out": select,
+    "aten::select_scatter.out": select_scatter,
+    "aten::slice_copy.Tensor_out": cut,
+    "aten::slice_scatter.out": slice_scatter,
+    "aten::split_copy.Tensor_out": split_evenly,
+    "aten::split_with_sizes_copy.out": split_by_sizes,
+    "aten::squeeze_copy.dim_out": squeeze,
+    "aten::squeeze_copy.dims_out": squeeze,
+    "aten::stack.out": stack,
+    "aten::t_copy.out": np.transpose,
+    "aten::transpose_copy.int_out": transpose,
+    "aten::tril.out": lower_triangle,
+    "aten::triu.out": upper_triangle,
+    "aten::unbind_copy.int_out": unbind,
+    "aten::unsqueeze_copy.out": unsqueeze,
+    "aten::view_copy.out": reshape,
+    "aten::zeros.out": zeros,
+    "dim_order_ops::_clone_dim_order.out": same,
+    "dim_order_ops::_empty_dim_order.out": zeros,
+    "dim_order_ops::_to_dim_order_copy.out": same,
+}
+
+IN_PLACE: Mapping[str, Kernel] = {
+    "aten::copy_": copy,
+    "aten::fill_.Scalar": fill,
+    "aten::index_put_": index_put,
+}
+"""Operators that replace the elements of their first argument."""

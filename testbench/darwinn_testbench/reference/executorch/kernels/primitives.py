@@ -1,0 +1,51 @@
+"""Operators on numbers, whose result is a value rather than a tensor."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from darwinn_testbench.policy import AnyArray
+
+Kernel = Callable[..., Any]
+
+
+def size_of(x: AnyArray, dimension: int) -> int:
+    """Size of a dimension."""
+    return int(x.shape[dimension])
+
+
+def item_of(x: AnyArray) -> bool | int | float:
+    """The only element of a tensor."""
+    number: bool | int | float = x.reshape(()).item()
+    return number
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "aten::_local_scalar_dense": item_of,
+    "aten::sym_numel": lambda x: int(x.size),
+    "aten::sym_size.int": size_of,
+    "executorch_prim::add.Scalar": operator.add,
+    "executorch_prim::ceil.Scalar": math.ceil,
+    "executorch_prim::eq.Scalar": operator.eq,
+    "executorch_prim::floordiv.Scalar": operator.floordiv,
+    "executorch_prim::ge.Scalar": operator.ge,
+    "executorch_prim::gt.Scalar": operator.gt,
+    "executorch_prim::le.Scalar": operator.le,
+    "executorch_prim::lt.Scalar": operator.lt,
+    "executorch_prim::mod.Scalar": operator.mod,
+    "executorch_prim::mul.Scalar": operator.mul,
+    "executorch_prim::ne.Scalar": operator.ne,
+    "executorch_prim::neg.Scalar": operator.neg,
+    "executorch_prim::round.Scalar": round,
+    "executorch_prim::sub.Scalar": operator.sub,
+    "executorch_prim::sym_float.Scalar": float,
+    "executorch_prim::sym_int.Scalar": int,
+    "executorch_prim::sym_max.Scalar": max,
+    "executorch_prim::sym_min.Scalar": min,
+    "executorch_prim::sym_not.Scalar": operator.not_,
+    "executorch_prim::truediv.Scalar": operator.truediv,
+    "executorch_prim::trunc.Scalar": math.trunc,
+}

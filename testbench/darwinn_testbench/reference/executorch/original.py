@@ -1,0 +1,125 @@
+"""The original runtime (package ``executorch``) behind the protocol of the references.
+
+The package is no dependency: where it is not installed, ``unavailable`` says so. It brings PyTorch
+along, whose tensors its methods take.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from darwinn_formats import executorch
+
+from darwinn_testbench.reference.executorch.interpreter import ports_of
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Output,
+    Port,
+    Tap,
+    Unsupported,
+)
+
+_MODULES = (
+    "torch",
+    "executorch.runtime",
+    # Registers the operators of quantized_decomposed.
+    "executorch.kernels.quantized",
+)
+
+
+def unavailable() -> str:
+    """Why the original runtime cannot be used, or the empty text."""
+    try:
+        for name in _MODULES:
+            importlib.import_module(name)
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"the original ExecuTorch runtime is not installed: {error}"
+    return ""
+
+
+class OriginalRuntime:
+    """A program in the original runtime (see ``protocol.Reference``).
+
+    Raises:
+        Unsupported: the runtime is not installed.
+        FormatError: the file is no valid program.
+        ExecutionError: the runtime refuses the program.
+    """
+
+    def __init__(self, program: str | os.PathLike[str] | bytes) -> None:
+        reason = unavailable()
+        if reason:
+            raise Unsupported("runtime", [reason])
+        self._torch: Any = importlib.import_module("torch")
+        self._runtime: Any = importlib.import_module("executorch.runtime").Runtime.get()
+        self.file = executorch.load(program)
+        if self.file.external or self.file.base:
+            raise ExecutionError("the runtime's Python interface takes plain programs only")
+        self._data = program if isinstance(program, bytes) else Path(program).read_bytes()
+        self.reset()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the methods in file order."""
+        return self.file.methods
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a method."""
+        return ports_of(self.file, self._name(function))[0]
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a method."""
+        return ports_of(self.file, self._name(function))[1]
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a method; the runtime shows no intermediate values, so a tap is refused."""
+        if tap is not None:
+            raise ExecutionError("the original runtime shows no intermediate values")
+        name = self._name(function)
+        given = [self._to_torch(entry) for entry in inputs]
+        try:
+            if name not in self._methods:
+                self._methods[name] = self._program.load_method(name)
+            results = self._methods[name].execute(given)
+        except RuntimeError as error:
+            raise ExecutionError(f"{name}: {error}") from None
+        return tuple(
+            Output(port.name, self._from_torch(entry), port.scale, port.zero_point)
+            for port, entry in zip(self.outputs(name), results, strict=True)
+        )
+
+    def reset(self) -> None:
+        """Load the program again, which forgets its state."""
+        try:
+            self._program: Any = self._runtime.load_program(self._data)
+        except RuntimeError as error:
+            raise ExecutionError(str(error)) from None
+        self._methods: dict[str, Any] = {}
+
+    def _name(self, function: str | None) -> str:
+        if function is None:
+            function = self.functions[0] if len(self.functions) == 1 else "forward"
+        if function not in self.functions:
+            known = ", ".join(self.functions)
+            raise ExecutionError(f"no method {function!r}; there are: {known}")
+        return function
+
+    def _to_torch(self, value: Datum) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return self._torch.from_numpy(np.array(value))
+        return value
+
+    def _from_torch(self, value: Any) -> Datum:
+        if isinstance(value, self._torch.Tensor):
+            array: Datum = value.detach().clone().numpy()
+            return array
+        result: Datum = value
+        return result
