@@ -225,7 +225,7 @@ def _receive_image(program: Assembler, placement: Placement, name: str) -> None:
             placement.word(0, 0),
             [(image_row, 1), (placement.height, placement.pitch)],
             row_loop=2,
-            last=image_row - skip,
+            last=image_row - skip if skip else 0,
             skipped=skip,
         )
     for row in range(placement.rows):

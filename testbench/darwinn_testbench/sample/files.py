@@ -11,6 +11,7 @@ from pathlib import Path
 from darwinn_formats import darwinn
 
 from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report.files import write_result
 from darwinn_testbench.sample.network import DenseNetwork, Sample, random_convolution, random_dense
 from darwinn_testbench.sample.package import (
     compile_network,
@@ -104,7 +105,7 @@ def _one_layer_a_chip(network: DenseNetwork) -> darwinn.Package:
 
 
 def _write(path: Path, content: str, reference: str, data: bytes) -> SampleRow:
-    path.write_bytes(data)
+    write_result(path, data)
     return SampleRow(
         name=path.name,
         verdict=Verdict.PASS,

@@ -38,7 +38,7 @@ from darwinn_testbench.sample import convolution_program, dense_program
 from darwinn_testbench.sample.assembler import Assembler
 from darwinn_testbench.sample.network import Convolution, DenseNetwork, Quantisation, Sample
 from darwinn_testbench.sample.parameters import SIGN_OFFSET, WORD_BYTES, Block, blob
-from darwinn_testbench.sample.program import begin, end, load_parameters
+from darwinn_testbench.sample.program import barrier, begin, end, load_parameters
 from darwinn_testbench.sample.uncompiled import GraphWriter, add_activations
 
 _CHIP = "beagle"
@@ -105,6 +105,7 @@ def compile_stand_alone(network: Sample) -> Package:
     program = Assembler()
     begin(program)
     load_parameters(program, plan.blocks)
+    barrier(program)
     plan.infer(program)
     end(program)
     parameters = blob(plan.blocks)

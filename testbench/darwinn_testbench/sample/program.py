@@ -102,22 +102,8 @@ def barrier(program: Assembler) -> None:
 
 def end(program: Assembler) -> None:
     """Wait until all turns on the ring were taken, put the tiles to sleep, interrupt the host."""
-    turns = program.turns
     barrier(program)
-    # A sender tells the scalar core, too, when its turn ends: rows to the outfeed are on their way
-    # while their tile is idle already.
-    used = {
-        ScalarFlag.RING_PRODUCER_A: turns[RingChannel.A],
-        ScalarFlag.RING_PRODUCER_B: turns[RingChannel.B],
-    }
-    flags = sum(1 << flag for flag, count in used.items() if count)
-    program.emit(
-        "ScalarFence",
-        {"expected": [used.get(flag, 0) for flag in ScalarFlag]},
-        expected_valid=flags,
-        reset_flags=flags,
-        wait_idle=_RING_UNITS,
-    )
+    _await_turns(program)
     program.tile(
         "TileFence",
         ALL_TILES,
@@ -129,6 +115,28 @@ def end(program: Assembler) -> None:
     )
     _await_tile_fence(program, wait_idle=_RING_UNITS)
     program.interrupt()
+
+
+def _await_turns(program: Assembler) -> None:
+    """Wait until every turn on the ring has ended.
+
+    A tile is idle when it has handed its rows to the ring, which may not have taken them to the
+    outfeed yet. But at the end of its turn a sender tells the scalar core, too.
+    """
+    turns = program.turns
+    used = {
+        ScalarFlag.RING_PRODUCER_A: turns[RingChannel.A],
+        ScalarFlag.RING_PRODUCER_B: turns[RingChannel.B],
+    }
+    flags = sum(1 << flag for flag, count in used.items() if count)
+    if flags:
+        program.emit(
+            "ScalarFence",
+            {"expected": [used.get(flag, 0) for flag in ScalarFlag]},
+            expected_valid=flags,
+            reset_flags=flags,
+            wait_idle=_RING_UNITS,
+        )
 
 
 def _await_tile_fence(program: Assembler, **values: int) -> None:
@@ -187,7 +195,6 @@ def load_parameters(program: Assembler, blocks: Sequence[Block]) -> None:
             sync_increment=1,
         )
         sent += block.units
-    barrier(program)
 
 
 def _through_buffer(instruction: str, first: int, units: int, capacity: int) -> Values:
