@@ -39,13 +39,13 @@ def gelu(x: AnyArray, approximate: str = "none") -> AnyArray:
     wide = x.astype(np.float64)
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)
-        return 0.5 * wide * (1 + np.tanh(inner))
-    return 0.5 * wide * (1 + erf(wide / math.sqrt(2)))
+        return np.asarray(0.5 * wide * (1 + np.tanh(inner)))
+    return np.asarray(0.5 * wide * (1 + erf(wide / math.sqrt(2))))
 
 
 def relu(x: AnyArray) -> AnyArray:
     """max(x, 0); NaN stays NaN."""
-    return np.maximum(x, x.dtype.type(0))
+    return np.asarray(np.maximum(x, x.dtype.type(0)))
 
 
 def leaky_relu(x: AnyArray, slope: float = 0.01) -> AnyArray:

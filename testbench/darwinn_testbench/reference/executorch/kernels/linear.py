@@ -15,7 +15,7 @@ Kernel = Callable[..., Any]
 
 def matrix_product(a: AnyArray, b: AnyArray) -> AnyArray:
     """a @ b."""
-    return np.matmul(a, b)
+    return np.asarray(np.matmul(a, b))
 
 
 def product_with_addend(
@@ -26,14 +26,14 @@ def product_with_addend(
     if alpha != 1:
         product = product * cast(alpha, product.dtype)
     if beta == 0:
-        return product
-    return product + (addend if beta == 1 else addend * cast(beta, product.dtype))
+        return np.asarray(product)
+    return np.asarray(product + (addend if beta == 1 else addend * cast(beta, product.dtype)))
 
 
 def linear(x: AnyArray, weight: AnyArray, bias: AnyArray | None = None) -> AnyArray:
     """x @ weight, transposed, + bias."""
     product = np.matmul(x, weight.T)
-    return product if bias is None else product + bias
+    return np.asarray(product if bias is None else product + bias)
 
 
 KERNELS: Mapping[str, Kernel] = {

@@ -59,14 +59,14 @@ def squeeze(x: AnyArray, dimensions: Sequence[int] | int) -> AnyArray:
 
 def select(x: AnyArray, dimension: int, index: int) -> AnyArray:
     """One entry of a dimension, which goes away."""
-    return x[_along(x, dimension, index)]
+    return np.asarray(x[_along(x, dimension, index)])
 
 
 def cut(
     x: AnyArray, dimension: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> AnyArray:
     """Entries of a dimension from ``start`` to before ``end``."""
-    return x[_along(x, dimension, slice(start, end, step))]
+    return np.asarray(x[_along(x, dimension, slice(start, end, step))])
 
 
 def split_by_sizes(x: AnyArray, sizes: Sequence[int], dimension: int = 0) -> list[AnyArray]:
@@ -195,7 +195,7 @@ def _key(indices: Indices) -> tuple[Any, ...]:
 
 def index(x: AnyArray, indices: Indices) -> AnyArray:
     """Elements by an index, or a mask, for each dimension that has one."""
-    return x[_key(indices)]
+    return np.asarray(x[_key(indices)])
 
 
 def index_put(
@@ -235,7 +235,7 @@ def scatter(x: AnyArray, dimension: int, indices: AnyArray, source: Operand) -> 
 def scatter_add(x: AnyArray, dimension: int, indices: AnyArray, source: AnyArray) -> AnyArray:
     """x with an element added at the place of each index."""
     result = x.copy()
-    places = list(np.indices(indices.shape, sparse=True))
+    places: list[AnyArray] = list(np.indices(indices.shape, sparse=True))
     places[dimension] = indices
     np.add.at(result, tuple(places), source[tuple(map(slice, indices.shape))])
     return result
@@ -276,7 +276,7 @@ def nonzero(x: AnyArray) -> AnyArray:
 
 def masked_select(x: AnyArray, mask: AnyArray) -> AnyArray:
     """Elements where the mask holds."""
-    return x[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))]
+    return np.asarray(x[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))])
 
 
 def _along(x: AnyArray, dimension: int, key: Any) -> tuple[Any, ...]:

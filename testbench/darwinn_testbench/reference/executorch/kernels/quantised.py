@@ -231,7 +231,7 @@ def cortex_average_pool(
     sums, counts = window_sums(wide, kernel, stride, padding, round_up, False)
     half = np.where(sums > 0, counts // 2, -(counts // 2))
     rounded = np.abs(sums + half) // counts * np.sign(sums + half)
-    return np.clip(rounded, -128, 127)
+    return np.asarray(np.clip(rounded, -128, 127))
 
 
 KERNELS: Mapping[str, Kernel] = {

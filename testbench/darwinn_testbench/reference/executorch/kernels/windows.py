@@ -106,7 +106,7 @@ def convolve_transposed(
         target += (weights[_last(position)].swapaxes(1, 2) @ columns).reshape(target.shape)
     crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
     inner = result[crop]
-    return inner.reshape(batch, -1, *inner.shape[3:])
+    return np.asarray(inner.reshape(batch, -1, *inner.shape[3:]))
 
 
 def convolution(
