@@ -1,4 +1,4 @@
-"""Relocated fields reach the tables that the chip executes, whatever they held in the run before."""
+"""Relocated fields reach the tables that the chip executes, whatever they held before."""
 
 from __future__ import annotations
 
