@@ -325,3 +325,74 @@ def test_an_error_names_the_file_on_one_line() -> None:
     error = FormatError("Root.leaf", "it is wrong", offset=12).with_file("model.tflite")
     assert str(error) == "model.tflite: byte 12: Root.leaf: it is wrong"
     assert (error.file, error.offset, error.field) == ("model.tflite", 12, "Root.leaf")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A vector of unions between two other fields."""
+
+    before: int = fb.int16()
+    choices: tuple[Leaf | Wide | None, ...] = fb.union_vector({1: Leaf, 2: Wide})
+    after: int = fb.int32()
+
+
+CHOICES = Choices(-3, (Leaf(6), None, Wide(9), Leaf()), 4)
+
+
+def test_a_vector_of_unions_is_written_and_read() -> None:
+    assert fb.read(fb.write(CHOICES), Choices) == CHOICES
+    assert fb.read(fb.write(Choices(1, (), 2)), Choices) == Choices(1, (), 2)
+
+
+def test_a_vector_of_unions_holds_only_members() -> None:
+    with pytest.raises(FormatError, match=r"choices\[1\]: .* is not a member of the union"):
+        fb.write(Choices(choices=(Leaf(), FULL)))  # type: ignore[arg-type]
+
+
+def union_vector_places(data: bytes) -> tuple[int, int]:
+    """Byte positions of the tags and of the offsets, of which the first are their counts."""
+    table = int.from_bytes(data[:4], "little")
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    fields = [table + struct.unpack_from("<H", data, vtable + 6 + 2 * i)[0] for i in (0, 1)]
+    tags, values = (place + struct.unpack_from("<I", data, place)[0] for place in fields)
+    return tags, values
+
+
+@pytest.mark.parametrize(
+    ("vector", "offset", "value", "reason"),
+    [
+        (0, 4, 3, r"choices\[0\]: no member of the union has the tag 3"),
+        (0, 4, 0, r"choices\[0\]: union has a value but no tag"),
+        (0, 5, 1, r"choices\[1\]: offset 0 leads out"),
+        (0, 0, 3, r"vector of unions has another length than its 3 tags"),
+        (1, 4, 255, r"choices\[0\]: offset 255 leads out"),
+    ],
+)
+def test_faults_in_a_vector_of_unions_are_refused(
+    vector: int, offset: int, value: int, reason: str
+) -> None:
+    data = bytearray(fb.write(CHOICES))
+    data[union_vector_places(bytes(data))[vector] + offset] = value
+    with pytest.raises(FormatError, match=reason):
+        fb.read(bytes(data), Choices)
+
+
+@pytest.mark.parametrize("slot", [1, 2])
+def test_a_vector_of_unions_needs_tags_and_tables(slot: int) -> None:
+    data = bytearray(fb.write(CHOICES))
+    table = int.from_bytes(data[:4], "little")
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    data[vtable + 4 + 2 * slot : vtable + 6 + 2 * slot] = bytes(2)
+    with pytest.raises(FormatError, match="has tags or tables, but not both"):
+        fb.read(bytes(data), Choices)
+
+
+def test_alignment_counts_from_a_size_prefix() -> None:
+    builder = flatbuffers.Builder(64)
+    builder.StartObject(1)
+    builder.PrependInt64Slot(0, 9, 0)
+    builder.FinishSizePrefixed(builder.EndObject())
+    prefixed = bytes(builder.Output())
+    assert fb.verify(prefixed[4:], Wide, prefix=4).read() == Wide(9)
+    with pytest.raises(FormatError, match="not aligned to 8 bytes"):
+        fb.verify(prefixed[4:], Wide)

@@ -28,6 +28,7 @@ from darwinn_formats.flatbuffer.fields import (
     float32,
     float64,
     int8,
+    int16,
     int32,
     int64,
     nested,
@@ -41,6 +42,7 @@ from darwinn_formats.flatbuffer.fields import (
     uint32,
     uint64,
     union,
+    union_vector,
     vector,
 )
 from darwinn_formats.flatbuffer.schema import (
@@ -92,6 +94,7 @@ __all__ = [
     "float32",
     "float64",
     "int8",
+    "int16",
     "int32",
     "int64",
     "nested",
@@ -107,6 +110,7 @@ __all__ = [
     "uint32",
     "uint64",
     "union",
+    "union_vector",
     "vector",
     "verify",
     "write",

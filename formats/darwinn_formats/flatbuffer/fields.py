@@ -36,11 +36,15 @@ from darwinn_formats.flatbuffer.schema import (
     Reference,
     Scalar,
     Union,
+    UnionVector,
 )
 
 
 def _field(
-    kind: Scalar | Reference | Union, absent: Absent, slot: int | None, required: bool = False
+    kind: Scalar | Reference | Union | UnionVector,
+    absent: Absent,
+    slot: int | None,
+    required: bool = False,
 ) -> Any:
     metadata = {"flatbuffer": Field(kind, absent, slot, required)}
     if required:
@@ -78,6 +82,11 @@ def int8(default: int = 0, *, slot: int | None = None) -> Any:
 def uint8(default: int = 0, *, slot: int | None = None) -> Any:
     """An unsigned 8-bit integer."""
     return _field(Scalar(UINT8), default, slot)
+
+
+def int16(default: int = 0, *, slot: int | None = None) -> Any:
+    """A signed 16-bit integer."""
+    return _field(Scalar(INT16), default, slot)
 
 
 def int32(default: int = 0, *, slot: int | None = None) -> Any:
@@ -188,3 +197,8 @@ def union(
     ``bare`` may stand without its table, and then reads as a table without values.
     """
     return _field(Union(members, other or {}, bare), None, slot)
+
+
+def union_vector(members: Mapping[int, type[Any]], *, slot: int | None = None) -> Any:
+    """A vector of unions, as a tuple; it takes two slots, of which ``slot`` is the first."""
+    return _field(UnionVector(Union(members, {})), (), slot)

@@ -89,7 +89,7 @@ class Reference(ABC):
 class Field:
     """What the metadata of a dataclass field says about it."""
 
-    kind: Scalar | Reference | Union
+    kind: Scalar | Reference | Union | UnionVector
     absent: Absent
     slot: int | None
     required: bool
@@ -121,19 +121,29 @@ class Union:
             return
         if not tag:
             raise view.fault(position + value_offset, "union has a value but no tag")
+        self.verify_value(view, position + tag_offset, position + value_offset, depth)
+
+    def verify_value(self, view: View, tag_position: int, position: int, depth: int) -> None:
+        """Check the table that the offset at ``position`` leads to, by the tag beside it."""
+        tag = view.buffer[tag_position]
         target = self.members.get(tag)
         if target is None and tag not in self.other:
-            raise view.fault(position + tag_offset, f"no member of the union has the tag {tag}")
-        view.verify_table(target or AnyTable, view.target(position + value_offset), depth)
+            raise view.fault(tag_position, f"no member of the union has the tag {tag}")
+        view.verify_table(target or AnyTable, view.target(position), depth)
 
     def read(self, view: View, position: int, tag_offset: int, value_offset: int) -> Any:
         """Value of a verified union, or None."""
         tag = view.buffer[position + tag_offset] if tag_offset else 0
         if not value_offset:
             return self.members[tag]() if tag else None
+        return self.read_value(view, position + tag_offset, position + value_offset)
+
+    def read_value(self, view: View, tag_position: int, position: int) -> Any:
+        """The table that the verified offset at ``position`` leads to."""
+        tag = view.buffer[tag_position]
         if tag in self.other:
             return OpaqueTable(tag, self.other[tag])
-        return view.read_table(self.members[tag], view.target(position + value_offset))
+        return view.read_table(self.members[tag], view.target(position))
 
     def tag(self, value: Any) -> int:
         """Tag of a value."""
@@ -141,6 +151,59 @@ class Union:
             if type(value) is target:
                 return tag
         raise FormatError("", f"{value!r} is not a member of the union")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnionVector:
+    """A vector of unions: a vector of tags, and one as long of offsets to tables.
+
+    An element of tag 0 is None, and its offset is 0.
+    """
+
+    member: Union
+
+    def verify(
+        self, view: View, position: int, tags_offset: int, values_offset: int, depth: int
+    ) -> None:
+        """Check both vectors and every table; ``position`` is that of the table that holds them."""
+        if not tags_offset and not values_offset:
+            return
+        if not tags_offset or not values_offset:
+            present = position + (tags_offset or values_offset)
+            raise view.fault(present, "a vector of unions has tags or tables, but not both")
+        tags = view.target(position + tags_offset)
+        values = view.target(position + values_offset)
+        view.verify_vector(tags, UINT8.size, UINT8.size, 0)
+        view.verify_vector(values, U32.size, U32.size, VALUE_MEMORY)
+        count = U32.unpack_from(view.buffer, tags)[0]
+        if U32.unpack_from(view.buffer, values)[0] != count:
+            raise view.fault(values, f"vector of unions has another length than its {count} tags")
+        tags, values = tags + U32.size, values + U32.size
+        index = -1
+        try:
+            for index in range(count):
+                self._verify_element(view, tags + index, values + U32.size * index, depth)
+        except FormatError as error:
+            raise error.within(f"[{index}]") from None
+
+    def read(self, view: View, position: int, tags_offset: int, values_offset: int) -> Any:
+        """Values of a verified vector of unions, as a tuple."""
+        tags = view.target(position + tags_offset)
+        values = view.target(position + values_offset)
+        count = U32.unpack_from(view.buffer, tags)[0]
+        tags, values = tags + U32.size, values + U32.size
+        return tuple(
+            self.member.read_value(view, tags + index, values + U32.size * index)
+            if view.buffer[tags + index]
+            else None
+            for index in range(count)
+        )
+
+    def _verify_element(self, view: View, tag: int, value: int, depth: int) -> None:
+        if view.buffer[tag]:
+            self.member.verify_value(view, tag, value, depth)
+        elif U32.unpack_from(view.buffer, value)[0]:
+            raise view.fault(value, "union has a value but no tag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +302,7 @@ def schema_of(target: type[Any]) -> Schema:
             continue
         slot = slot if declared.slot is None else declared.slot
         members.append(Member(argument, entry.name, slot, declared))
-        slot += 2 if isinstance(declared.kind, Union) else 1
+        slot += 2 if isinstance(declared.kind, Union | UnionVector) else 1
     return Schema(
         target,
         tuple(members),
@@ -298,7 +361,7 @@ class Plan:
     scalar_arguments: tuple[int, ...]
     enumerations: tuple[tuple[int, int, Mapping[int, IntEnum], int, str], ...]
     references: tuple[tuple[int, int, Reference, str], ...]
-    unions: tuple[tuple[int, int, int, Union, str], ...]
+    unions: tuple[tuple[int, int, int, Union | UnionVector, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +407,8 @@ def _stored(schema: Schema, offsets: Sequence[int]) -> list[Stored]:
         sizes = [kind.primitive.size if isinstance(kind, Scalar) else U32.size]
         if isinstance(kind, Union):
             sizes = [UINT8.size, U32.size]
+        elif isinstance(kind, UnionVector):
+            sizes = [U32.size, U32.size]
         for slot, size in enumerate(sizes, member.slot):
             offset = _slot_offset(offsets, slot)
             if offset:
@@ -355,7 +420,7 @@ def _make_plan(schema: Schema, offsets: Sequence[int], size: int, stored: Sequen
     scalars, enumerations, references, unions = [], [], [], []
     for member in schema.members:
         kind, offset = member.field.kind, _slot_offset(offsets, member.slot)
-        if isinstance(kind, Union):
+        if isinstance(kind, Union | UnionVector):
             value = _slot_offset(offsets, member.slot + 1)
             if offset or value:
                 unions.append((member.argument, offset, value, kind, member.name))

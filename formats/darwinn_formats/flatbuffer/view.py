@@ -46,15 +46,20 @@ class Budget:
 
 
 class View:
-    """One flatbuffer: its bytes, and where they start in the file."""
+    """One flatbuffer: its bytes, and where they start in the file.
 
-    __slots__ = ("base", "budget", "buffer", "length", "nested", "plans")
+    ``prefix`` is how many bytes before the flatbuffer its writer aligned: with a size prefix,
+    alignments count from there.
+    """
 
-    def __init__(self, buffer: memoryview, base: int, budget: Budget) -> None:
+    __slots__ = ("base", "budget", "buffer", "length", "nested", "plans", "prefix")
+
+    def __init__(self, buffer: memoryview, base: int, budget: Budget, prefix: int = 0) -> None:
         self.buffer = buffer
         self.length = len(buffer)
         self.base = base
         self.budget = budget
+        self.prefix = prefix
         self.plans: dict[tuple[int, type[Any]], Plan] = {}
         self.nested: dict[int, View] = {}
 
@@ -97,7 +102,7 @@ class View:
         plan = self._verified_plan(target, position)
         if position + plan.size > self.length:
             raise self.fault(position, f"table of {plan.size} bytes ends after the data")
-        if position % WIDEST not in plan.aligned:
+        if (position + self.prefix) % WIDEST not in plan.aligned:
             raise self._misaligned(plan, position)
         self.charge(position, plan.size, schema_of(target).memory)
         if plan.enumerations:
@@ -152,7 +157,7 @@ class View:
             raise self.fault(
                 position, f"vector of {count} elements of {size} bytes ends after data"
             )
-        if count and start % alignment:
+        if count and (start + self.prefix) % alignment:
             raise self.fault(start, f"elements are not aligned to {alignment} bytes")
         self.charge(position, U32.size + count * size, OBJECT_MEMORY + count * memory)
 
@@ -211,7 +216,8 @@ class View:
         return plan
 
     def _misaligned(self, plan: Plan, position: int) -> FormatError:
-        first = next(entry for entry in plan.stored if (position + entry.offset) % entry.size)
+        start = position + self.prefix
+        first = next(entry for entry in plan.stored if (start + entry.offset) % entry.size)
         reason = f"field is not aligned to {first.size} bytes"
         return self.fault(position + first.offset, reason, first.name)
 
@@ -235,6 +241,7 @@ def verify(
     base: int = 0,
     budget: Budget | None = None,
     depth: int = 0,
+    prefix: int = 0,
 ) -> Verified[T]:
     """Check a whole flatbuffer.
 
@@ -244,11 +251,12 @@ def verify(
         base: byte offset of the data in the file; error offsets count from the file's start.
         budget: budget of the file, when the data is a part of it.
         depth: how many tables of the file already enclose the data.
+        prefix: bytes of a size prefix before the data: alignments count from its start.
 
     Raises:
         FormatError: with offset and field, at the first fault.
     """
-    view = View(memoryview(data).toreadonly(), base, budget or Budget(len(data)))
+    view = View(memoryview(data).toreadonly(), base, budget or Budget(len(data)), prefix)
     try:
         view.verify_root(root, depth)
     except FormatError as error:

@@ -26,12 +26,15 @@ from darwinn_formats.flatbuffer.schema import (
     Primitive,
     Scalar,
     Union,
+    UnionVector,
     schema_of,
 )
 
 
-def write(value: Any) -> bytes:
+def write(value: Any, *, size_prefix: bool = False) -> bytes:
     """The flatbuffer of a root dataclass, with its file identifier if the class declares one.
+
+    With ``size_prefix`` its size stands before it, in four bytes from which alignments count.
 
     Raises:
         FormatError: naming the field, when a value does not fit its type.
@@ -39,7 +42,8 @@ def write(value: Any) -> bytes:
     target = type(value)
     builder = flatbuffers.Builder(1024)
     try:
-        builder.Finish(write_table(builder, value), file_identifier=schema_of(target).identifier)
+        finish = builder.FinishSizePrefixed if size_prefix else builder.Finish
+        finish(write_table(builder, value), file_identifier=schema_of(target).identifier)
     except FormatError as error:
         raise error.within(target.__name__) from None
     return bytes(builder.Output())
@@ -78,6 +82,10 @@ def write_table(builder: flatbuffers.Builder, value: Any) -> int:
                 if content is not None:
                     offsets[member.slot] = kind.tag(content)
                     offsets[member.slot + 1] = write_table(builder, content)
+            elif isinstance(kind, UnionVector):
+                if content:
+                    first, second = _write_unions(builder, kind, content)
+                    offsets[member.slot], offsets[member.slot + 1] = first, second
             elif isinstance(kind, Scalar):
                 pack(f"<{kind.primitive.code}", (content,), kind.primitive.name)
             elif content is None and member.field.required:
@@ -90,6 +98,28 @@ def write_table(builder: flatbuffers.Builder, value: Any) -> int:
     for member in sorted(schema.members, key=_inline_size, reverse=True):
         _write_member(builder, member, getattr(value, member.name), offsets)
     return cast(int, builder.EndObject())
+
+
+def _write_unions(
+    builder: flatbuffers.Builder, kind: UnionVector, content: Sequence[Any]
+) -> tuple[int, int]:
+    """Append the tags and the tables of a vector of unions and return the offsets of both."""
+    tags = bytearray()
+    tables: list[int] = []
+    try:
+        for entry in content:
+            tags.append(0 if entry is None else kind.member.tag(entry))
+            tables.append(0 if entry is None else write_table(builder, entry))
+    except FormatError as error:
+        raise error.within(f"[{len(tables)}]") from None
+    first = write_blob(builder, bytes(tags), 1)
+    builder.StartVector(U32.size, len(tables), U32.size)
+    for offset in reversed(tables):
+        if offset:
+            builder.PrependUOffsetTRelative(offset)
+        else:
+            builder.PrependUint32(0)
+    return first, cast(int, builder.EndVector())
 
 
 def _inline_size(member: Member) -> int:
@@ -112,6 +142,8 @@ def _write_member(
             builder.PrependUint8Slot(slot, offsets[slot], 0)
     elif slot in offsets:
         builder.PrependUOffsetTRelativeSlot(slot, offsets[slot], 0)
+        if isinstance(kind, UnionVector):
+            builder.PrependUOffsetTRelativeSlot(slot + 1, offsets[slot + 1], 0)
 
 
 _PREPEND: Mapping[Primitive, Callable[[flatbuffers.Builder, Any], None]] = {

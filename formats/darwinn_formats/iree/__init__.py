@@ -1,0 +1,45 @@
+"""IREE: modules of VM bytecode (.vmfb).
+
+``load`` reads and checks a file with all modules in it, ``dump`` writes a module, ``disassemble``
+and ``listing`` give the text of every function, ``describe`` and ``inspect_file`` what a file
+holds.
+"""
+
+from darwinn_formats.errors import FormatError
+from darwinn_formats.iree.bytecode import Instruction, decode, encode
+from darwinn_formats.iree.calling_convention import CallingConvention
+from darwinn_formats.iree.check import argument_registers
+from darwinn_formats.iree.container import Container, looks_like
+from darwinn_formats.iree.describe import describe, inspect_file
+from darwinn_formats.iree.elf import Elf, read_elf
+from darwinn_formats.iree.listing import disassemble, function_name, listing
+from darwinn_formats.iree.loader import VmfbFile, dump, dump_definition, load
+from darwinn_formats.iree.module import Function, Module
+from darwinn_formats.iree.opcodes import OPERATIONS, Field, Operation
+
+__all__ = [
+    "OPERATIONS",
+    "CallingConvention",
+    "Container",
+    "Elf",
+    "Field",
+    "FormatError",
+    "Function",
+    "Instruction",
+    "Module",
+    "Operation",
+    "VmfbFile",
+    "argument_registers",
+    "decode",
+    "describe",
+    "disassemble",
+    "dump",
+    "dump_definition",
+    "encode",
+    "function_name",
+    "inspect_file",
+    "listing",
+    "load",
+    "looks_like",
+    "read_elf",
+]

@@ -1,0 +1,185 @@
+"""Load IREE modules (.vmfb): zip archives and bare flatbuffers, with the modules inside them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from darwinn_formats import flatbuffer as fb
+from darwinn_formats.errors import FormatError
+from darwinn_formats.flatbuffer import Budget, Span
+from darwinn_formats.iree import check
+from darwinn_formats.iree.container import SIZE_PREFIX, Container, locate, looks_like
+from darwinn_formats.iree.module import Function, Module
+from darwinn_formats.iree.schema import BytecodeModule, RodataSegment
+
+MAXIMUM_NESTING = 4
+"""Modules within modules at most."""
+
+_BYTES_NAME = "<bytes>"
+_EMPTY = Span(memoryview(b""))
+
+
+@dataclass(frozen=True, slots=True)
+class VmfbFile:
+    """A loaded file: its name (``<bytes>`` if it was given as bytes), hash and module."""
+
+    file: str
+    sha256: str
+    size: int
+    module: Module
+
+    @property
+    def modules(self) -> tuple[tuple[str, Module], ...]:
+        """All modules, outer ones first, each with the path of segments that leads to it."""
+        return tuple(_walk("", self.module))
+
+
+def load(source: str | os.PathLike[str] | bytes) -> VmfbFile:
+    """Load a module with everything in it.
+
+    Raises:
+        FormatError: with file, offset and field, for anything else.
+        OSError: when the file cannot be read.
+    """
+    if isinstance(source, bytes):
+        return _load(_BYTES_NAME, source)
+    name = os.fspath(source)
+    try:
+        return _load(name, Path(source).read_bytes())
+    except FormatError as error:
+        raise error.with_file(name) from None
+
+
+def dump(module: Module) -> bytes:
+    """Write a module as a bare flatbuffer with its size before it, all data embedded.
+
+    Raises:
+        FormatError: naming the field, when a value does not fit its type.
+    """
+    segments = tuple(
+        replace(segment, embedded_data=data, external_data_offset=0, external_data_length=0)
+        for segment, data in zip(module.definition.rodata_segments, module.rodata, strict=True)
+    )
+    return dump_definition(replace(module.definition, rodata_segments=segments))
+
+
+def dump_definition(definition: BytecodeModule) -> bytes:
+    """Write tables as a bare flatbuffer with its size before it.
+
+    Raises:
+        FormatError: naming the field, when a value does not fit its type.
+    """
+    return fb.write(definition, size_prefix=True)
+
+
+def _walk(path: str, module: Module) -> Iterator[tuple[str, Module]]:
+    yield path, module
+    for ordinal, inner in module.nested.items():
+        yield from _walk(f"{path}rodata[{ordinal}]/", inner)
+
+
+def _load(name: str, data: bytes) -> VmfbFile:
+    digest = hashlib.sha256(data).hexdigest()
+    module = _load_module(memoryview(data), 0, Budget(len(data)), 0)
+    return VmfbFile(name, digest, len(data), module)
+
+
+def _load_module(data: memoryview, base: int, budget: Budget, nesting: int) -> Module:
+    if nesting > MAXIMUM_NESTING:
+        reason = f"modules are nested more than {MAXIMUM_NESTING} deep"
+        raise FormatError("rodata_segments", reason, offset=base)
+    container = locate(data, base)
+    flat = data[container.start : container.end]
+    definition = fb.verify(
+        flat,
+        BytecodeModule,
+        base=base + container.start,
+        budget=budget,
+        prefix=SIZE_PREFIX,
+    ).read()
+    try:
+        return _module(definition, container, data, base, budget, nesting)
+    except FormatError as error:
+        raise error.within(BytecodeModule.__name__) from None
+
+
+def _module(
+    definition: BytecodeModule,
+    container: Container,
+    data: memoryview,
+    base: int,
+    budget: Budget,
+    nesting: int,
+) -> Module:
+    check.check_definition(definition)
+    rodata = _rodata(definition.rodata_segments, container, data, base)
+    functions = _functions(definition)
+    checker = check.FunctionChecker(definition, functions)
+    for function in functions:
+        checker.check(function, budget)
+    nested = {}
+    for ordinal, segment in enumerate(rodata):
+        if looks_like(segment.data):
+            try:
+                nested[ordinal] = _load_module(segment.data, segment.offset, budget, nesting + 1)
+            except FormatError as error:
+                raise error.within(f"rodata_segments[{ordinal}]") from None
+    return Module(definition, container, functions, rodata, nested)
+
+
+def _rodata(
+    segments: Sequence[RodataSegment], container: Container, data: memoryview, base: int
+) -> tuple[Span, ...]:
+    found = []
+    for index, segment in enumerate(segments):
+        if segment.embedded_data is not None:
+            found.append(segment.embedded_data)
+            continue
+        if not segment.external_data_length:
+            found.append(_EMPTY)
+            continue
+        start = container.blobs + segment.external_data_offset
+        end = start + segment.external_data_length
+        if end > len(data):
+            reason = f"bytes {start} to {end} are not in the {len(data)} of the file"
+            field = f"rodata_segments[{index}].external_data_offset"
+            raise FormatError(field, reason, offset=segment.file_offset)
+        found.append(Span(data[start:end], base + start))
+    return tuple(found)
+
+
+def _functions(definition: BytecodeModule) -> tuple[Function, ...]:
+    code = definition.bytecode_data or _EMPTY
+    exports: dict[int, list[str]] = {}
+    for export in definition.exported_functions:
+        exports.setdefault(export.internal_ordinal, []).append(export.local_name)
+    database = definition.debug_database
+    maps = () if database is None else database.functions
+    functions, descriptors = [], definition.function_descriptors
+    for ordinal, descriptor in enumerate(descriptors):
+        check.check_descriptor(descriptor, code, f"function_descriptors[{ordinal}]")
+        signature = definition.function_signatures[ordinal]
+        start = descriptor.bytecode_offset
+        body = code.data[start : start + descriptor.bytecode_length]
+        names = tuple(exports.get(ordinal, ()))
+        local = maps[ordinal].local_name if len(maps) == len(descriptors) else ""
+        functions.append(
+            Function(
+                ordinal,
+                names[0] if names else local or f"function {ordinal}",
+                names,
+                check.convention_of(
+                    signature.calling_convention,
+                    f"function_signatures[{ordinal}].calling_convention",
+                    signature.file_offset,
+                ),
+                {entry.key: entry.value for entry in signature.attributes},
+                descriptor,
+                Span(body, code.offset + start),
+            )
+        )
+    return tuple(functions)
