@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
 
-from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state
 from darwinn_sim.dma_trace import Transfer
 from darwinn_sim.driver import Driver, Request
