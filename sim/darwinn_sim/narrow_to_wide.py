@@ -80,6 +80,8 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
             return moved
     if parameters.shares_double_buffer:
         tile.wide_write_second = unit.second.second ^ parameters.wide_write.double_start
+    if not unit.second.done:
+        state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
     unit.current = state.IDLE
     return True
 
@@ -105,7 +107,7 @@ def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> Non
 def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
     write = unit.second
     if write.done:
-        state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, 0)
+        state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
         return
     row = traversal.address(write, parameters.wide_write)
     if row < 0 or row >= chip.WIDE_ROWS:

@@ -205,11 +205,12 @@ bytes are results."""
     FAULT_SCALE_BIAS_ADDRESS,
     FAULT_SCALAR_ADDRESS,
     FAULT_RESULT_COUNT,
+    FAULT_WORD_COUNT,
+    FAULT_ROW_COUNT,
     FAULT_PROGRAM_COUNTER,
     FAULT_LOOP_DEPTH,
     FAULT_UNINITIALISED,
-    FAULT_TRANSPOSE,
-) = range(10)
+) = range(11)
 
 FAULT_REASONS = {
     FAULT_NARROW_ADDRESS: ("narrow memory", "address outside the memory"),
@@ -217,10 +218,11 @@ FAULT_REASONS = {
     FAULT_SCALE_BIAS_ADDRESS: ("scale/bias buffer", "address outside the buffer"),
     FAULT_SCALAR_ADDRESS: ("scalar memory", "address outside the memory"),
     FAULT_RESULT_COUNT: ("tensor unit", "the write traversal ends before or after the results"),
+    FAULT_WORD_COUNT: ("wide-to-narrow", "the rows that are read are not those that are written"),
+    FAULT_ROW_COUNT: ("narrow-to-wide", "the write traversal ends before or after the rows"),
     FAULT_PROGRAM_COUNTER: ("scalar core", "the program counter leaves the chunk"),
     FAULT_LOOP_DEPTH: ("scalar core", "too many nested hardware loops"),
     FAULT_UNINITIALISED: ("strict mode", "read of memory that nothing has written"),
-    FAULT_TRANSPOSE: ("narrow-to-wide", "a transposed row is no whole number of blocks"),
 }
 
 

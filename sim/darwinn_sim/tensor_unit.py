@@ -499,7 +499,10 @@ def _multiply_plane(
         row = _row_base(core, tile, parameters, segment.zero_point_row)
         zeros = tile.wide[row : row + chip.LANES].view(np.int32)
         for lane in range(segment.lanes):
-            sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zeros[lane]))
+            weight = np.int32(weights[4 * lane])
+            if planes == 2:
+                weight |= np.int32(weights[4 * lane + 1]) << 8
+            sums[lane] += np.int32(activation * (weight - zeros[lane]))
     elif planes == 2:
         for lane in range(segment.lanes):
             weight = np.int32(weights[4 * lane]) | np.int32(weights[4 * lane + 1]) << 8

@@ -2,7 +2,8 @@
 
 A traversal is data (``PARAMETERS``); where it stands is ``STATE``. ``start`` and ``step`` return
 bits: bit d says that a block of depth d (one pass of loops 0 to d-1) begins, or has just ended.
-Bit 0, a block of one element, is always set except inside a prologue.
+Bit 0, a block of one element, is always set except inside a prologue; a block of a depth beyond the
+loops is the whole traversal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from darwinn_sim.isa.fields import Traversal
 from darwinn_sim.isa.strides import steps
 
 MAX_LOOPS = 8
+
+_ALL_DEPTHS = -1
 
 PARAMETERS = np.dtype(
     [
@@ -93,7 +96,7 @@ def start(state: Record, parameters: Record) -> None:
     state.second = parameters.double_start
     state.done = 0
     state.prologue_address = parameters.prologue_base
-    state.begins = (1 << (parameters.loops + 1)) - 1
+    state.begins = _ALL_DEPTHS
     _enter(state, parameters)
 
 
@@ -161,8 +164,8 @@ def step(state: Record, parameters: Record) -> int:
         state.second ^= 1
     if loop == parameters.loops:
         state.done = 1
-    else:
-        _enter(state, parameters)
+        return _ALL_DEPTHS
+    _enter(state, parameters)
     return ended
 
 

@@ -83,6 +83,8 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         tile.flags[flag] += sync.produce(parameters.producer, ended)
         if (ended >> parameters.row_loop) & 1:
             unit.position = chip.ROW_WORDS
+    if not unit.first.done:
+        state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
     unit.current = state.IDLE
     return True
 
@@ -91,9 +93,8 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     read = unit.first
     if read.done:
-        # The last row is used again: the write traversal is longer than what was read.
-        unit.position = 0
-        return True
+        state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
+        return False
     if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
         return False
     row = traversal.address(read, parameters.wide_read)

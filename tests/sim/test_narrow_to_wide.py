@@ -18,6 +18,7 @@ BINS = (
     "no transpose",
     "transpose 4 x 4 bytes",
     "transpose 2 x 2 halves",
+    "unfinished block",
     "full row",
     "part of a row",
     "several rows",
@@ -50,7 +51,8 @@ def instructions(draw: Any) -> dict[str, Any]:
     }
     last = chip.NARROW_BYTES // 4 - 1
     read = walk(draw, NAME, "narrow_read", low=0, high=last, most=200, target=int(transpose > 0))
-    if transpose:
+    if transpose and draw(st.booleans()):
+        # Whole blocks, as programs have them: the short side is loop 0.
         counts = (transpose, *read.counts[1:-1], 1)
         read = replace(read, counts=counts, double=(0, 0, 0))
         offsets = [e.address - read.base for e in read.elements(NAME, "narrow_read")]
@@ -80,6 +82,8 @@ def cover(coverage: Coverage, fields: dict[str, Any], done: bool, rows: int) -> 
     sizes = slow.row_sizes(fields)
     kinds = ("no transpose", "transpose 4 x 4 bytes", "transpose 2 x 2 halves")
     coverage.hit(kinds[fields["transpose"] + fields["transpose_16bit"]])
+    block = 0 if not fields["transpose"] else 2 if fields["transpose_16bit"] else 4
+    coverage.hit("unfinished block", when=block and any(size % block for size in sizes))
     coverage.hit("full row", when=64 in sizes)
     coverage.hit("part of a row", when=any(size < 64 for size in sizes))
     coverage.hit("several rows", when=len(sizes) > 1)
@@ -177,12 +181,16 @@ def test_the_double_buffer_goes_on_across_guarded_instructions(
     assert {row: int(wide[64 * row]) for row in last_writer} == last_writer
 
 
-def test_a_row_without_a_place_is_a_fault() -> None:
-    """Three rows are gathered, the write traversal has one."""
-    read = Walk((3, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0))
-    bench = Bench([(NAME, read.fields(NAME, "narrow_read") | {"row_loop": 0, "tiles": 1})])
+@pytest.mark.parametrize(("gathered", "places"), [(3, 1), (1, 2)])
+def test_rows_and_places_that_do_not_match_are_a_fault(gathered: int, places: int) -> None:
+    read = Walk((gathered, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0)).fields(NAME, "narrow_read")
+    write = Walk((places, 1, 1, 1), (1, 0, 0, 0)).fields(NAME, "wide_write")
+    bench = Bench([(NAME, read | write | {"row_loop": 0, "tiles": 1})])
     bench.run()
-    assert bench.fault is not None
+    assert bench.fault == (
+        "narrow-to-wide",
+        "the write traversal ends before or after the rows",
+    )
 
 
 @pytest.mark.parametrize(

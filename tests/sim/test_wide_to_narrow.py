@@ -166,6 +166,19 @@ def test_a_step_beyond_the_scale_bias_buffer_is_a_fault() -> None:
     assert bench.fault == ("scale/bias buffer", "address outside the buffer")
 
 
+@pytest.mark.parametrize(("rows", "words"), [(1, 2), (2, 1)])
+def test_rows_and_words_that_do_not_match_are_a_fault(rows: int, words: int) -> None:
+    """Each word closes its row, so that words need as many rows."""
+    read = Walk((rows, 1, 1, 1), (1, 0, 0, 0)).fields(NAME, "wide_read")
+    write = Walk((words, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0)).fields(NAME, "narrow_write")
+    bench = Bench([(NAME, read | write | {"row_loop": 0, "tiles": 1})])
+    bench.run()
+    assert bench.fault == (
+        "wide-to-narrow",
+        "the rows that are read are not those that are written",
+    )
+
+
 def test_a_copy_carries_the_mark_of_what_nothing_has_written() -> None:
     """Words that were never written stay so at their new place, and the copy itself is no error."""
     four_words = Walk((4, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0)).fields(NAME, "narrow_write")

@@ -62,6 +62,8 @@ def transposed(words: list[bytes], fields: Mapping[str, Any]) -> list[bytes]:
     if not fields["transpose"]:
         return words
     block, width = (2, 2) if fields["transpose_16bit"] else (4, 1)
+    # A block that is not finished is filled up with zeros.
+    words = words + [bytes(4)] * (-len(words) % block)
     out = []
     for first in range(0, len(words), block):
         group = words[first : first + block]
