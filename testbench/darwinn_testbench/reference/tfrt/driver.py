@@ -1,0 +1,192 @@
+"""Run all functions of a BEF file as test cases and print what the original driver prints."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TextIO
+
+from darwinn_formats.tfrt import BefFile, FileLineColumn, FunctionKind, Location
+from darwinn_formats.tfrt.text.printer import location_text
+
+from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.reference.tfrt.executor import Diagnostic, Host
+from darwinn_testbench.reference.tfrt.kernels.numbers import float_text
+from darwinn_testbench.reference.tfrt.plan import FunctionPlan, NativeFunction, prepare
+from darwinn_testbench.reference.tfrt.reference import native_functions
+from darwinn_testbench.reference.tfrt.registry import KERNELS
+from darwinn_testbench.reference.tfrt.values import ErrorValue, Value
+
+SINGLE_THREADED: Final = "single-threaded"
+_PLAIN: Final = frozenset({"i1", "i32", "i64"})
+_FLOATS: Final = frozenset({"f32", "f64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the original's command line can say.
+
+    Attributes:
+        functions: names of those to run; all if empty.
+        init_function: name of one to run first.
+        print_error_code: whether errors show their code.
+        threads: workers of the multi-threaded queue; None is the single-threaded one.
+        blocking_threads: further workers, of the multi-threaded queue's name only.
+    """
+
+    functions: Sequence[str] = ()
+    init_function: str | None = None
+    print_error_code: bool = False
+    threads: int | None = None
+    blocking_threads: int = 64
+
+    @property
+    def queue(self) -> str:
+        """Name of the work queue."""
+        if self.threads is None:
+            return f"{SINGLE_THREADED} work queue"
+        threads = f"({self.threads} threads, {self.blocking_threads} blocking threads)"
+        return f"Multi-threaded C++ work queue {threads} work queue"
+
+
+@dataclass(slots=True)
+class Driver:
+    """One run of a file.
+
+    ``source`` is the text that the file was made from; its ``expected-error`` comments say which
+    errors have to be reported, and no others may be.
+    """
+
+    file: BefFile
+    source: str | None = None
+    options: Options = field(default_factory=Options)
+    output: TextIO | None = None
+    log: TextIO | None = None
+    natives: dict[str, NativeFunction] = field(default_factory=dict)
+    sleep: Callable[[float], None] | None = None
+
+    def run(self) -> int:
+        """Run and print; gives the exit status, 0 if all is as expected.
+
+        Raises:
+            ExecutionError: a function is not there, or gets stuck.
+        """
+        output = self.output or sys.stdout
+        log = self.log or sys.stderr
+        host = Host(output, log, self.options.threads)
+        if self.sleep is not None:
+            host.sleep = self.sleep
+        host.print("Choosing memory leak check allocator.")
+        host.print(f"Choosing {self.options.queue}.")
+        unknown = self._unknown_kernels()
+        host.diagnostics += unknown
+        if not unknown:
+            natives = {**native_functions(host), **self.natives}
+            plans = prepare(self.file, host, KERNELS, natives)
+            for plan in self._chosen(plans):
+                self._function(host, plan)
+        complaints = self._complaints(host.diagnostics)
+        for complaint in complaints:
+            log.write(f"{complaint}\n")
+        if host.leaked:
+            sizes = f"{len(host.leaked)} alive allocations, {sum(host.leaked)} alive bytes"
+            host.print(f"Memory leak detected: {sizes}")
+        return int(bool(complaints or host.leaked))
+
+    def _unknown_kernels(self) -> list[Diagnostic]:
+        return [
+            Diagnostic(f"unknown kernel name '{kernel.name}'", kernel.location)
+            for function in self.file.functions
+            if function.body is not None
+            for kernel in function.body.kernels
+            if kernel.name not in KERNELS
+        ]
+
+    def _chosen(self, plans: list[FunctionPlan]) -> list[FunctionPlan]:
+        by_name = {plan.name: plan for plan in plans if plan.name}
+        first = [] if self.options.init_function is None else [self.options.init_function]
+        for name in (*first, *self.options.functions):
+            if name not in by_name:
+                raise ExecutionError(f"couldn't find function {name}")
+        chosen = [by_name[name] for name in first]
+        if self.options.functions:
+            return chosen + [by_name[name] for name in self.options.functions]
+        return chosen + plans
+
+    def _function(self, host: Host, plan: FunctionPlan) -> None:
+        if plan.argument_types:
+            host.print(f"--- Not running '{plan.name}' because it has arguments.")
+            return
+        if not plan.name:
+            return
+        host.print(f"--- Running '{plan.name}':")
+        with host.session():
+            values = host.wait(host.execute(plan, []))
+            if values:
+                host.print(f"'{plan.name}' returned {self._results(plan, values)}")
+            # Values that only the results hold go before the queue is drained.
+            values.clear()
+
+    def _results(self, plan: FunctionPlan, values: list[Value]) -> str:
+        errors = [value for value in values if isinstance(value, ErrorValue)]
+        if plan.kind is FunctionKind.SYNC and errors:
+            return self._error(errors[0])
+        return ",".join(map(self._result, plan.result_types, values))
+
+    def _result(self, text: str, value: Value) -> str:
+        if isinstance(value, ErrorValue):
+            return self._error(value)
+        if text in _PLAIN:
+            return str(int(value))
+        return float_text(float(value), "e") if text in _FLOATS else f"{text} value"
+
+    def _error(self, error: ErrorValue) -> str:
+        code = f", code: {error.code}" if self.options.print_error_code else ""
+        return f"<<error: {error.message}{code}>>"
+
+    def _complaints(self, diagnostics: list[Diagnostic]) -> list[str]:
+        """Errors that were not expected, and those that were expected but did not come."""
+        expected = [] if self.source is None else expected_errors(self.source)
+        left = list(expected)
+        complaints = []
+        for diagnostic in diagnostics:
+            message = _message(diagnostic)
+            line = _line(diagnostic.location)
+            match = next((e for e in left if e.line == line and e.text in message), None)
+            if match is not None:
+                left.remove(match)
+                continue
+            place = "" if diagnostic.location is None else location_text(diagnostic.location)
+            complaints.append(f"{place}: error: {message}".removeprefix(": "))
+        complaints += [f"line {e.line}: expected error {e.text!r} was not produced" for e in left]
+        return complaints
+
+
+def _message(diagnostic: Diagnostic) -> str:
+    return f"runtime error: {diagnostic.message}"
+
+
+def _line(location: Location | None) -> int:
+    return location.line if isinstance(location, FileLineColumn) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """A comment that says that the operation of a line reports an error with this text."""
+
+    line: int
+    text: str
+
+
+_EXPECTED: Final = re.compile(r"//\s*expected-error\s*(?:@([+-]\d+)\s*)?\{\{(.*?)\}\}")
+
+
+def expected_errors(source: str) -> list[ExpectedError]:
+    """All ``expected-error [@+N] {{text}}`` comments of a text."""
+    return [
+        ExpectedError(number + int(match.group(1) or 0), match.group(2))
+        for number, line in enumerate(source.splitlines(), 1)
+        for match in _EXPECTED.finditer(line)
+    ]

@@ -1,0 +1,243 @@
+"""A BEF file that runs on the CPU, behind the protocol of all references."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TextIO
+
+import numpy as np
+from darwinn_formats.tfrt import BefFile, DType, load
+from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
+from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
+from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
+from darwinn_formats.tfrt.text.printer import location_text
+
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Intermediate,
+    Output,
+    Port,
+    Tap,
+)
+from darwinn_testbench.reference.tfrt.executor import Host
+from darwinn_testbench.reference.tfrt.kernels import testing
+from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
+from darwinn_testbench.reference.tfrt.plan import (
+    FunctionPlan,
+    KernelPlan,
+    NativeFunction,
+    prepare,
+)
+from darwinn_testbench.reference.tfrt.registry import KERNELS, KernelDefinition
+from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, Value
+
+STRING_TYPE: Final = "!tfrt.string"
+_DEFAULT_FUNCTIONS: Final = ("forward", "main")
+_DTYPES: Final = {
+    np.dtype(np.bool_ if dtype is DType.I1 else DTYPES[dtype].numpy): dtype
+    for dtype in (
+        DType.UI8,
+        DType.UI16,
+        DType.UI32,
+        DType.UI64,
+        DType.I1,
+        DType.I8,
+        DType.I16,
+        DType.I32,
+        DType.I64,
+        DType.F16,
+        DType.F32,
+        DType.F64,
+        DType.COMPLEX64,
+        DType.COMPLEX128,
+    )
+}
+
+
+def dense(array: Any) -> DenseHostTensor:
+    """A dense tensor with a copy of an array.
+
+    Raises:
+        ExecutionError: for an element type that dense tensors do not have.
+    """
+    data = np.array(array, order="C")
+    dtype = _DTYPES.get(data.dtype)
+    if dtype is None:
+        raise ExecutionError(f"a dense tensor cannot hold elements of type {data.dtype}")
+    return DenseHostTensor(dtype, data)
+
+
+def native_functions(host: Host) -> dict[str, NativeFunction]:
+    """The native functions that the original's tests have."""
+    return {
+        "native_add": testing.native_add,
+        "native_async_add": partial(testing.native_async_add, host),
+        "native_sink": testing.native_sink,
+        "native_async_sink": partial(testing.native_async_sink, host),
+        "native_error": testing.native_error,
+    }
+
+
+class TfrtReference:
+    """Functions of a BEF file.
+
+    Chains are not inputs or outputs: they are passed and dropped. Tensors (``!t.tensor``) are
+    arrays. ``natives`` are native functions by name; they take and give the values of kernels,
+    dense tensors as ``DenseHostTensor`` (see ``dense``), and raise KernelError. ``kernels`` are
+    kernels besides those of the registry.
+    """
+
+    def __init__(
+        self,
+        program: BefFile | str | os.PathLike[str] | bytes,
+        *,
+        natives: Mapping[str, NativeFunction] | None = None,
+        kernels: Mapping[str, KernelDefinition] | None = None,
+        output: TextIO | None = None,
+        workers: int | None = None,
+    ) -> None:
+        """Prepare all functions.
+
+        Raises:
+            FormatError: the file is not valid.
+            Unsupported: naming all kernels, or native functions, that are missing.
+        """
+        self.file = program if isinstance(program, BefFile) else load(program)
+        self.host = Host(output=output, workers=workers)
+        known = {**native_functions(self.host), **(natives or {})}
+        plans = prepare(self.file, self.host, {**KERNELS, **(kernels or {})}, known)
+        self._plans = {plan.name: plan for plan in plans if plan.name}
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of all functions, in the order of the file."""
+        return tuple(self._plans)
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Arguments of a function, without chains."""
+        return _ports("arg", self._plan(function).argument_types)
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Results of a function, without chains."""
+        return _ports("result", self._plan(function).result_types)
+
+    def reset(self) -> None:
+        """Nothing: a function leaves no state to the next call."""
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a function.
+
+        Raises:
+            ExecutionError: the inputs do not fit, or a result is an error.
+        """
+        plan = self._plan(function)
+        arguments = _arguments(plan, inputs)
+        self.host.tap = None if tap is None else _KernelTap(tap)
+        try:
+            with self.host.session():
+                values = self.host.wait(self.host.execute(plan, arguments))
+        finally:
+            self.host.tap = None
+        outputs = []
+        for port, value in zip(_ports("result", plan.result_types, True), values, strict=True):
+            if isinstance(value, ErrorValue):
+                raise ExecutionError(f"{plan.name}: {port.name}: {value.message}")
+            if value is not CHAIN:
+                outputs.append(Output(port.name, _datum(value)))
+        return tuple(outputs)
+
+    def _plan(self, function: str | None) -> FunctionPlan:
+        if function is None:
+            runnable = [name for name, plan in self._plans.items() if plan.native is None]
+            defaults = [name for name in _DEFAULT_FUNCTIONS if name in runnable]
+            if len(runnable) != 1 and not defaults:
+                raise ExecutionError(f"which function? There are {', '.join(runnable)}")
+            function = runnable[0] if len(runnable) == 1 else defaults[0]
+        if function not in self._plans:
+            raise ExecutionError(f"there is no function {function!r}")
+        return self._plans[function]
+
+
+def _ports(prefix: str, types: tuple[str, ...], chains: bool = False) -> tuple[Port, ...]:
+    return tuple(
+        _port(f"{prefix}{number}", text)
+        for number, text in enumerate(types)
+        if chains or text != CHAIN_TYPE
+    )
+
+
+def _port(name: str, text: str) -> Port:
+    dtype = DTYPE_OF_TEXT.get(text)
+    if dtype is None or not DTYPES[dtype].numpy:
+        return Port(name, None, None)
+    return Port(name, np.dtype(np.bool_ if dtype is DType.I1 else DTYPES[dtype].numpy), ())
+
+
+def _arguments(plan: FunctionPlan, inputs: Sequence[Datum]) -> list[Value]:
+    wanted = [text for text in plan.argument_types if text != CHAIN_TYPE]
+    if len(wanted) != len(inputs):
+        raise ExecutionError(f"{plan.name}: {len(wanted)} inputs are needed, not {len(inputs)}")
+    given = iter(inputs)
+    return [
+        CHAIN if text == CHAIN_TYPE else _argument(f"{plan.name}: arg{number}", text, next(given))
+        for number, text in enumerate(plan.argument_types)
+    ]
+
+
+def _argument(name: str, text: str, value: Datum) -> Value:
+    if text == TENSOR_TYPE:
+        return dense(value)
+    if text == STRING_TYPE and isinstance(value, str):
+        return value
+    dtype = DTYPE_OF_TEXT.get(text)
+    if dtype is None or value is None or isinstance(value, str) or np.ndim(value) != 0:
+        raise ExecutionError(f"{name}: {text} cannot be given as {type(value).__name__}")
+    number = np.asarray(value).item()
+    if dtype is DType.I1:
+        return bool(number)
+    if dtype in INTEGERS:
+        limits = np.iinfo(DTYPES[dtype].numpy)
+        if not isinstance(number, int) or not limits.min <= number <= limits.max:
+            raise ExecutionError(f"{name}: {number} is not an {text}")
+        return number
+    return np.float32(number) if dtype is DType.F32 else number
+
+
+def _datum(value: Value) -> Datum:
+    if isinstance(value, DenseHostTensor):
+        return value.data
+    if value is None or isinstance(value, bool | int | float | str | np.ndarray | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
+    return str(value)
+
+
+class _KernelTap:
+    """Shows a tap the dense tensors that kernels make, and those that they fill."""
+
+    def __init__(self, tap: Tap) -> None:
+        self.tap = tap
+        self.step = 0
+
+    def __call__(
+        self, plan: FunctionPlan, kernel: KernelPlan, results: list[Value], operands: list[Value]
+    ) -> list[Value]:
+        location = "" if kernel.location is None else location_text(kernel.location)
+        writes = kernel.definition.writes
+        written = [] if writes is None else [operands[writes]]
+        for number, value in enumerate((*results, *written)):
+            if not isinstance(value, DenseHostTensor):
+                continue
+            name = f"{plan.name or 'region'}.k{kernel.number}.{number}"
+            seen = Intermediate(name, self.step, kernel.definition.name, value.data, location)
+            replacement = self.tap(seen)
+            if replacement is not None:
+                if replacement.shape != value.data.shape:
+                    raise ExecutionError(f"{name}: the replacement is of another shape")
+                np.copyto(value.data, replacement, casting="same_kind")
+        self.step += 1
+        return results

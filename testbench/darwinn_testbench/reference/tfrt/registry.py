@@ -1,0 +1,105 @@
+"""Kernels by name: how they are called, and what they need."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from darwinn_formats.tfrt import DType, Kind
+
+from darwinn_testbench.reference.tfrt.values import Value
+
+if TYPE_CHECKING:
+    from darwinn_testbench.reference.tfrt.executor import Frame
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Style(Enum):
+    """How a kernel is called.
+
+    PLAIN: attributes, then operands; gives the result, a tuple of several, or None.
+    HOST: the host, then as PLAIN.
+    FRAME: a Frame; gives the list of results, which may be errors or values that come later.
+    """
+
+    PLAIN = auto()
+    HOST = auto()
+    FRAME = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDefinition:
+    """A kernel.
+
+    Attributes:
+        name: by which files call it.
+        call: its function.
+        style: how that is called.
+        attributes: types of the attributes, in alphabetical order of their names.
+        operands: how many are passed on; operands beyond only order. None passes on all.
+        results: how many; None where it depends on the call.
+        writes: the operand, a tensor, that the kernel fills; None if it fills none.
+        fresh: whether results are new values, and not those of operands.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    style: Style
+    attributes: tuple[int, ...]
+    operands: int | None
+    results: int | None
+    writes: int | None = None
+    fresh: bool = True
+
+
+KERNELS: dict[str, KernelDefinition] = {}
+"""All kernels that the reference has."""
+
+I1, I32, I64, F32, F64 = (
+    int(kind) for kind in (DType.I1, DType.I32, DType.I64, DType.F32, DType.F64)
+)
+STRING = int(DType.STRING)
+AGGREGATE = int(Kind.AGGREGATE)
+
+
+def kernel(
+    *names: str,
+    attributes: tuple[int, ...] = (),
+    results: int = 1,
+    host: bool = False,
+    writes: int | None = None,
+    fresh: bool = True,
+) -> Callable[[_F], _F]:
+    """Register a function of attributes and operands; a variadic one gets all operands."""
+
+    def register(function: _F) -> _F:
+        parameters = inspect.signature(function).parameters.values()
+        variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+        operands = None if variadic else len(parameters) - len(attributes) - host
+        style = Style.HOST if host else Style.PLAIN
+        for name in names:
+            KERNELS[name] = KernelDefinition(
+                name, function, style, attributes, operands, results, writes, fresh
+            )
+        return function
+
+    return register
+
+
+def frame_kernel(
+    *names: str, attributes: tuple[int, ...] = (), results: int | None = None
+) -> Callable[[Callable[[Frame], list[Value]]], Callable[[Frame], list[Value]]]:
+    """Register a function of a frame: it calls functions, or gives results that come later."""
+
+    def register(function: Callable[[Frame], list[Value]]) -> Callable[[Frame], list[Value]]:
+        for name in names:
+            KERNELS[name] = KernelDefinition(
+                name, function, Style.FRAME, attributes, None, results, None, False
+            )
+        return function
+
+    return register
