@@ -14,6 +14,7 @@ from darwinn_testbench.execution import RunRow, TapFigures
 from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.report import EXIT_CODES
+from darwinn_testbench.sample import SampleRow
 from darwinn_testbench.verify import OutputRow
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
@@ -25,6 +26,7 @@ PRINTED = (
     LayerFigures,
     OutputRow,
     RunRow,
+    SampleRow,
     TapFigures,
     TensorRow,
 )
