@@ -16,6 +16,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import PartialSumMode, RingChannel, TileFlag
+from darwinn_sim.isa.table import BY_NAME
 
 from darwinn_testbench.sample.assembler import (
     Assembler,
@@ -47,6 +48,15 @@ from darwinn_testbench.sample.program import (
 
 KEEPER = 5
 """The tile that keeps the weights; any other would do."""
+
+_IMAGE_BYTES = 1 << 16
+"""Sync flags count the words of a band in 16 bits, of which the sign is one."""
+_MAIN_ITERATIONS = 1 << BY_NAME["TensorMac"].field("main_limit").width
+_BROADCAST_ROW = 1000
+"""Row of wide memory of each tile at which the broadcast parameters begin; the tile that keeps
+them has them below."""
+_WEIGHT_ROWS = 900
+"""Rows of parameters for which there is room below, and between there and the packed rows."""
 
 _BIAS_STEP = chip.ROW_WORDS
 _PART_WORD = 0
@@ -166,22 +176,15 @@ def _divisors(size: int, border: int) -> Iterator[int]:
 
 
 def _check_size(placement: Placement) -> None:
-    main_limit = 1 << 14
     checks = (
-        ("bytes of an image", placement.input_bytes, 1 << 16),
-        ("pixels of a part", placement.height * placement.width, main_limit),
+        ("bytes of an image", placement.input_bytes, _IMAGE_BYTES),
+        ("pixels of a part", placement.height * placement.width, _MAIN_ITERATIONS),
         ("rows of weights", len(placement.block.rows), _WEIGHT_ROWS),
         ("bytes of narrow memory", narrow_bytes(placement), chip.NARROW_BYTES),
     )
     for what, size, limit in checks:
         if size > limit:
             raise ValueError(f"{size} {what}: the sample places at most {limit}")
-
-
-_WEIGHT_ROWS = 900
-_BROADCAST_ROW = 1000
-"""Row of wide memory of each tile at which the broadcast parameters begin; the tile that keeps
-them has them below."""
 
 
 def infer(program: Assembler, placement: Placement, source: str, result: str) -> None:
