@@ -5,7 +5,7 @@ Every value that the model does not implement is refused here, by name, before a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -154,8 +154,19 @@ _NO_BASE: dict[str, Sequence[int]] = {"base_override": _ZERO}
 
 IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     "TensorMac": _TENSOR_FIELDS | {"function": (0, 1, 3, 4, 5, 7)},
-    "TensorMax": _TENSOR_FIELDS | {"function": (0, 1, 3, 4, 5, 7)},
-    "TensorSum": _TENSOR_FIELDS | {"function": (0, 1, 3, 4, 5, 7)},
+    "TensorMax": _TENSOR_FIELDS
+    | {
+        "function": (0, 1, 3, 4, 5, 7),
+        "partial_sum_read": (3,),
+        "mac_disable": _ZERO,
+        "load_parameter_zero_point": _ZERO,
+    },
+    "TensorSum": _TENSOR_FIELDS
+    | {
+        "function": (0, 1, 3, 4, 5, 7),
+        "mac_disable": _ZERO,
+        "load_parameter_zero_point": _ZERO,
+    },
     "TensorInterpolate": _TENSOR_FIELDS
     | {
         "function": _ZERO,
@@ -174,12 +185,12 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     "MeshEast": _NO_BASE,
     "TileFence": {"producer_count_valid": _ZERO, "producer_count": _ZERO, "halt": _ZERO},
     "Scalar": {
-        "load_op": (0, 1, 2, 3),
         "store_op": (0, 1, 2, 3, 4, 5, 6),
         "alu_op": (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22),
         "function_op": (0, 2, 3),
     },
     "Halt": {"goto_halt": _ZERO, "interrupt": _ZERO},
+    "Loop": {"count": range(1, 1 << 16), "body": range(1, 1 << 8)},
     "Branch": {"relative": (1,), "reserved_32": _ZERO},
     "RingInfeed": {
         "fifo": (0, 1, 2),
@@ -193,6 +204,20 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     "Execute": {"start_pc": _ZERO, "load_pc": (1,)},
 }
 """Values that the model implements, of the fields that restrict it. Other values are refused."""
+
+_TENSOR_COMBINATIONS: tuple[dict[str, Sequence[int]], ...] = (
+    {"mac_disable": (14,), "activation_16bit": (1,)},
+    {"mac_disable": (14,), "parameter_16bit": (1,)},
+    {"mac_disable": (12,), "activation_16bit": (1,), "parameter_16bit": (1,)},
+    {"symmetric_function": (1,), "function": (0, 3, 4, 7)},
+    {"odd_function": (1,), "symmetric_function": (0,)},
+)
+NOT_COMBINED: dict[str, tuple[dict[str, Sequence[int]], ...]] = {
+    "TensorMac": _TENSOR_COMBINATIONS,
+    "TensorMax": _TENSOR_COMBINATIONS,
+    "TensorSum": _TENSOR_COMBINATIONS,
+}
+"""Values that are refused together, since no known program shows what they would mean."""
 
 _NOT_IMPLEMENTED = ("Interrupt",)
 
@@ -282,20 +307,38 @@ def _check(number: int, program: Program, dma_only: bool) -> None:
         pcs = program.pc[program.opcode == opcode]
         if instruction.name in _NOT_IMPLEMENTED:
             raise UnsupportedInstruction(opcode, number, int(pcs[0]), "opcode", opcode)
-        restricted = {"trace": _ZERO, **IMPLEMENTED.get(instruction.name, {})}
-        if instruction.name != "Scalar":
-            restricted["gate"] = _ZERO
-        if "register_sources" in columns:
-            restricted["register_sources"] = _ZERO
-        for field, allowed in restricted.items():
-            refused = np.flatnonzero(~np.isin(columns[field], allowed))
-            if len(refused):
-                row = int(refused[0])
+        for field, refused in _refusals(instruction, columns):
+            rows = np.flatnonzero(refused)
+            if len(rows):
+                row = int(rows[0])
                 raise UnsupportedInstruction(
                     opcode, number, int(pcs[row]), field, int(columns[field][row])
                 )
         if "watcher_flag" in columns:
             _check_watchers(number, instruction, columns, pcs)
+
+
+def _refusals(
+    instruction: Instruction, columns: Columns
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Fields of an instruction, each with the rows in which its value is refused."""
+    restricted = {"trace": _ZERO, **IMPLEMENTED.get(instruction.name, {})}
+    if instruction.name != "Scalar":
+        restricted["gate"] = _ZERO
+    if "register_sources" in columns:
+        restricted["register_sources"] = _ZERO
+    for field, allowed in restricted.items():
+        yield field, ~_holds(columns[field], allowed)
+    for combination in NOT_COMBINED.get(instruction.name, ()):
+        together = [_holds(columns[field], values) for field, values in combination.items()]
+        yield next(iter(combination)), np.logical_and.reduce(together)
+
+
+def _holds(column: NDArray[np.int64], values: Sequence[int]) -> NDArray[np.bool_]:
+    """Where a column holds one of ``values``."""
+    if isinstance(values, range):
+        return (column >= values.start) & (column < values.stop)
+    return np.isin(column, values)
 
 
 def _check_watchers(
