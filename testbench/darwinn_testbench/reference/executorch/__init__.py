@@ -6,12 +6,13 @@ from darwinn_testbench.reference.executorch.interpreter import (
     ExecutorchReference,
     missing_operators,
 )
-from darwinn_testbench.reference.executorch.operators import OPERATORS, Operator
+from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
 from darwinn_testbench.reference.executorch.values import TensorValue
 
 __all__ = [
     "OPERATORS",
     "Backend",
+    "Convention",
     "DelegateProgram",
     "ExecutorchReference",
     "Operator",

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats import executorch
+from darwinn_formats.executorch import schema
 
 from darwinn_testbench.reference.executorch.interpreter import ports_of
 from darwinn_testbench.reference.protocol import (
@@ -84,7 +85,13 @@ class OriginalRuntime:
         if tap is not None:
             raise ExecutionError("the original runtime shows no intermediate values")
         name = self._name(function)
-        given = [self._to_torch(entry) for entry in inputs]
+        plan = self.file.method(name)
+        if len(inputs) != len(plan.inputs):
+            raise ExecutionError(f"{len(inputs)} inputs, the method takes {len(plan.inputs)}")
+        given = [
+            self._to_torch(entry, plan.values[index].val)
+            for entry, index in zip(inputs, plan.inputs, strict=True)
+        ]
         try:
             if name not in self._methods:
                 self._methods[name] = self._program.load_method(name)
@@ -112,10 +119,15 @@ class OriginalRuntime:
             raise ExecutionError(f"no method {function!r}; there are: {known}")
         return function
 
-    def _to_torch(self, value: Datum) -> Any:
-        if isinstance(value, np.ndarray | np.generic):
-            return self._torch.from_numpy(np.array(value))
-        return value
+    def _to_torch(self, value: Datum, declared: Any) -> Any:
+        if not isinstance(value, np.ndarray | np.generic):
+            return value
+        tensor = self._torch.from_numpy(np.array(value))
+        if not isinstance(declared, schema.Tensor) or tensor.ndim != len(declared.dim_order):
+            return tensor
+        # The runtime takes the memory as it lies: it has to be in the order that the plan expects.
+        order = tuple(declared.dim_order)
+        return tensor.permute(order).contiguous().permute(tuple(np.argsort(order).tolist()))
 
     def _from_torch(self, value: Any) -> Datum:
         if isinstance(value, self._torch.Tensor):

@@ -1,8 +1,9 @@
 """Type promotion of ATen operators, which differs from NumPy's.
 
-Tensors with dimensions decide before tensors without, and these before plain numbers: a lower
-class changes the type only when it is of a higher category (truth values, integers, floats).
-Source: "torch.result_type" in the documentation of PyTorch, tensor attributes.
+Any float beats any integer, whatever their widths, and a plain number changes the type only when
+it is of a higher category (truth values, integers, floats): "torch.result_type" in the PyTorch
+documentation. As the original runtime, operators compute in the common type of all tensors, with
+or without dimensions, and at least in float32; the result is rounded once, to the output's type.
 """
 
 from __future__ import annotations
@@ -24,25 +25,23 @@ _NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.fl
 
 def result_type(*operands: Operand) -> np.dtype[Any]:
     """Type in which an operator computes on these operands."""
-    shaped = [entry.dtype for entry in operands if isinstance(entry, np.ndarray) and entry.ndim]
-    single = [entry.dtype for entry in operands if isinstance(entry, np.ndarray) and not entry.ndim]
+    tensors = [entry.dtype for entry in operands if isinstance(entry, np.ndarray)]
     numbers = [_NUMBERS[type(entry)] for entry in operands if not isinstance(entry, np.ndarray)]
-    result: np.dtype[Any] | None = None
-    for dtypes in (shaped, single, numbers):
-        if not dtypes:
-            continue
-        candidate = promote(dtypes)
-        if result is None or _category(candidate) > _category(result):
-            result = candidate if result is None else promote((result, candidate))
-    assert result is not None
-    return result
+    if not tensors or not numbers:
+        return promote(tensors or numbers)
+    common_type, candidate = promote(tensors), promote(numbers)
+    if _category(candidate) > _category(common_type):
+        return promote((common_type, candidate))
+    return common_type
 
 
 def promote(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
-    """Common type of several: any float beats any integer, whatever their widths."""
+    """Common type of several, at least float32 among floats."""
     entries = list(dtypes)
     highest = max(_category(entry) for entry in entries)
     deciding = [entry for entry in entries if _category(entry) == highest]
+    if highest == _FLOAT:
+        deciding.append(_NUMBERS[float])
     return np.result_type(*deciding)
 
 

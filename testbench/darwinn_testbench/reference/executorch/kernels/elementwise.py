@@ -163,6 +163,15 @@ def divide(a: Operand, b: Operand, rounding: str | None = None) -> AnyArray:
     return np.trunc(quotient) if rounding == "trunc" else quotient
 
 
+def remainder(left: AnyArray, right: AnyArray) -> AnyArray:
+    """Remainder with the sign of the divisor.
+
+    That of integers has the sign of the dividend, as in the original runtime.
+    """
+    function = np.remainder if left.dtype.kind == "f" else np.fmod
+    return np.asarray(function(left, right))
+
+
 def _in_common_type(function: Callable[[AnyArray, AnyArray], Any]) -> Kernel:
     def kernel(a: Operand, b: Operand) -> Any:
         return function(*common(a, b))
@@ -181,7 +190,7 @@ _BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "le": np.less_equal,
     "lt": np.less,
     "ne": np.not_equal,
-    "remainder": np.remainder,
+    "remainder": remainder,
 }
 """Functions of two tensors, or of a tensor and a number, in their common type."""
 
@@ -244,7 +253,6 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::hardtanh.out": hardtanh,
     "aten::leaky_relu.out": leaky_relu,
     "aten::masked_fill.Scalar_out": masked_fill,
-    "aten::masked_fill.Tensor_out": masked_fill,
     "aten::rsub.Scalar_out": reverse_subtract,
     "aten::sub.out": subtract,
     "aten::sub.Scalar_out": subtract,

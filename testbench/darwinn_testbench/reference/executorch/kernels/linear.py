@@ -38,7 +38,6 @@ def linear(x: AnyArray, weight: AnyArray, bias: AnyArray | None = None) -> AnyAr
 
 KERNELS: Mapping[str, Kernel] = {
     "aten::addmm.out": product_with_addend,
-    "aten::baddbmm.out": product_with_addend,
     "aten::bmm.out": matrix_product,
     "aten::linear.out": linear,
     "aten::mm.out": matrix_product,

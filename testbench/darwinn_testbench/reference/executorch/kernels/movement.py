@@ -116,11 +116,6 @@ def roll(x: AnyArray, shifts: Sequence[int], dimensions: Sequence[int] = ()) -> 
     return np.roll(x, shifts[0])
 
 
-def upper_triangle(x: AnyArray, diagonal: int = 0) -> AnyArray:
-    """Zero below a diagonal of the last two dimensions."""
-    return np.triu(x, diagonal)
-
-
 def lower_triangle(x: AnyArray, diagonal: int = 0) -> AnyArray:
     """Zero above a diagonal of the last two dimensions."""
     return np.tril(x, diagonal)
@@ -151,16 +146,8 @@ def _pairs(x: AnyArray, padding: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def pad_constant(x: AnyArray, padding: Sequence[int], value: float = 0) -> AnyArray:
-    """A number around the tensor; a negative margin cuts off."""
-    pairs = _pairs(x, padding)
-    kept = x[
-        tuple(
-            slice(max(0, -before), size - max(0, -after))
-            for (before, after), size in zip(pairs, x.shape, strict=True)
-        )
-    ]
-    margins = [(max(0, before), max(0, after)) for before, after in pairs]
-    return np.pad(kept, margins, constant_values=x.dtype.type(value))
+    """A number around the tensor; a negative margin is an error, as in the original runtime."""
+    return np.pad(x, _pairs(x, padding), constant_values=x.dtype.type(value))
 
 
 def pad_reflected(x: AnyArray, padding: Sequence[int]) -> AnyArray:
@@ -377,7 +364,6 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::t_copy.out": np.transpose,
     "aten::transpose_copy.int_out": transpose,
     "aten::tril.out": lower_triangle,
-    "aten::triu.out": upper_triangle,
     "aten::unbind_copy.int_out": unbind,
     "aten::unsqueeze_copy.out": unsqueeze,
     "aten::view_copy.out": reshape,
@@ -389,7 +375,6 @@ KERNELS: Mapping[str, Kernel] = {
 
 IN_PLACE: Mapping[str, Kernel] = {
     "aten::copy_": copy,
-    "aten::fill_.Scalar": fill,
     "aten::index_put_": index_put,
 }
 """Operators that replace the elements of their first argument."""

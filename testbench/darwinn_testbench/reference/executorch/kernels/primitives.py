@@ -23,6 +23,11 @@ def item_of(x: AnyArray) -> bool | int | float:
     return number
 
 
+def remainder(a: int, b: int) -> int:
+    """Remainder with the sign of the dividend, as in the original runtime."""
+    return int(math.copysign(abs(a) % abs(b), a))
+
+
 KERNELS: Mapping[str, Kernel] = {
     "aten::_local_scalar_dense": item_of,
     "aten::sym_numel": lambda x: int(x.size),
@@ -35,7 +40,7 @@ KERNELS: Mapping[str, Kernel] = {
     "executorch_prim::gt.Scalar": operator.gt,
     "executorch_prim::le.Scalar": operator.le,
     "executorch_prim::lt.Scalar": operator.lt,
-    "executorch_prim::mod.Scalar": operator.mod,
+    "executorch_prim::mod.Scalar": remainder,
     "executorch_prim::mul.Scalar": operator.mul,
     "executorch_prim::ne.Scalar": operator.ne,
     "executorch_prim::neg.Scalar": operator.neg,

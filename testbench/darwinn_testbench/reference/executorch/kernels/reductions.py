@@ -65,11 +65,6 @@ def any_of(x: AnyArray, dimensions: Any = None, keep: bool = False) -> Any:
     return x.astype(bool).any(axis=_axes(dimensions), keepdims=keep)
 
 
-def all_of(x: AnyArray, dimensions: Any = None, keep: bool = False) -> Any:
-    """Whether every element is not zero."""
-    return x.astype(bool).all(axis=_axes(dimensions), keepdims=keep)
-
-
 def argument_of_greatest(x: AnyArray, dimension: int | None = None, keep: bool = False) -> Any:
     """Index of the first greatest element."""
     return np.argmax(x, axis=dimension, keepdims=keep)
@@ -213,8 +208,6 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::_native_batch_norm_legit.no_stats_out": batch_norm_of_batch,
     "aten::_native_batch_norm_legit_no_training.out": batch_norm_inference,
     "aten::_softmax.out": softmax,
-    "aten::all.all_out": all_of,
-    "aten::all.out": all_of,
     "aten::amax.out": greatest,
     "aten::amin.out": least,
     "aten::any.all_out": any_of,

@@ -352,8 +352,6 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::avg_pool2d.out": average_pool,
     "aten::convolution.out": convolution,
     "aten::max_pool2d_with_indices.out": max_pool,
-    "aten::upsample_bilinear2d.out": bilinear,
     "aten::upsample_bilinear2d.vec_out": bilinear_vector,
-    "aten::upsample_nearest2d.out": nearest,
     "aten::upsample_nearest2d.vec_out": nearest_vector,
 }
