@@ -195,7 +195,7 @@ class _Run:
         self.layers = layers.find(program) if layer_taps or until else ()
         self.tap_buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
         self.core["tap_begin"], self.core["tap_end"] = self._tap_range()
-        self.core["stop_pc"] = -1 if until is None else self._stop_pc(until)
+        self._set_stop(until)
 
     def _tap_range(self) -> tuple[int, int]:
         wanted = [self._layer(tap.layer) for tap in self.taps if tap.layer >= 0]
@@ -208,9 +208,18 @@ class _Run:
             raise ValueError(f"there is no layer {number}: the program has {len(self.layers)}")
         return self.layers[number]
 
+    def _set_stop(self, until: StopPoint | None) -> None:
+        self.core["stop_pc"] = self.core["until_left"] = -1
+        if until is None:
+            return
+        if until.layer < 0:
+            self.core["stop_pc"] = self._stop_pc(until)
+            return
+        layer = self._layer(until.layer)
+        self.core["until_first"], self.core["until_last"] = layer.first, layer.last
+        self.core["until_left"] = layer.executions
+
     def _stop_pc(self, until: StopPoint) -> int:
-        if until.layer >= 0:
-            return self._layer(until.layer).end_pc
         if until.chunk >= len(self.program.starts):
             raise ValueError(f"there is no chunk {until.chunk}")
         pc = self.program.starts[until.chunk] + until.pc

@@ -22,10 +22,11 @@ _MEMORY_BYTES: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class StopPoint:
-    """Stop before the scalar core executes an instruction, when everything issued has settled.
+    """Where a run stops before its end.
 
-    Either the bundle ``pc`` of ``chunk``, or the end of layer ``layer`` (its last tensor
-    instruction has been issued and has settled).
+    Either before the scalar core executes bundle ``pc`` of ``chunk``, when everything issued has
+    settled; or as soon as all tiles have completed layer ``layer``, with everything else where it
+    is by then.
     """
 
     chunk: int = 0

@@ -43,8 +43,8 @@ class Layer:
     """Tensor instructions of a program that compute one result, each on tiles of its own.
 
     ``instructions`` are their indices through all chunks, in ascending order; ``first`` and
-    ``last`` are the ends. ``end_pc`` is the program counter after the last of them; ``tiles`` is
-    the set of tiles (bit t: tile t) that execute any of them; ``copies`` says that bytes are moved,
+    ``last`` are the ends. ``executions`` is how often tiles execute one of them; ``tiles`` is the
+    set of tiles (bit t: tile t) that do; ``copies`` says that bytes are moved,
     not computed. ``output_stage`` is the same for layers that compute alike, such as the passes of
     one operation; ``output_zero_point`` is the zero point of the results, which are unsigned (None
     where none is added: copies and interpolations), and ``output_16bit`` their size.
@@ -52,7 +52,7 @@ class Layer:
 
     number: int
     instructions: tuple[int, ...]
-    end_pc: int
+    executions: int
     tiles: int
     copies: bool
     output_stage: tuple[float, ...]
@@ -103,6 +103,11 @@ def _stage(program: LoweredProgram, instruction: int) -> tuple[float, ...]:
     return tuple(parameters[name].item() for name in _OUTPUT_STAGE)
 
 
+def _executions(dispatch: NDArray[np.void]) -> int:
+    """Tiles that an instruction goes to; where a register names them, programs name one."""
+    return 1 if dispatch["tiles_override"] else int(dispatch["tiles"]).bit_count()
+
+
 def _layer(program: LoweredProgram, number: int, group: Sequence[int]) -> Layer:
     tables = program.tables
     parameters = _parameters(program, group[-1])
@@ -111,7 +116,7 @@ def _layer(program: LoweredProgram, number: int, group: Sequence[int]) -> Layer:
     return Layer(
         number=number,
         instructions=tuple(group),
-        end_pc=int(tables.pc[group[-1]]) + BY_NAME[TENSOR_NAMES[0]].bundles,
+        executions=sum(_executions(tables.dispatch[instruction]) for instruction in group),
         tiles=int(np.bitwise_or.reduce(tables.dispatch["tiles"][group])),
         copies=copies,
         output_stage=_stage(program, group[-1]),

@@ -137,7 +137,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
     while True:
         if core.halted:
             return HALTED
-        if core.pc == core.stop_pc:
+        if core.pc == core.stop_pc or core.until_left == 0:
             return STOPPED
         if core.work >= core.work_limit:
             return SPENT

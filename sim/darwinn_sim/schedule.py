@@ -51,6 +51,8 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
             return scalar_core.FAULT
         if core.work >= core.work_limit:
             return scalar_core.SPENT
+        if core.until_left == 0:
+            return scalar_core.STOPPED
         if tensor_unit.tap_is_full(core, tap):
             # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
             return scalar_core.TAP_FULL

@@ -179,6 +179,9 @@ CORE = np.dtype(
         ("origin_address", "i8"),
         ("iterations", "i8"),
         ("rows_sent", "i8"),
+        ("until_first", "i8"),
+        ("until_last", "i8"),
+        ("until_left", "i8"),
         ("tap_begin", "i8"),
         ("tap_end", "i8"),
         ("tap_length", "i8"),
@@ -187,10 +190,12 @@ CORE = np.dtype(
 )
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of the
 run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
-``origin_*`` name the first tensor operand that nothing had written. ``operands`` are the
-registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO
-but not yet reached the host. ``input[0]`` is the parameter stream, ``input[1]`` the activation
-stream. ``pc`` counts bundles through all chunks of the executable."""
+``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
+awaited; at 0 the run stops, -1: none are. ``origin_*`` name the first tensor operand that
+nothing had written. ``operands`` are the registers as they were before the present bundle.
+``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
+parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of
+the executable."""
 
 TAP = np.dtype(
     [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("count", "i4")]
@@ -239,6 +244,7 @@ def new_core() -> NDArray[np.void]:
     core = np.zeros(1, CORE)
     core["units"]["current"] = IDLE
     core["stop_pc"] = -1
+    core["until_left"] = -1
     return core
 
 
@@ -262,8 +268,11 @@ def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
 
 @compiled
 def paused(core: Record) -> bool:
-    """True if units must stop where they are: a fault, or the run's share of work is used up."""
-    return core.fault != NO_FAULT or core.work >= core.work_limit  # type: ignore[no-any-return]
+    """True if units must stop where they are.
+
+    There is a fault, the run's share of work is used up, or the awaited layer is complete.
+    """
+    return bool(core.fault != NO_FAULT or core.work >= core.work_limit or core.until_left == 0)
 
 
 @compiled

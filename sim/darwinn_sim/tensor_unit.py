@@ -226,6 +226,8 @@ def advance(
             return True
     if unit.results != place.writes:
         state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
+    if core.until_left > 0 and core.until_first <= unit.current <= core.until_last:
+        core.until_left -= 1
     unit.current = state.IDLE
     return True
 
