@@ -5,6 +5,7 @@
 """
 
 from darwinn_formats.errors import FormatError
+from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.container import ExtendedHeader
 from darwinn_formats.executorch.describe import (
     describe,
@@ -42,4 +43,5 @@ __all__ = [
     "load_data",
     "location_of",
     "looks_like",
+    "schema",
 ]
