@@ -19,7 +19,7 @@ from darwinn_testbench.reference.output_stage import NotComputableError
 MAXIMUM_PRODUCTS = 2**37
 """Products of one operator, at most: bounds the time that a damaged model can take."""
 
-_SAME_AMPLITUDE = 1e-3
+SAME_AMPLITUDE = 1e-3
 """Amplitudes of tables differ by their fit; 127.5 and 128 are still told apart."""
 
 
@@ -28,7 +28,9 @@ def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-IDEAL_FUNCTIONS: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+RealFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+IDEAL_FUNCTIONS: Mapping[str, RealFunction] = {
     "sigmoid": _sigmoid,
     "tanh": np.tanh,
 }
@@ -44,6 +46,14 @@ class ScaledFunction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SoftmaxFunctions:
+    """The chip's approximations of 65535 exp(x), x <= 0, and of 46340 / sqrt(x), x > 0."""
+
+    exponential: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    inverse_root: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CompilerChoices:
     """What the uncompiled network leaves to the compiler.
 
@@ -54,11 +64,13 @@ class CompilerChoices:
 
     ``functions`` holds the approximations that a program loads, by the name of the real function
     (see ``coefficient_tables``); where none has the amplitude that is asked for, the ideal
-    function is taken.
+    function is taken. ``softmax`` is None where the scalar core computes it, in float32, so that
+    the ideal value decides.
     """
 
     addition_steps: Mapping[int, float] = field(default_factory=dict)
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
+    softmax: SoftmaxFunctions | None = None
 
     def levels(self, name: str, real: AnyArray, output: Tensor) -> NDArray[np.int64]:
         """round(function(real) / scale of ``output``), without clip and zero point.
@@ -68,7 +80,7 @@ class CompilerChoices:
         amplitude = 1 / float(output.scale[0])
         argument = real.astype(np.float32)
         for each in self.functions.get(name, ()):
-            if abs(each.amplitude - amplitude) < _SAME_AMPLITUDE * amplitude:
+            if abs(each.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
                 return np.rint(each.function(argument)).astype(np.int64)
         ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
         return np.rint(amplitude * ideal).astype(np.int64)

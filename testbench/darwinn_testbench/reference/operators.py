@@ -26,6 +26,7 @@ from darwinn_testbench.reference.output_stage import (
     output_stage,
     reciprocal,
 )
+from darwinn_testbench.reference.softmax import shares as softmax_shares
 
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
@@ -145,17 +146,26 @@ def _by_value(call: Call, function: str) -> AnyArray:
 
 
 def softmax(call: Call) -> AnyArray:
-    """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes."""
+    """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes.
+
+    Programs that do it on the tiles go through 16-bit steps, see ``reference.softmax``.
+    """
     operand, output = call.operand(0), call.output
     if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
         raise NotComputableError("softmax whose output is not 0 to 255/256")
     beta = float(call.option("beta", 1.0))
+    if call.choices.softmax is not None:
+        values = operand.value.astype(np.int64)
+        differences = values - values.max(axis=-1, keepdims=True)
+        scale = np.float32(beta) * operand.scale
+        levels = softmax_shares(differences, scale, call.choices.softmax)
+        result: AnyArray = (levels + output.zero_point[0]).astype(output.dtype)
+        return result
     real = beta * float(operand.scale) * operand.centred(np.float64)
     powers = np.exp(real - real.max(axis=-1, keepdims=True))
     share = powers / powers.sum(axis=-1, keepdims=True)
-    levels = np.minimum(np.rint(256 * share), 255)
-    values: AnyArray = (levels + np.float64(output.zero_point[0])).astype(output.dtype)
-    return values
+    ideal: AnyArray = np.minimum(np.rint(256 * share), 255) + np.float64(output.zero_point[0])
+    return ideal.astype(output.dtype)
 
 
 # --- moves --------------------------------------------------------------------------------------
