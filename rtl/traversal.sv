@@ -90,7 +90,7 @@ module traversal #(
   end
 
   logic toggles;
-  assign toggles = ended[(SelectBits+1)'(double_loop)] && (double_offset != '0);
+  assign toggles = 1'(ended >> double_loop) && (double_offset != '0);
 
   assign in_prologue = HasPrologue && prologue_left != '0;
   assign waits_here = !in_prologue || prologue_index == '0;
@@ -98,7 +98,7 @@ module traversal #(
                                : body_address + (second ? double_offset : '0);
 
   function automatic logic [CounterBits:0] prologue_length(input logic [Loops:0] starts);
-    if (HasPrologue && prologue_enable && starts[(SelectBits+1)'(prologue_loop)+1]) begin
+    if (HasPrologue && prologue_enable && 1'(starts >> (prologue_loop + (SelectBits + 1)'(1)))) begin
       return {1'b0, prologue_inner_limit} + 1'b1;
     end
     return '0;
