@@ -42,12 +42,12 @@ _ORDINAL_KINDS = frozenset("GTOFB")
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """An operation with its operands, one for each field, from ``pc`` to before ``end``."""
+    """An operation with its operands, one ``Operand`` for each field, from ``pc`` to ``end``."""
 
     pc: int
     end: int
     operation: Operation
-    operands: tuple[Operand, ...]
+    operands: tuple[Any, ...]
 
     @property
     def mnemonic(self) -> str:

@@ -1,0 +1,408 @@
+"""CPU reference of IREE modules: an interpreter of their bytecode, with state between calls."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
+from darwinn_formats.iree.elf import Elf
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.iree.declaration import (
+    ATTRIBUTE,
+    DeclaredPort,
+    parse_declaration,
+    unnamed_ports,
+)
+from darwinn_testbench.reference.iree.element_types import dtype_of, element_type_of
+from darwinn_testbench.reference.iree.hal import (
+    EXECUTABLE_FORMAT,
+    HAL,
+    HAL_INLINE,
+    BufferView,
+    HalBuffer,
+)
+from darwinn_testbench.reference.iree.imports import Handler, expect, merged
+from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Machine
+from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
+from darwinn_testbench.reference.iree.steps import COVERED
+from darwinn_testbench.reference.iree.vmvx import VMVX
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Intermediate,
+    Output,
+    Port,
+    Tap,
+    Unsupported,
+)
+
+IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
+"""All functions that a module can import, by name and calling convention."""
+
+INITIALIZER = "__init"
+DISPATCH_CONVENTION = "0rrriiiiiiiii_v"
+_INTERNAL_PREFIX = "__"
+_PREFERRED = ("forward", "main")
+_CREATES_EXECUTABLES = "hal.executable.create"
+_DENSE = 1
+_STORED_DTYPES = {"i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
+_NUMBERS: Mapping[str, type[np.number[Any]]] = {
+    "i": np.int32,
+    "I": np.int64,
+    "f": np.float32,
+    "F": np.float64,
+}
+_SCALAR_BITS = {"i": 32, "I": 64}
+
+
+class IreeReference:
+    """A module that runs on the CPU; see ``protocol.Reference``.
+
+    Globals are made, and ``__init`` is run, when the reference is made and on ``reset``. Taps see
+    what every dispatch writes, and what fills and copies write; of modules without dispatches
+    (``hal_inline``) they see each buffer when the function returns.
+    """
+
+    def __init__(self, program: VmfbFile | str | os.PathLike[str] | bytes) -> None:
+        """Make a reference of a loaded file, or load it.
+
+        Raises:
+            FormatError: the file cannot be loaded.
+            Unsupported: it needs imports, operations or executables that are not there.
+            ExecutionError: its initializer fails.
+        """
+        file = program if isinstance(program, VmfbFile) else load(program)
+        self.module = file.module
+        _check_operations(file)
+        _check_executables(self.module)
+        self._exports = {
+            name: function
+            for name, function in self.module.exports.items()
+            if not name.startswith(_INTERNAL_PREFIX)
+        }
+        self._declared = {name: _declared(entry) for name, entry in self._exports.items()}
+        self._host = _Host(self.module)
+        self.reset()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of what can be called, in the order of the file."""
+        return tuple(self._exports)
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a function, as the module declares them; older modules do not."""
+        return tuple(entry.port for entry in self._declared[self._name(function)][0])
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a function, as the module declares them."""
+        return tuple(entry.port for entry in self._declared[self._name(function)][1])
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a function; globals keep their values for the next call.
+
+        Integers of tensors go in and come out without a sign unless the module declares one.
+
+        Raises:
+            ExecutionError: the inputs do not fit, or the program fails.
+        """
+        name = self._name(function)
+        entry = self._exports[name]
+        assert entry.convention is not None
+        ports = self._declared[name]
+        letters = tuple(entry.convention.flat_arguments())
+        if len(inputs) != len(letters):
+            raise ExecutionError(f"{name} takes {len(letters)} inputs, not {len(inputs)}")
+        arguments = [
+            _argument(letter, declared, datum)
+            for letter, declared, datum in zip(letters, ports[0], inputs, strict=True)
+        ]
+        results = self._call(entry, arguments, tap)
+        return tuple(
+            Output(declared.port.name, _datum(letter, declared, value))
+            for letter, declared, value in zip(
+                entry.convention.results, ports[1], results, strict=True
+            )
+        )
+
+    def reset(self) -> None:
+        """Put the globals back to what they were after loading."""
+        self._machine = Machine(self.module, IMPORTS, self._host)
+        initializer = self.module.exports.get(INITIALIZER)
+        if initializer is not None:
+            self._call(initializer, [], None)
+
+    def _name(self, function: str | None) -> str:
+        if function is None:
+            names = [name for name in _PREFERRED if name in self._exports]
+            names = names or list(self._exports)
+            if len(names) != 1:
+                raise ExecutionError(
+                    f"which function? {', '.join(self._exports) or 'there is none'}"
+                )
+            return names[0]
+        if function not in self._exports:
+            known = ", ".join(self._exports)
+            raise ExecutionError(f"the module has no function {function}, only {known}")
+        return function
+
+    def _call(
+        self, function: Function, arguments: Sequence[Any], tap: Tap | None
+    ) -> tuple[Any, ...]:
+        self._machine.blocks_left = MAXIMUM_BLOCKS
+        self._host.begin(tap)
+        try:
+            with np.errstate(all="ignore"):
+                results = self._machine.call(function, arguments)
+        except RecursionError:
+            raise ExecutionError(f"{function.name}: calls are nested too deep") from None
+        self._host.finish()
+        return results
+
+
+class _Host:
+    """What imports need: executables of the module, and the tap of the current call."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.tap: Tap | None = None
+        self.step = 0
+        self.names: Counter[str] = Counter()
+        self.inline: list[Buffer] = []
+
+    def begin(self, tap: Tap | None) -> None:
+        self.tap = tap
+        self.step = 0
+        self.names.clear()
+        self.inline.clear()
+
+    def finish(self) -> None:
+        """Show the buffers of an inline module, which are complete when its function returns."""
+        for buffer in self.inline:
+            self.show("buffer", "hal_inline.buffer.allocate", buffer)
+        self.inline.clear()
+
+    def create_executable(self, format_name: str, data: Buffer, constants: Any) -> _VmvxExecutable:
+        nested = None if data.segment is None else self.module.nested.get(data.segment)
+        if format_name != EXECUTABLE_FORMAT or nested is None:
+            raise Unsupported("executables", [_format_text(format_name, data)])
+        if constants is not None and len(expect(constants, Buffer, "the constants")):
+            raise Unsupported("executables", [f"{format_name} with constants of its own"])
+        return _VmvxExecutable(nested, self)
+
+    def filled(self, operation: str, target: memoryview) -> None:
+        if self.tap is not None:
+            buffer = Buffer(target)
+            _ = buffer.stores["i8"]
+            self.show(operation, operation, buffer)
+
+    def allocated(self, buffer: Buffer) -> None:
+        self.inline.append(buffer)
+
+    def show(self, name: str, operation: str, buffer: Buffer, location: str = "") -> None:
+        """Show what was stored in a buffer to the tap, and take what it gives back."""
+        if self.tap is None or not buffer.stores:
+            return
+        dtype = np.dtype(_STORED_DTYPES[next(iter(buffer.stores))])
+        data = np.frombuffer(buffer.memory, dtype, len(buffer) // dtype.itemsize)
+        number = self.names[name]
+        self.names[name] += 1
+        unique = f"{name}#{number}"
+        replaced = self.tap(Intermediate(unique, self.step, operation, data, location))
+        self.step += 1
+        if replaced is not None:
+            if replaced.shape != data.shape or replaced.dtype != data.dtype:
+                raise ExecutionError(
+                    f"the tap gives {replaced.dtype}{replaced.shape} for {unique}, "
+                    f"not {data.dtype}{data.shape}"
+                )
+            data[...] = replaced
+
+
+class _VmvxExecutable:
+    """A nested module, whose exports are called once for each workgroup."""
+
+    def __init__(self, module: Module, host: _Host) -> None:
+        self.module = module
+        self.host = host
+        self.machine = Machine(module, IMPORTS, host)
+        self.entries = tuple(module.exports.values())
+        if INITIALIZER in module.exports:
+            raise Unsupported("executables", [f"{EXECUTABLE_FORMAT} with an initializer"])
+        wrong = [
+            f"an entry point of convention {entry.convention.text}"
+            for entry in self.entries
+            if entry.convention is not None and entry.convention.text != DISPATCH_CONVENTION
+        ]
+        if wrong:
+            raise Unsupported("executables", wrong)
+
+    def lookup(self, name: str) -> int:
+        for index, entry in enumerate(self.module.exports):
+            if entry == name:
+                return index
+        raise ExecutionError(f"the executable has no entry point {name}")
+
+    def dispatch(
+        self,
+        entry: int,
+        workgroups: tuple[int, int, int],
+        constants: Sequence[int],
+        bindings: Sequence[memoryview],
+    ) -> None:
+        if not 0 <= entry < len(self.entries):
+            raise ExecutionError(f"entry point {entry} of {len(self.entries)}")
+        function = self.entries[entry]
+        words = np.array(constants, np.int32).tobytes()
+        buffers = [Buffer(binding) for binding in bindings]
+        fixed = (self._local_memory(function), Buffer(memoryview(words)), VmList(list(buffers)))
+        self.machine.blocks_left = MAXIMUM_BLOCKS
+        for z, y, x in product(*(range(count) for count in reversed(workgroups))):
+            self.machine.call(function, (*fixed, x, y, z, 1, 1, 1, *workgroups))
+        self._show(function, buffers)
+
+    def _local_memory(self, function: Function) -> Buffer:
+        size = function.attributes.get("local_memory", "0")
+        if not size.isdigit():
+            raise ExecutionError(f"{function.name}: local memory of {size!r} bytes")
+        return Buffer(allocate(int(size)))
+
+    def _show(self, function: Function, buffers: Sequence[Buffer]) -> None:
+        if self.host.tap is None:
+            return
+        location = _location(self.module, function)
+        for index, buffer in enumerate(buffers):
+            self.host.show(f"{function.name}.{index}", function.name, buffer, location)
+
+
+def _location(module: Module, function: Function) -> str:
+    texts = (module.location_text(index) for index in module.locations(function).values())
+    return next((text for text in texts if text != "?"), "")
+
+
+def _check_operations(file: VmfbFile) -> None:
+    """Raise Unsupported with all operations and imports that no part of the program may use."""
+    missing = {
+        instruction.mnemonic
+        for _, module in file.modules
+        for function in module.functions
+        for instruction in function.instructions()
+        if instruction.mnemonic not in COVERED
+    }
+    if missing:
+        raise Unsupported("operations", sorted(missing))
+
+
+def _check_executables(module: Module) -> None:
+    """Refuse programs all of whose executables are machine code, before anything runs."""
+    creates = any(
+        entry.full_name == _CREATES_EXECUTABLES for entry in module.definition.imported_functions
+    )
+    payloads = [elf for data in module.rodata if (elf := read_elf(data.data)) is not None]
+    if creates and payloads and not module.nested:
+        raise Unsupported("executables", [_elf_text(module, elf) for elf in payloads])
+
+
+def _elf_text(module: Module, elf: Elf) -> str:
+    texts = (bytes(data.data[:64]) for data in module.rodata)
+    name = next((text.decode() for text in texts if text.startswith(b"embedded-elf-")), "ELF")
+    return f"{name} ({elf.bits}-bit {elf.machine} {elf.type})"
+
+
+def _format_text(format_name: str, data: Buffer) -> str:
+    elf = read_elf(data.memory)
+    return format_name if elf is None else f"{format_name} ({elf.machine} {elf.type})"
+
+
+def _declared(function: Function) -> tuple[tuple[DeclaredPort, ...], tuple[DeclaredPort, ...]]:
+    """Ports of a function: as it declares them, else without types and with names made up."""
+    assert function.convention is not None
+    letters, results = tuple(function.convention.flat_arguments()), function.convention.results
+    declared = parse_declaration(function.attributes.get(ATTRIBUTE, ""))
+    if declared is not None and (len(declared[0]), len(declared[1])) == (
+        len(letters),
+        len(results),
+    ):
+        return declared
+    return unnamed_ports("input", letters), unnamed_ports("output", results)
+
+
+def _argument(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
+    convert = _CONVERT_ARGUMENT.get(letter, _number)
+    return convert(letter, declared, datum)
+
+
+def _number(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
+    name = declared.port.name
+    array = np.asarray(datum)
+    if array.ndim or array.dtype.kind not in "iufb":
+        raise ExecutionError(f"{name} takes a number, not {_what(datum)}")
+    if letter in "fF":
+        return float(array)
+    if array.dtype.kind == "f":
+        raise ExecutionError(f"{name} takes an integer, not {_what(datum)}")
+    bits = _SCALAR_BITS[letter]
+    value = int(array)
+    if not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise ExecutionError(f"{name} takes {bits} bits, which {value} does not fit")
+    return value - ((value >> (bits - 1)) << bits) if value >= 1 << (bits - 1) else value
+
+
+def _tensor(letter: str, declared: DeclaredPort, datum: Datum) -> BufferView | None:
+    port = declared.port
+    if datum is None:
+        return None
+    if not isinstance(datum, np.ndarray):
+        raise ExecutionError(f"{port.name} takes an array, not {_what(datum)}")
+    if port.dtype is not None and not _same_type(port.dtype, datum.dtype):
+        raise ExecutionError(f"{port.name} takes {port.dtype}, not {datum.dtype}")
+    if port.shape is not None and not _fits(port.shape, datum.shape):
+        raise ExecutionError(f"{port.name} takes shape {port.shape}, not {datum.shape}")
+    contiguous = np.ascontiguousarray(datum, datum.dtype.newbyteorder("<"))
+    memory = allocate(contiguous.nbytes)
+    memory[:] = contiguous.tobytes()
+    element_type = element_type_of(contiguous.dtype, declared.spelling)
+    return BufferView(HalBuffer(Buffer(memory)), datum.shape, element_type, _DENSE)
+
+
+_CONVERT_ARGUMENT: Mapping[str, Callable[[str, DeclaredPort, Datum], Any]] = {"r": _tensor}
+
+
+def _same_type(declared: np.dtype[Any], given: np.dtype[Any]) -> bool:
+    """Integers without a sign take signed and unsigned arrays."""
+    integers = declared.kind in "iu" and given.kind in "iu"
+    return declared.itemsize == given.itemsize and (integers or declared.kind == given.kind)
+
+
+def _fits(declared: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
+    return len(declared) == len(shape) and all(
+        size is None or size == actual for size, actual in zip(declared, shape, strict=True)
+    )
+
+
+def _what(datum: Datum) -> str:
+    return f"an array of {datum.dtype}" if isinstance(datum, np.ndarray) else repr(datum)
+
+
+def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
+    """A result as an array; numbers become arrays without dimensions."""
+    if letter != "r":
+        return np.array(value, _NUMBERS[letter])
+    if value is None:
+        return None
+    view: BufferView = expect(value, BufferView, f"the result {declared.port.name}")
+    dtype = dtype_of(view.element_type)
+    memory, count = view.buffer.contents.memory, int(np.prod(view.shape, dtype=np.int64))
+    if count < 0 or count * dtype.itemsize > len(memory):
+        raise ExecutionError(
+            f"{declared.port.name}: {len(memory)} bytes for shape {view.shape} of {dtype}"
+        )
+    array: AnyArray = np.frombuffer(memory, dtype, count).reshape(view.shape).copy()
+    return array
