@@ -20,7 +20,7 @@ def layer(number: int = 0, **more: Any) -> Layer:
     fields: dict[str, Any] = {
         "number": number,
         "instructions": tuple(range(chip.TILES)),
-        "end_pc": 0,
+        "executions": chip.TILES,
         "tiles": 0xFFFF,
         "copies": False,
         "output_stage": (),
