@@ -166,18 +166,22 @@ class Operand(Piece):
 
 @dataclass(frozen=True)
 class Operands(Piece):
-    """Operands, as many as there are; ``number`` where a form has a certain number of them."""
+    """Operands, ``at_least`` some; ``number`` where a form has a certain number of them."""
 
     number: int | None = None
+    at_least: int = 0
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         token = parser.token
         parser.operands(draft)
         if self.number not in (None, len(draft.operands)):
             raise parser.error(f"{draft.name} has {self.number} operands", token)
+        if len(draft.operands) < self.at_least:
+            raise parser.error(f"{draft.name} has at least {self.at_least} operands", token)
 
     def print(self, sheet: Sheet) -> None:
-        if self.number not in (None, len(sheet.operation.operands)):
+        count = len(sheet.operation.operands)
+        if self.number not in (None, count) or count < self.at_least:
             raise DoesNotFit
         sheet.text += f" {sheet.rest()}".rstrip()
 

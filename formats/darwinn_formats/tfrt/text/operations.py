@@ -35,6 +35,7 @@ from darwinn_formats.tfrt.text.forms import (
 
 CHAIN: Final = "!tfrt.chain"
 TENSOR: Final = "!t.tensor"
+BUFFER: Final = "!ht.host_buffer"
 SHAPE: Final = "!ts.shape"
 PARTIAL_SHAPE: Final = "!ts.partial_shape"
 
@@ -46,7 +47,7 @@ _FORMS: Final[dict[str, tuple[Piece, ...]]] = {
     "tfrt.new.chain": (_CHAIN_RESULT,),
     "tfrt.merge.chains": (Operands(), OperandTypes(optional=True), _CHAIN_RESULT),
     "tfrt.call": (Function("callee"), EnclosedOperands(), AttributeDictionary(), FunctionType()),
-    "tfrt.if": (Operands(), FunctionType(1), Region((0,)), ElseRegion((0,))),
+    "tfrt.if": (Operands(at_least=1), FunctionType(1), Region((0,)), ElseRegion((0,))),
     "tfrt.cond": (
         Operand(),
         Function("a_true_fn"),
@@ -62,7 +63,7 @@ _FORMS: Final[dict[str, tuple[Piece, ...]]] = {
         EnclosedSetting("parallel_iterations"),
         FunctionType(1),
     ),
-    "tfrt.repeat.i32": (Operands(), OperandTypes(1, as_results=True), Region((0,))),
+    "tfrt.repeat.i32": (Operands(at_least=1), OperandTypes(1, as_results=True), Region((0,))),
     "tfrt.once": (Function("function"), EnclosedOperands(), FunctionType()),
     "tfrt.parallel_for.i32": (
         *_RANGE,
@@ -123,6 +124,11 @@ _OPERAND_FORMS: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     "tfrt_dht.print_tensor_shape": (2, (CHAIN,)),
     "tfrt_dht.get_tensor_shape": (1, (SHAPE,)),
     "tfrt_dht.tensor_equal.T": (3, ("i1", CHAIN)),
+    "tfrt_dht.tensor_allclose.T": (3, ("i1", CHAIN)),
+    "tfrt_dht.make_tensor.T": (3, (TENSOR, CHAIN)),
+    "tfrt_dht.get_buffer": (2, (BUFFER, CHAIN)),
+    "tfrt_dht.get_buffer_slice": (3, (BUFFER,)),
+    "tfrt_dht.allocate_buffer": (2, (BUFFER,)),
     "coo.convert_dht_to_coo.T.R": (2, (TENSOR, CHAIN)),
     "coo.convert_coo_to_dht.T.R": (2, (TENSOR, CHAIN)),
     "coo.tensor_equal.T.R": (3, ("i1", CHAIN)),

@@ -255,7 +255,7 @@ class Parser:
         operations: list[Operation] = []
         returned: tuple[int, ...] | None = None
         while not self.accept("}"):
-            if returned is not None:
+            if returned is not None and self.token.kind != "end":
                 raise self.error(f"{RETURN} is the last operation of a block")
             operation = self.operation()
             if operation.name == RETURN:
