@@ -114,6 +114,9 @@ class Accelerator:
     ) -> RunResult:
         """Run ``executable`` from its instruction fetch to its last interrupt.
 
+        After an error, or a stop before the end, the chip is powered up anew: its memories are
+        lost, cached parameters too.
+
         Args:
             executable: what to run.
             inputs: bytes of each input layer in device order.
@@ -127,19 +130,19 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         program = self.load(executable)
+        run = _Run(self, program, until, taps, progress)
         request = self._driver.prepare(executable, inputs)
         first_transfer = len(self.host.transfers)
         self._driver.submit(request)
-        run = _Run(self, program, until, taps, progress)
         try:
             stopped = run.execute()
-        except SimulationError:
+            tapped = run.collect(self._tiles, self._core)
+            transfers = list(self.host.transfers[first_transfer:])
+            outputs = self._finish(request, stopped)
+        except BaseException:
             # The chip hangs as it is: whoever wants to go on needs a new one.
             self._power_up()
             raise
-        tapped = run.collect(self._tiles, self._core)
-        transfers = list(self.host.transfers[first_transfer:])
-        outputs = self._finish(request, stopped)
         statistics = run.statistics()
         warnings = self._warnings(statistics)
         return RunResult(

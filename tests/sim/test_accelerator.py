@@ -1,0 +1,263 @@
+"""The accelerator: whole runs of a small program, and what is left after errors."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import averaging_program as sample
+import numpy as np
+import pytest
+from averaging_program import Operation
+from darwinn_formats import darwinn
+from darwinn_sim import chip
+from darwinn_sim.accelerator import Accelerator, RunResult
+from darwinn_sim.dma_trace import TransferKind
+from darwinn_sim.errors import (
+    ChipFault,
+    Deadlock,
+    SimulationError,
+    UninitialisedRead,
+    UnsupportedInstruction,
+)
+from darwinn_sim.examine import StopPoint, Tap
+
+IMAGE = sample.images()()
+SPIN: Operation = ("Branch", {"relative": 1, "offset": 0})
+
+
+def run(accelerator: Accelerator, program: list[Operation] | None = None) -> RunResult:
+    return accelerator.run(sample.executable(program), {"image": IMAGE})
+
+
+def assert_works(accelerator: Accelerator) -> None:
+    assert run(accelerator).outputs == {"averages": sample.expected(IMAGE)}
+
+
+def test_a_run_gives_outputs_interrupts_trace_and_statistics() -> None:
+    result = run(Accelerator())
+    assert result.outputs == {"averages": sample.expected(IMAGE)}
+    assert result.interrupts == [0]
+    kinds = [transfer.kind for transfer in result.transfers]
+    assert kinds[0] == TransferKind.INSTRUCTION and len(kinds) == 4
+    assert [t.size for t in result.transfers[1:3]] == [sample.INPUT_BYTES, sample.OUTPUT_BYTES]
+    assert result.statistics["ring_rows"] == 2
+    assert result.statistics["tensor_iterations"] == 1
+    assert not result.stopped and not result.tapped and not result.warnings
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_inferences_do_not_depend_on_those_before(strict: bool) -> None:
+    """Each input gives its own output, in any order, on one chip or on several."""
+    accelerator = Accelerator(strict=strict)
+    image = sample.images()
+    inputs = [image() for _ in range(3)]
+    program = sample.executable()
+    for data in [*inputs, *reversed(inputs)]:
+        result = accelerator.run(program, {"image": data})
+        assert result.outputs["averages"] == sample.expected(data)
+    assert result.statistics == Accelerator().run(program, {"image": inputs[0]}).statistics
+
+
+@pytest.mark.parametrize("split", [4, 6, 14, 17, 20, 30])
+def test_chunks_go_on_where_the_last_one_ended(split: int) -> None:
+    """Units work on across the end of a chunk, and flags and registers keep their values."""
+    accelerator = Accelerator(strict=True)
+    for _ in range(2):
+        result = accelerator.run(sample.executable(split=split), {"image": IMAGE})
+        assert result.outputs["averages"] == sample.expected(IMAGE)
+        fetches = [t for t in result.transfers if t.kind == TransferKind.INSTRUCTION]
+        assert len(fetches) == 2
+
+
+def test_programs_alternate_on_one_chip() -> None:
+    """Tile memories persist, and so does nothing else that would change a result."""
+    accelerator = Accelerator()
+    brighter = sample.changed("TensorSum", output_zero_point=100)
+    for _ in range(2):
+        assert_works(accelerator)
+        values = np.frombuffer(run(accelerator, brighter).outputs["averages"], np.uint8)
+        plain = np.frombuffer(sample.expected(IMAGE), np.uint8).astype(int)
+        assert values.tolist() == np.minimum(plain + 100, 255).tolist()
+
+
+SHORT = sample.changed("RingOutfeed", **sample.line("buffer", 3, 7, 0))
+LATE = sample.changed("TensorSum", **sample.watch(6, 14, 2, None))
+
+FAILURES: dict[str, tuple[list[Operation], type[SimulationError]]] = {
+    "a flag that never comes": (LATE, Deadlock),
+    "output that is short": (SHORT, SimulationError),
+    "an endless loop": ([*sample.operations()[:8], SPIN], Deadlock),
+    "a row outside the memory": (sample.changed("RingConsumerA", wide_write_base=4000), ChipFault),
+    "an opcode that is not implemented": ([("Interrupt", {})], UnsupportedInstruction),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_chip_is_usable_after_an_error(name: str, strict: bool) -> None:
+    program, error = FAILURES[name]
+    accelerator = Accelerator(strict=strict, work_limit=1 << 22)
+    assert_works(accelerator)
+    for _ in range(2):
+        with pytest.raises(error):
+            run(accelerator, program)
+        assert_works(accelerator)
+
+
+def test_errors_of_the_caller_leave_the_chip_usable() -> None:
+    accelerator = Accelerator()
+    with pytest.raises(SimulationError):
+        accelerator.run(sample.executable(), {})
+    assert_works(accelerator)
+    for until in (StopPoint(layer=9), StopPoint(chunk=3, pc=1), StopPoint(pc=10_000)):
+        with pytest.raises(ValueError, match=r"there is no|no instruction"):
+            accelerator.run(sample.executable(), {"image": IMAGE}, until=until)
+        assert_works(accelerator)
+    with pytest.raises(ValueError, match="there is no layer 1"):
+        accelerator.run(sample.executable(), {"image": IMAGE}, taps=[Tap(layer=1)])
+    assert_works(accelerator)
+
+
+def test_a_refused_program_reaches_nothing() -> None:
+    """No transfer is made, and the first refused instruction is named, also in a later chunk."""
+    accelerator = Accelerator()
+    program = sample.changed("RingProducer", base_override=1)
+    whole = sample.executable(program, split=12)
+    with pytest.raises(UnsupportedInstruction) as caught:
+        accelerator.run(whole, {"image": IMAGE})
+    assert (caught.value.chunk, caught.value.field, caught.value.value) == (1, "base_override", 1)
+    assert accelerator.host.transfers == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [SPIN],
+        [("Scalar", {}), ("Branch", {"relative": 1, "offset": -1})],
+        [("Loop", {"count": 65535, "body": 4 - k}) for k in range(3)] + [("Scalar", {})] * 2,
+    ],
+    ids=["branch to itself", "branch back", "nested loops"],
+)
+def test_an_endless_program_is_ended(body: list[Operation]) -> None:
+    accelerator = Accelerator(work_limit=3_000_000)
+    reports = []
+    with pytest.raises(Deadlock, match="3000000"):
+        accelerator.run(
+            sample.executable([*sample.operations()[:4], *body]),
+            {"image": IMAGE},
+            progress=lambda steps, iterations: reports.append((steps, iterations)),
+        )
+    assert reports == sorted(reports) and reports[-1][0] >= 2_000_000
+
+
+def test_a_fault_names_unit_chunk_bundle_and_tile() -> None:
+    program = sample.changed("NarrowToWide", wide_write_base=chip.WIDE_ROWS)
+    names = [name for name, _ in program]
+    split = names.index("PopInput")
+    with pytest.raises(ChipFault) as caught:
+        Accelerator().run(sample.executable(program, split=split), {"image": IMAGE})
+    error = caught.value
+    assert (error.unit, error.chunk, error.tile) == ("wide memory", 1, sample.TILE)
+    # LoadProgram 1, PopInput 2, RingConsumerA 4, RingInfeed 4, TensorSum 17 bundles.
+    assert error.pc == 28
+    assert error.address == chip.WIDE_ROWS
+
+
+def test_output_that_is_short_is_an_error() -> None:
+    """The descriptor asks for 64 bytes, the outfeed gives 56: the host would wait for ever."""
+    with pytest.raises(SimulationError, match="8 bytes not delivered"):
+        run(Accelerator(), SHORT)
+
+
+@pytest.mark.parametrize("missing", ["PopInput", "RingConsumerA", "RingInfeed", "RingProducer"])
+def test_a_missing_instruction_is_a_deadlock(missing: str) -> None:
+    with pytest.raises(Deadlock) as caught:
+        run(Accelerator(), sample.without(missing))
+    assert caught.value.waiting
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "place"),
+    [
+        ("TensorSum", {"parameter_read_base": 4 * 77}, "tile 5"),
+        ("NarrowToWide", sample.line("narrow_read", 6, 16, 9000), None),
+        ("RingProducer", {"wide_read_base": 1234}, None),
+    ],
+    ids=["wide memory", "narrow memory", "row to the host"],
+)
+def test_strict_mode_names_a_use_of_memory_that_nothing_has_written(
+    name: str, fields: dict[str, Any], place: str | None
+) -> None:
+    """The use is where bytes leave the chip; without strict mode it is a warning."""
+    program = sample.changed(name, **fields)
+    with pytest.raises(UninitialisedRead) as caught:
+        run(Accelerator(strict=True), program)
+    assert place is None or place in str(caught.value)
+    result = run(Accelerator(), program)
+    assert len(result.outputs["averages"]) == sample.OUTPUT_BYTES
+
+
+def test_strict_mode_follows_scalar_memory() -> None:
+    """A word of scalar memory that nothing has written may be moved, but not pushed out."""
+    load: Operation = ("Scalar", {"load_op": 1, "load_register": 9, "load_address": 40})
+    push: Operation = ("Scalar", {"store_op": 4, "store_register": 9})
+    store: Operation = ("Scalar", {"store_op": 1, "store_register": 9, "store_address": 41})
+    moves = sample.operations()[:4]
+    rest = sample.operations()[4:]
+    moved = [*moves, load, ("Scalar", {}), store, *rest]
+    assert run(Accelerator(strict=True), moved).outputs["averages"] == sample.expected(IMAGE)
+    with pytest.raises(UninitialisedRead):
+        run(Accelerator(strict=True), [*moves, load, ("Scalar", {}), push, *rest])
+
+
+def test_tile_memory_of_a_caching_run_counts_as_written() -> None:
+    """Strict mode: what one run has written, the next may read."""
+    accelerator = Accelerator(strict=True)
+    assert_works(accelerator)
+    again = sample.changed(
+        "TensorSum", parameter_read_base=4 * sample.RESULT_ROW, last_block_lanes=15
+    )
+    short = sample.line("narrow_write", 8, 4, sample.RESULT_BYTE, 4)
+    place = [name for name, _ in again].index("TensorSum")
+    again[place] = ("TensorSum", again[place][1] | short)
+    outputs = run(accelerator, again).outputs["averages"]
+    first = np.frombuffer(sample.expected(IMAGE), np.uint8)
+    sums = first.reshape(-1, 4).sum(axis=1, dtype=np.float32) * np.float32(0.25)
+    assert list(outputs[:16]) == np.rint(sums).astype(int).tolist()
+    assert outputs[16:] == sample.expected(IMAGE)[16:]
+
+
+def test_dma_only_gives_the_same_descriptors() -> None:
+    whole, alone = run(Accelerator(seed=1)), run(Accelerator(seed=1, dma_only=True))
+    shape = [(t.kind, t.size) for t in whole.transfers]
+    assert shape == [(t.kind, t.size) for t in alone.transfers]
+    assert len(alone.outputs["averages"]) == sample.OUTPUT_BYTES
+
+
+def test_dma_only_runs_programs_whose_tiles_are_refused() -> None:
+    program = sample.changed("TensorSum", hiccup=1)
+    assert run(Accelerator(dma_only=True), program).interrupts == [0]
+    with pytest.raises(UnsupportedInstruction):
+        run(Accelerator(), program)
+
+
+@pytest.mark.parametrize("name", ["dense_256", "bright_16x16", "gabor_64x64_7k_4o_2s"])
+def test_real_inferences_repeat_byte_for_byte(name: str, corpus: Path) -> None:
+    """Parameters once, then inferences: equal inputs give equal bytes, in strict mode as well."""
+    (model,) = darwinn.load(corpus / "darwinn" / f"{name}_edgetpu.tflite").models
+    random = np.random.default_rng(3)
+    layers = model.inference.input_layers
+    inputs = {layer.name or "": random.bytes(layer.size_bytes) for layer in layers}
+    others = {layer.name or "": random.bytes(layer.size_bytes) for layer in layers}
+    found = []
+    for strict in (False, True):
+        accelerator = Accelerator(strict=strict)
+        if model.caching:
+            accelerator.run(model.caching, {})
+        for data in (inputs, others, inputs):
+            found.append(accelerator.run(model.inference, data).outputs)
+    assert found[:3] == found[3:]
+    assert found[0] == found[2] != found[1]
+    assert all(first.keys() == second.keys() for first, second in itertools.pairwise(found))
