@@ -60,9 +60,12 @@ class OriginalRuntime:
         self._torch: Any = importlib.import_module("torch")
         self._runtime: Any = importlib.import_module("executorch.runtime").Runtime.get()
         self.file = executorch.load(program)
-        if self.file.external or self.file.base:
-            raise ExecutionError("the runtime's Python interface takes plain programs only")
-        self._data = program if isinstance(program, bytes) else Path(program).read_bytes()
+        names = [entry.file for entry in self.file.external]
+        if len(names) > 1:
+            raise ExecutionError("the runtime's Python interface takes one file of external data")
+        self._external = names[0] if names else None
+        data = program if isinstance(program, bytes) else Path(program).read_bytes()
+        self._data = data[self.file.base :]
         self.reset()
 
     @property
@@ -106,7 +109,7 @@ class OriginalRuntime:
     def reset(self) -> None:
         """Load the program again, which forgets its state."""
         try:
-            self._program: Any = self._runtime.load_program(self._data)
+            self._program: Any = self._runtime.load_program(self._data, data_path=self._external)
         except RuntimeError as error:
             raise ExecutionError(str(error)) from None
         self._methods: dict[str, Any] = {}

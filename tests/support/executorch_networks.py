@@ -1,0 +1,177 @@
+"""Small networks of the kinds that users export, with random weights, as ExecuTorch programs.
+
+Needs PyTorch and ExecuTorch, which are no dependencies: import it only where they are installed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from executorch.exir import EdgeCompileConfig, to_edge
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+
+class Residual(nn.Module):
+    """ResNet: strided convolutions with batch norms, a residual block, global average."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()
+        )
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.first = nn.Sequential(
+            nn.Conv2d(8, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()
+        )
+        self.second = nn.Sequential(nn.Conv2d(16, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16))
+        self.shortcut = nn.Conv2d(8, 16, 1, 2)
+        self.average = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(self.stem(x))
+        x = F.relu(self.second(self.first(x)) + self.shortcut(x))
+        return self.head(torch.flatten(self.average(x), 1))
+
+
+class Attention(nn.Module):
+    """Multi-head attention over a sequence."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.project = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.project(x).chunk(3, dim=-1)
+        q, k, v = (p.view(batch, length, self.heads, -1).transpose(1, 2) for p in parts)
+        attended = F.scaled_dot_product_attention(q, k, v)
+        return self.out(attended.transpose(1, 2).reshape(batch, length, width))
+
+
+class Vision(nn.Module):
+    """Vision transformer: patches, class token, positions, blocks of attention and MLP."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 16, 8, 8)
+        self.token = nn.Parameter(torch.randn(1, 1, 16))
+        self.positions = nn.Parameter(torch.randn(1, 17, 16))
+        self.norms = nn.ModuleList(nn.LayerNorm(16) for _ in range(3))
+        self.attention = Attention(16, 4)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.positions
+        x = x + self.attention(self.norms[0](x))
+        x = x + self.mlp(self.norms[1](x))
+        return F.softmax(self.head(self.norms[2](x)[:, 0]), dim=-1)
+
+
+class Unet(nn.Module):
+    """U-Net: down by pooling, up by transposed convolution and by interpolation, skips."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU())
+        self.middle = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.LeakyReLU(0.1))
+        self.bottom = nn.Sequential(nn.Conv2d(8, 8, 3, padding=2, dilation=2), nn.InstanceNorm2d(8))
+        self.up = nn.ConvTranspose2d(8, 8, 2, 2)
+        self.merge = nn.Conv2d(16, 4, 3, padding=1)
+        self.last = nn.Conv2d(8, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = self.down(x)
+        second = self.middle(F.max_pool2d(first, 2))
+        bottom = F.elu(self.bottom(F.avg_pool2d(second, 2)))
+        x = F.hardtanh(self.merge(torch.cat([self.up(bottom), second], 1)))
+        x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
+        x = x + F.interpolate(second[:, :4], size=first.shape[-2:], mode="nearest")
+        return torch.sigmoid(self.last(torch.cat([F.pad(x, (0, 0, 0, 0)), first], 1)))
+
+
+class Decoder(nn.Module):
+    """Decoder-only transformer: RMS norms, rotary positions, grouped heads, caches, greedy token."""
+
+    def __init__(self, length: int = 8, width: int = 16, heads: int = 4, shared: int = 2) -> None:
+        super().__init__()
+        self.heads, self.shared, self.size = heads, shared, width // heads
+        self.embed = nn.Embedding(32, width)
+        self.weight = nn.Parameter(torch.rand(width) + 0.5)
+        self.q = nn.Linear(width, width, bias=False)
+        self.kv = nn.Linear(width, 2 * shared * self.size, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.gate = nn.Linear(width, 32, bias=False)
+        self.lift = nn.Linear(width, 32, bias=False)
+        self.drop = nn.Linear(32, width, bias=False)
+        self.head = nn.Linear(width, 32, bias=False)
+        self.register_buffer("keys", torch.zeros(1, shared, length, self.size))
+        self.register_buffer("values", torch.zeros(1, shared, length, self.size))
+        angles = torch.outer(torch.arange(length), 1 / 10000 ** (torch.arange(0, self.size, 2) / 4))
+        self.register_buffer("cosines", angles.cos())
+        self.register_buffer("sines", angles.sin())
+        self.register_buffer("order", torch.arange(length))
+
+    def norm(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+    def turn(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        even, odd = x[..., 0::2], x[..., 1::2]
+        cosine, sine = self.cosines[at], self.sines[at]
+        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], -1)
+        return turned.flatten(-2)
+
+    def forward(self, token: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.embed(token)
+        hidden = self.norm(x)
+        q = self.turn(self.q(hidden).view(1, 1, self.heads, self.size).transpose(1, 2), at)
+        k, v = self.kv(hidden).view(1, 1, 2 * self.shared, self.size).transpose(1, 2).chunk(2, 1)
+        self.keys.index_put_((None, None, at), self.turn(k, at))
+        self.values.index_put_((None, None, at), v)
+        keys = self.keys.repeat_interleave(self.heads // self.shared, 1)
+        values = self.values.repeat_interleave(self.heads // self.shared, 1)
+        scores = q @ keys.transpose(-1, -2) / math.sqrt(self.size)
+        scores = scores.masked_fill(self.order > at, float("-inf"))
+        attended = (F.softmax(scores, -1) @ values).transpose(1, 2).reshape(1, 1, -1)
+        x = x + self.out(attended)
+        hidden = self.norm(x)
+        x = x + self.drop(F.silu(self.gate(hidden)) * self.lift(hidden))
+        logits = self.head(self.norm(x))
+        return logits, logits.argmax(-1)
+
+
+def _image(channels: int, size: int) -> Callable[[], list[tuple[Any, ...]]]:
+    return lambda: [(torch.randn(1, channels, size, size),) for _ in range(2)]
+
+
+def _tokens() -> list[tuple[Any, ...]]:
+    return [(torch.tensor([[3 * at + 1]]), torch.tensor([at])) for at in range(5)]
+
+
+NETWORKS: dict[str, tuple[type[nn.Module], Callable[[], list[tuple[Any, ...]]]]] = {
+    "resnet": (Residual, _image(3, 32)),
+    "vit": (Vision, _image(3, 32)),
+    "unet": (Unet, _image(1, 16)),
+    "decoder": (Decoder, _tokens),
+}
+"""Networks, and the inputs of calls on one instance."""
+
+
+def export(name: str) -> tuple[bytes, list[list[Any]]]:
+    """A program with random weights, and the inputs of its calls as arrays."""
+    torch.manual_seed(0)
+    module, samples = NETWORKS[name]
+    network = module().eval()
+    calls = samples()
+    exported = torch.export.export(network, calls[0], strict=False)
+    config = EdgeCompileConfig(_check_ir_validity=False)
+    program = to_edge(exported, compile_config=config).to_executorch()
+    return bytes(program.buffer), [[entry.numpy() for entry in call] for call in calls]
