@@ -1,0 +1,113 @@
+"""Deadlocks name the units that wait, where their instructions stand, and the flags they miss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import averaging_program as sample
+import pytest
+from averaging_program import Operation
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import Deadlock
+from darwinn_sim.isa.table import BY_NAME
+from unit_bench import Bench
+
+IMAGE = sample.images()()
+
+
+def waiting(program: list[Operation]) -> tuple[str, ...]:
+    with pytest.raises(Deadlock) as caught:
+        Accelerator().run(sample.executable(program), {"image": IMAGE})
+    assert all(line in str(caught.value) for line in caught.value.waiting)
+    return caught.value.waiting
+
+
+def bundle_of(program: list[Operation], name: str) -> int:
+    names = [operation for operation, _ in program]
+    return 1 + sum(BY_NAME[n].bundles for n in names[: names.index(name)])
+
+
+CASES: dict[str, tuple[list[Operation], str, str]] = {
+    "tensor unit": (
+        sample.changed("TensorSum", **sample.watch(6, 14, 2, None)),
+        "TensorSum",
+        "tile 5 tensor unit, TensorSum at chunk 0, pc {pc}: "
+        "ring_bus_read_a (flag 14) is 1, watched for 2",
+    ),
+    "narrow-to-wide": (
+        sample.changed("NarrowToWide", **sample.watch(6, 3, 7)),
+        "NarrowToWide",
+        "tile 5 narrow-to-wide, NarrowToWide at chunk 0, pc {pc}: "
+        "mesh_inbound_from_north (flag 3) is 0, watched for 7",
+    ),
+    "ring producer": (
+        sample.changed("RingProducer", **sample.watch(3, 18, -32768)),
+        "RingProducer",
+        "tile 5 ring producer, RingProducer at chunk 0, pc {pc}: "
+        "ring_producer_b (flag 18) is 0, watched for -32768",
+    ),
+    "ring infeed": (
+        sample.changed("RingInfeed", watcher_expected=[2, 0]),
+        "RingInfeed",
+        "ring infeed, 0 queued at chunk 0, pc {pc}: av_pop (flag 0) is 32, watched for 33",
+    ),
+    "activation pop": (
+        sample.changed("PopInput", **sample.line("buffer", 3, 33, 0)),
+        "PopInput",
+        "activation pop, 0 queued at chunk 0, pc {pc}: no flag is watched",
+    ),
+    "scalar fence": (
+        sample.changed("RingProducer", token_producer_increment=0),
+        "",
+        "ring_producer_a is 0, expected 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_deadlock_names_the_unit_and_the_flag(name: str) -> None:
+    """-32768 is half a turn away from 0: never reached, as a signed difference tells."""
+    program, instruction, text = CASES[name]
+    lines = waiting(program)
+    if not instruction:
+        assert any(text in line and line.startswith("scalar core at") for line in lines)
+        return
+    assert text.format(pc=bundle_of(program, instruction)) in lines
+
+
+def test_a_fence_names_the_tiles_that_are_late() -> None:
+    """Only the tile with work left is late; what waits behind the fence is named as well."""
+    lines = waiting(sample.changed("TensorSum", **sample.watch(6, 14, 2, None)))
+    (core,) = (line for line in lines if line.startswith("scalar core"))
+    assert "(ScalarFence)" in core and "tile fence 1 of tiles [5]" in core
+    queued = "tile 5: 1 instructions queued, the first is TileFence"
+    assert any(line.startswith(queued) for line in lines)
+
+
+def test_units_that_are_done_are_not_named() -> None:
+    lines = waiting(sample.changed("TensorSum", **sample.watch(6, 14, 2, None)))
+    assert not any("ring consumer" in line or "activation pop" in line for line in lines)
+    assert not any("tile 4" in line for line in lines)
+
+
+def test_a_wait_in_a_second_chunk_names_it() -> None:
+    program = sample.changed("NarrowToWide", **sample.watch(6, 3, 7))
+    split = [name for name, _ in program].index("TensorSum")
+    with pytest.raises(Deadlock) as caught:
+        Accelerator().run(sample.executable(program, split=split), {"image": IMAGE})
+    text = "tile 5 narrow-to-wide, NarrowToWide at chunk 1, pc 18"
+    assert any(line.startswith(text) for line in caught.value.waiting)
+
+
+def test_a_watcher_names_what_it_waits_for_next() -> None:
+    """The expectation moves by the stride with each block that has passed."""
+    fields: dict[str, Any] = sample.watch(6, 11, 4, 1) | {
+        "watcher_stride": [10, 0, 0, 0, 0, 0],
+        "immediate_valid": 1,
+        "tiles": 1,
+    }
+    bench = Bench([("MeshWest", fields | sample.line("narrow_write", 4, 3, 0))])
+    bench.tiles[0]["flags"][11] = 15
+    bench.run()
+    (line,) = bench.waiting
+    assert line.endswith("wide_to_narrow_write (flag 11) is 15, watched for 24")
