@@ -8,6 +8,7 @@ null takes the one that the execution binds to its slot.
 from __future__ import annotations
 
 import fnmatch
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ EXECUTABLE_FORMAT = "vmvx-bytecode-fb"
 """The one format of executables that can be run."""
 WHOLE_BUFFER = -1
 """Length of a range that goes to the end of its buffer."""
+_COUNTS = struct.Struct("<3I")
+"""Workgroup counts that an indirect dispatch reads from memory."""
 PATTERN_SIZES = (1, 2, 4, 8)
 DEVICE_IDENTIFIER = "local"
 
@@ -315,6 +318,33 @@ def _view_dimension(host: Host, view: Any, index: int) -> int:
     return shape[index]
 
 
+@HAL.add("buffer_view.element_type", "0r_i")
+def _view_element_type(host: Host, view: Any) -> int:
+    element_type: int = expect(view, BufferView, "the view").element_type
+    return element_type
+
+
+@HAL.add("buffer_view.encoding_type", "0r_i")
+def _view_encoding(host: Host, view: Any) -> int:
+    encoding: int = expect(view, BufferView, "the view").encoding
+    return encoding
+
+
+@HAL.add("buffer_view.rank", "0r_i")
+def _view_rank(host: Host, view: Any) -> int:
+    return len(expect(view, BufferView, "the view").shape)
+
+
+@HAL.add("buffer.length", "0r_I")
+def _buffer_length(host: Host, buffer: Any) -> int:
+    return len(_buffer(buffer).contents)
+
+
+@HAL.add("buffer.subspan", "0rII_r")
+def _buffer_part(host: Host, buffer: Any, offset: int, length: int) -> HalBuffer:
+    return HalBuffer(Buffer(_buffer(buffer).range(offset, length)))
+
+
 @HAL_INLINE.add("buffer.allocate", "0iI_rr")
 def _inline_allocate(host: Host, alignment: int, size: int) -> tuple[HalBuffer, Buffer]:
     buffer = _allocated(size)
@@ -401,6 +431,13 @@ def _dispatch(
     return command
 
 
+def _ranges(bindings: Sequence[tuple[int, int, Any, int, int]]) -> tuple[Range, ...]:
+    return tuple(
+        Range(slot, _optional_buffer(buffer), offset, length)
+        for _, slot, buffer, offset, length in bindings
+    )
+
+
 @HAL.add("command_buffer.dispatch", "0rrIiiiICiDCiirIID_v")
 def _command_dispatch(
     host: Host,
@@ -414,12 +451,34 @@ def _command_dispatch(
     constants: Sequence[tuple[int]],
     bindings: Sequence[tuple[int, int, Any, int, int]],
 ) -> None:
-    ranges = tuple(
-        Range(slot, _optional_buffer(buffer), offset, length)
-        for _, slot, buffer, offset, length in bindings
-    )
+    ranges = _ranges(bindings)
     words = tuple(word for (word,) in constants)
     command = _dispatch(_executable(executable), entry, (x, y, z), words, ranges)
+    _commands(commands).commands.append(command)
+
+
+@HAL.add("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v")
+def _command_dispatch_indirect(
+    host: Host,
+    commands: Any,
+    executable: Any,
+    entry: int,
+    slot: int,
+    counts: Any,
+    offset: int,
+    flags: int,
+    constants: Sequence[tuple[int]],
+    bindings: Sequence[tuple[int, int, Any, int, int]],
+) -> None:
+    place = Range(slot, _optional_buffer(counts), offset, _COUNTS.size)
+    ranges = _ranges(bindings)
+    words = tuple(word for (word,) in constants)
+    program = _executable(executable)
+
+    def command(host: Host, table: Sequence[Range]) -> None:
+        workgroups = _COUNTS.unpack(place.resolve(table))
+        _dispatch(program, entry, workgroups, words, ranges)(host, table)
+
     _commands(commands).commands.append(command)
 
 
@@ -552,6 +611,37 @@ def _command_fill_15(
     _commands(commands).commands.append(_fill(place, pattern, size))
 
 
+@HAL.add("command_buffer.update_buffer", "0rrIrIIiI_v")
+def _command_update(
+    host: Host,
+    commands: Any,
+    source: Any,
+    source_offset: int,
+    target: Any,
+    target_offset: int,
+    length: int,
+    slot: int,
+    flags: int,
+) -> None:
+    # The data may change before the command runs: they are taken now.
+    part = expect(source, Buffer, "the source").part(source_offset, length)
+    data = HalBuffer(Buffer(memoryview(bytes(part))))
+    place = Range(slot, _optional_buffer(target), target_offset, length)
+    _commands(commands).commands.append(_copy(Range(0, data, 0, length), place))
+
+
+@HAL.add("command_buffer.begin_debug_group", "0rr_v")
+@HAL.add("command_buffer.end_debug_group", "0r_v")
+@HAL.add("command_buffer.advise_buffer", "0rrIIIi_v")
+@HAL.add("command_buffer.flush_buffer", "0rirII_v")
+@HAL.add("command_buffer.invalidate_buffer", "0rirII_v")
+@HAL.add("device.queue.barrier", "0rIrrI_v")
+@HAL.add("device.queue.flush", "0rI_v")
+@HAL.add("fence.signal", "0r_v")
+def _no_effect(host: Host, *arguments: Any) -> None:
+    """Names, caches and orders that nothing here depends on."""
+
+
 @HAL.add("command_buffer.execution_barrier", "0riiI_v")
 @HAL.add("command_buffer.execution_barrier", "0riii_v")
 def _barrier(host: Host, commands: Any, source: int, target: int, flags: int) -> None:
@@ -624,6 +714,7 @@ def _queue_fill(
 
 @HAL.add("device.queue.copy", "0rIrrrIrIII_v")
 @HAL.add("device.queue.read", "0rIrrrIrIII_v")
+@HAL.add("device.queue.write", "0rIrrrIrIII_v")
 def _queue_copy(
     host: Host,
     device: Any,
@@ -638,6 +729,24 @@ def _queue_copy(
     flags: int,
 ) -> None:
     data = _buffer(source).range(source_offset, length)
+    _copy_bytes(host, data, _buffer(target).range(target_offset, length))
+
+
+@HAL.add("device.queue.update", "0rIrrrIrIII_v")
+def _queue_update(
+    host: Host,
+    device: Any,
+    affinity: int,
+    wait: Any,
+    signal: Any,
+    source: Any,
+    source_offset: int,
+    target: Any,
+    target_offset: int,
+    length: int,
+    flags: int,
+) -> None:
+    data = expect(source, Buffer, "the source").part(source_offset, length)
     _copy_bytes(host, data, _buffer(target).range(target_offset, length))
 
 
@@ -702,6 +811,11 @@ def _fence_create(host: Host, device: Any, flags: int) -> Opaque:
 @HAL.add("fence.join", "0ICrD_r")
 def _fence_join(host: Host, flags: int, fences: Any) -> Opaque:
     return Opaque("fence")
+
+
+@HAL.add("fence.query", "0r_i")
+def _fence_query(host: Host, fence: Any) -> int:
+    return 0
 
 
 @HAL.add("fence.await", "0iICrD_i")

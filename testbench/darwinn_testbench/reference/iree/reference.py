@@ -81,12 +81,8 @@ class IreeReference:
         self.module = file.module
         _check_operations(file)
         _check_executables(self.module)
-        self._exports = {
-            name: function
-            for name, function in self.module.exports.items()
-            if not name.startswith(_INTERNAL_PREFIX)
-        }
-        self._declared = {name: _declared(entry) for name, entry in self._exports.items()}
+        self._exports = public_functions(self.module)
+        self._declared = {name: ports_of(entry) for name, entry in self._exports.items()}
         self._host = _Host(self.module)
         self.reset()
 
@@ -97,11 +93,11 @@ class IreeReference:
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """Inputs of a function, as the module declares them; older modules do not."""
-        return tuple(entry.port for entry in self._declared[self._name(function)][0])
+        return tuple(entry.port for entry in self._declared[choose(self._exports, function)][0])
 
     def outputs(self, function: str | None = None) -> tuple[Port, ...]:
         """Outputs of a function, as the module declares them."""
-        return tuple(entry.port for entry in self._declared[self._name(function)][1])
+        return tuple(entry.port for entry in self._declared[choose(self._exports, function)][1])
 
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
@@ -113,7 +109,7 @@ class IreeReference:
         Raises:
             ExecutionError: the inputs do not fit, or the program fails.
         """
-        name = self._name(function)
+        name = choose(self._exports, function)
         entry = self._exports[name]
         assert entry.convention is not None
         ports = self._declared[name]
@@ -139,20 +135,6 @@ class IreeReference:
         if initializer is not None:
             self._call(initializer, [], None)
 
-    def _name(self, function: str | None) -> str:
-        if function is None:
-            names = [name for name in _PREFERRED if name in self._exports]
-            names = names or list(self._exports)
-            if len(names) != 1:
-                raise ExecutionError(
-                    f"which function? {', '.join(self._exports) or 'there is none'}"
-                )
-            return names[0]
-        if function not in self._exports:
-            known = ", ".join(self._exports)
-            raise ExecutionError(f"the module has no function {function}, only {known}")
-        return function
-
     def _call(
         self, function: Function, arguments: Sequence[Any], tap: Tap | None
     ) -> tuple[Any, ...]:
@@ -165,6 +147,31 @@ class IreeReference:
             raise ExecutionError(f"{function.name}: calls are nested too deep") from None
         self._host.finish()
         return results
+
+
+def public_functions(module: Module) -> dict[str, Function]:
+    """Functions that are meant to be called, by name, in the order of the file."""
+    exports = module.exports
+    return {name: exports[name] for name in exports if not name.startswith(_INTERNAL_PREFIX)}
+
+
+def choose(functions: Mapping[str, Function], name: str | None) -> str:
+    """The function of a name; without a name the only one, or ``forward`` or ``main``.
+
+    Raises:
+        ExecutionError: there is none, or the choice is open.
+    """
+    if name is None:
+        preferred = [entry for entry in _PREFERRED if entry in functions]
+        candidates = preferred or list(functions)
+        if len(candidates) != 1:
+            known = ", ".join(functions) or "there is none"
+            raise ExecutionError(f"which function? {known}")
+        return candidates[0]
+    if name not in functions:
+        known = ", ".join(functions)
+        raise ExecutionError(f"the module has no function {name}, only {known}")
+    return name
 
 
 class _Host:
@@ -321,7 +328,7 @@ def _format_text(format_name: str, data: Buffer) -> str:
     return format_name if elf is None else f"{format_name} ({elf.machine} {elf.type})"
 
 
-def _declared(function: Function) -> tuple[tuple[DeclaredPort, ...], tuple[DeclaredPort, ...]]:
+def ports_of(function: Function) -> tuple[tuple[DeclaredPort, ...], tuple[DeclaredPort, ...]]:
     """Ports of a function: as it declares them, else without types and with names made up."""
     assert function.convention is not None
     letters, results = tuple(function.convention.flat_arguments()), function.convention.results
