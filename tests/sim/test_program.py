@@ -29,7 +29,8 @@ FRAMING = ("LoadProgram", "Execute", "Halt")
 def second_chunk(name: str, fields: dict[str, int]) -> list[bytes]:
     """Two chunks; the instruction stands at bundle 3 of the second."""
     first = frame(build([("Scalar", {})]), last=False)
-    body = [("Scalar", {})] * 2 + [(name, NEEDED.get(name, {}) | fields)]
+    body: list[tuple[str, dict[str, int]]] = [("Scalar", {})] * 2
+    body += [(name, NEEDED.get(name, {}) | fields)]
     return [first, frame(build(body))]
 
 

@@ -270,8 +270,8 @@ def test_an_address_outside_scalar_memory_is_a_fault(slot: str, address: int) ->
 @pytest.mark.parametrize("offset", [-5, 200, 3])
 def test_a_program_counter_that_leaves_the_program_is_a_fault(offset: int) -> None:
     """Outside the chunk, or inside an instruction of several bundles."""
-    fence = ("ScalarFence", {})
-    bench = Bench([("Branch", {"relative": 1, "offset": offset}), ("Scalar", {}), fence])
+    branch = {"relative": 1, "offset": offset}
+    bench = Bench([("Branch", branch), ("Scalar", {}), ("ScalarFence", {})])
     assert bench.run() == scalar_core.FAULT
     assert bench.fault == ("scalar core", "the program counter leaves the chunk")
 

@@ -10,6 +10,8 @@ from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_model import tensor_unit as slow
+from slow_model.sync import Watchers
+from slow_model.traversal import walk
 from stimulus import constrained_random, near_edges
 from tensor_stimulus import instructions, scale_bias, tables
 from unit_bench import Bench, sufficient
@@ -80,7 +82,7 @@ def cover(coverage: Coverage, fields: dict[str, Any], done: bool, written: bool)
     coverage.hit("main alternate limit", when=fields["main_alternate_loop"] and shorter)
     _cover_sums(coverage, fields)
     iterations = len(slow.main_elements(fields))
-    coverage.hit("parameters wrap", when=len(slow.walk(fields, "parameter_read")) < iterations)
+    coverage.hit("parameters wrap", when=len(walk(fields, "parameter_read")) < iterations)
     coverage.hit("watcher", when=any(fields["watcher_valid"]))
     coverage.hit("held back", when=not done)
     coverage.hit("held back after some results", when=not done and written)
@@ -128,7 +130,7 @@ def cover_operands(coverage: Coverage, fields: dict[str, Any]) -> None:
     kind = f"{8 << fields['activation_16bit']} x {8 << fields['parameter_16bit']}"
     number = {1: "one product", 2: "two products", 4: "four products"}[slow.products(fields)]
     coverage.hit(kind if kind == "16 x 16" else f"{kind}, {number}")
-    granules = [element.address for element in slow.walk(fields, "parameter_read")]
+    granules = [element.address for element in walk(fields, "parameter_read")]
     coverage.hit("granules that start no row", when=any(granule % 4 for granule in granules))
     if not fields["load_parameter_zero_point"]:
         return
@@ -162,7 +164,7 @@ def run_both(
     bench.assert_tiles([tile])
     assert (bench.waiting == ()) == done
     flag = slow.SCALE_FLAG
-    watchers = [w for w in slow.Watchers(fields).watchers if w["flag"] == flag][:1]
+    watchers = [w for w in Watchers(fields).watchers if w["flag"] == flag][:1]
     half = (watchers[0]["expected"] - 1) % 2 if watchers else 0
     return done, before != bytes(tile.narrow), half
 
@@ -193,7 +195,7 @@ def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
         fields, table, flags = case
         run_both(operation, fields, table, flags)
         coverage.hit("16-bit halves" if fields["parameter_16bit"] else "bytes")
-        granules = [element.address for element in slow.walk(fields, "parameter_read")]
+        granules = [element.address for element in walk(fields, "parameter_read")]
         aligned = any(granule % 4 == 0 for granule in granules)
         coverage.hit("whole granule rows", when=aligned)
         coverage.hit("one plane of a row", when=any(granule % 4 for granule in granules))

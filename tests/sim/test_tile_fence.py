@@ -48,7 +48,10 @@ SCALAR_BINS = (
 MASKS = st.one_of(st.sampled_from([0, (1 << 19) - 1]), st.integers(0, (1 << 19) - 1))
 
 
-def never(name: str) -> tuple[str, dict[str, Any]]:
+Operation = tuple[str, dict[str, Any]]
+
+
+def never(name: str) -> Operation:
     """An instruction that waits for a flag that never comes."""
     watcher = {"watcher_valid": 1, "watcher_expected": 9, "watcher_flag": 10}
     count = 3 if name.startswith("Ring") else 6
@@ -133,7 +136,7 @@ def scalar_cases(draw: Any) -> tuple[dict[str, Any], list[int], list[int], int]:
     return fields, flags, [max(0, c) for c in counts], draw(st.sampled_from([0, 0, 1, 2, 4, 8]))
 
 
-BUSY = {
+BUSY: dict[int, Operation] = {
     1: ("PopInput", {"fifo": 1}),
     2: ("PopInput", {"fifo": 0}),
     4: ("RingInfeed", {"fifo": 2, "watcher_valid": [1, 0], "watcher_flag": [8, 0]}),
@@ -199,7 +202,10 @@ def _cover_scalar(
 
 @pytest.mark.parametrize("flag", range(chip.SCALAR_FLAGS))
 def test_a_scalar_fence_awaits_each_flag(flag: int) -> None:
-    fields = {"expected_valid": 1 << flag, "expected": [0] * flag + [3] + [0] * (8 - flag)}
+    fields: dict[str, Any] = {
+        "expected_valid": 1 << flag,
+        "expected": [0] * flag + [3] + [0] * (8 - flag),
+    }
     bench = Bench([("ScalarFence", fields)])
     bench.core["flags"][flag] = 2
     assert bench.run() == scalar_core.BLOCKED
@@ -212,12 +218,18 @@ def test_a_scalar_fence_awaits_each_flag(flag: int) -> None:
 def test_a_fence_orders_two_units_of_a_tile() -> None:
     """The mesh writes late; without a fence narrow-to-wide reads first, with a fence never."""
     first = [1] + [0] * 5
-    fill = {"tiles": 1, "immediate_valid": 1, "immediate": 0x1234, "watcher_valid": first}
+    fill: dict[str, Any] = {
+        "tiles": 1,
+        "immediate_valid": 1,
+        "immediate": 0x1234,
+        "watcher_valid": first,
+    }
     fill |= {"watcher_expected": first, "watcher_flag": [13] + [0] * 5, "watcher_side": first}
-    late = ("MeshSouth", fill)
-    release = ("NarrowToWide", {"tiles": 1, "wide_write_base": 8, "producer_increment": 1})
-    copy = ("NarrowToWide", {"tiles": 1, "wide_write_base": 9})
-    fence = ("TileFence", {"tiles": 1, "wait_idle": 1 << state.MESH_SOUTH})
+    late: Operation = ("MeshSouth", fill)
+    counted = {"tiles": 1, "wide_write_base": 8, "producer_increment": 1}
+    release: Operation = ("NarrowToWide", counted)
+    copy: Operation = ("NarrowToWide", {"tiles": 1, "wide_write_base": 9})
+    fence: Operation = ("TileFence", {"tiles": 1, "wait_idle": 1 << state.MESH_SOUTH})
     for operations, expected in (
         ([late, copy, release], False),
         ([late, release, fence, copy], True),
@@ -239,8 +251,8 @@ def test_a_tile_fence_counts_on_its_tiles_only(tiles: int) -> None:
 
 def test_more_instructions_than_the_queues_hold_wait_their_turn() -> None:
     """A blocked unit holds back its queue, the tile's queue, and at last the scalar core."""
-    blocked = never("MeshSouth")
-    bench = Bench([blocked] + [("MeshSouth", {"tiles": 1, "immediate_valid": 1})] * 200)
+    fills: list[Operation] = [("MeshSouth", {"tiles": 1, "immediate_valid": 1})] * 200
+    bench = Bench([never("MeshSouth"), *fills])
     assert bench.run() == scalar_core.BLOCKED
     bench.tiles[0]["flags"][10] = 9
     bench.run()

@@ -38,7 +38,7 @@ _TAG_REGISTER = 6
 def expected(image: bytes) -> bytes:
     """The averages, halves rounded to even."""
     sums = np.frombuffer(image, np.uint8).reshape(-1, 4).sum(axis=1, dtype=np.float32)
-    return np.rint(sums * np.float32(0.25)).astype(np.uint8).tobytes()
+    return bytes(np.rint(sums * np.float32(0.25)).astype(np.uint8))
 
 
 def watch(slots: int, flag: int, value: int, side: int | None = 0) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def without(name: str) -> list[Operation]:
 
 
 def _moves() -> tuple[FieldOffset, ...]:
-    offsets = []
+    offsets: list[FieldOffset] = []
     for (description, name), _ in _ADDRESS_REGISTERS.items():
         for position in (Position.LOWER_32BIT, Position.UPPER_32BIT):
             bundle = 1 + len(offsets)

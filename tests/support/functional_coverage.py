@@ -16,8 +16,8 @@ class Coverage:
         self.bins = tuple(bins)
         self.hits: Counter[str] = Counter()
 
-    def hit(self, *names: str, when: bool = True) -> None:
-        """Count a hit of each bin, if ``when``; a bin that is not declared is an error."""
+    def hit(self, *names: str, when: object = True) -> None:
+        """Count a hit of each bin, if ``when`` is true; a bin that is not declared is an error."""
         for name in names if when else ():
             if name not in self.bins:
                 raise KeyError(f"{self.unit} declares no coverage bin {name!r}")

@@ -104,7 +104,10 @@ class Machine:
 
     def bundle(self, fields: Fields) -> None:
         """Execute one scalar bundle; fields that are not given are 0."""
-        get = lambda name: fields.get(name, 0)  # noqa: E731
+
+        def get(name: str) -> int:
+            return int(fields.get(name, 0))
+
         if get("gate") and self.predicates[get("predicate")] != get("polarity"):
             return
         old = tuple(self.registers)
