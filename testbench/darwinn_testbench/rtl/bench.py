@@ -1,0 +1,97 @@
+"""Clock, reset and bounded waits of a simulation; every component of an environment shares one."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+PERIOD_NS = 2
+"""Clock period; only cycles count."""
+
+LAST_EVENTS = 40
+"""How many of the latest events a time-out shows."""
+
+
+class WaitTimeout(AssertionError):  # noqa: N818
+    """A bounded wait ended without what it waited for."""
+
+
+class Bench:
+    """The design under test with its clock.
+
+    Args:
+        dut: the top module, with ports ``clk`` and ``rst_n``.
+
+    ``in_reset`` is True while reset is on: components then take and give nothing. ``random`` is
+    seeded by the run's seed alone.
+    """
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        self.clk = dut.clk
+        self.log = logging.getLogger("cocotb.bench")
+        self.seed = int(os.environ["COCOTB_RANDOM_SEED"])
+        self.random = Random(self.seed)
+        self.in_reset = True
+        self.cycle = 0
+        self.events: deque[str] = deque(maxlen=LAST_EVENTS)
+        dut.rst_n.value = 0
+
+    def start(self) -> None:
+        """Start the clock, and say which seed decides."""
+        self.log.info("seed %d", self.seed)
+        cocotb.start_soon(Clock(self.clk, PERIOD_NS, unit="ns", impl="gpi").start())
+        cocotb.start_soon(self._count())
+
+    async def _count(self) -> None:
+        edge = RisingEdge(self.clk)
+        while True:
+            await edge
+            self.cycle += 1
+
+    def note(self, event: str) -> None:
+        """Remember an event for the message of a time-out."""
+        self.events.append(f"cycle {self.cycle}: {event}")
+
+    async def cycles(self, count: int) -> None:
+        """Wait for ``count`` clock edges."""
+        edge = RisingEdge(self.clk)
+        for _ in range(count):
+            await edge
+
+    async def reset(self, cycles: int = 3) -> None:
+        """Reset the design for ``cycles`` cycles."""
+        self.in_reset = True
+        self.note("reset")
+        self.dut.rst_n.value = 0
+        await self.cycles(cycles)
+        self.dut.rst_n.value = 1
+        await self.cycles(1)
+        self.in_reset = False
+        await self.cycles(2)
+
+    async def until(self, condition: Callable[[], bool], what: str, limit: int) -> None:
+        """Wait until ``condition()``; raise ``WaitTimeout`` that names ``what`` after ``limit``."""
+        edge = RisingEdge(self.clk)
+        for _ in range(limit):
+            if condition():
+                return
+            await edge
+        latest = "\n  ".join(self.events)
+        raise WaitTimeout(
+            f"waited {limit} cycles for {what} (seed {self.seed}); last events:\n  {latest}"
+        )
+
+
+def quiet(*loggers: logging.Logger) -> None:
+    """Let third-party bus models report only what is wrong."""
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)

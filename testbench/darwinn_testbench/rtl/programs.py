@@ -1,0 +1,248 @@
+"""Random descriptor programs: what the scalar core might ask for, good and bad, in any mixture.
+
+A program never reads or overwrites bytes that an unfinished descriptor before it writes or reads,
+unless a fence stands between: with a race its outcome would not be defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+
+from darwinn_testbench.rtl.descriptor_model import READ_TAGS, Descriptor, Outcome, Tag, Window
+
+BOUNDARY = 4096
+"""Bytes that no burst may cross a multiple of."""
+
+MEMORY_BYTES = 1 << 16
+"""Host memory of a program; its window covers all of it but a guard at the end."""
+
+GUARD_BYTES = 256
+"""Bytes behind the window that nothing may touch."""
+
+WINDOW_BASES = (0, 0x0100_0000, 1 << 63, (1 << 63) + 0x1_2340_0000)
+"""First device addresses: simple and extended ones."""
+
+BURST_LIMITS = (0, 0, 0, 1, 3, 16, 1000)
+"""Values of ``dma_burst_limiter``; 0 means no limit."""
+
+
+class SizeClass(Enum):
+    """How large a transfer is, against a bus word and the longest burst."""
+
+    BYTE = "one byte"
+    BELOW_WORD = "below a word"
+    WORD = "a word"
+    WITHIN_BURST = "within a burst"
+    SEVERAL_BURSTS = "several bursts"
+
+
+class Alignment(Enum):
+    """Where a transfer begins."""
+
+    ALIGNED = "at a word"
+    UNALIGNED = "within a word"
+    ACROSS_BOUNDARY = "unaligned, across a 4 KiB boundary"
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """How often, per cycle, each side does not take or give what it could (0 to 1)."""
+
+    bus: float = 0.0
+    sinks: float = 0.0
+    source: float = 0.0
+    descriptors: float = 0.0
+
+    def __bool__(self) -> bool:
+        """True if anything is ever held back."""
+        return any((self.bus, self.sinks, self.source, self.descriptors))
+
+
+@dataclass
+class Program:
+    """Descriptors with everything around them that decides what happens."""
+
+    descriptors: list[Descriptor]
+    window: Window
+    memory: bytes
+    output: bytes
+    bad_words: frozenset[int] = frozenset()
+    pressure: Pressure = field(default_factory=Pressure)
+    burst_limit: int = 0
+
+    def output_of(self) -> list[bytes]:
+        """For each descriptor, the bytes of the output stream that it writes."""
+        parts, place = [], 0
+        for descriptor in self.descriptors:
+            writes = (
+                descriptor.is_data
+                and descriptor.tag == Tag.OUTPUT
+                and self.window.outcome(descriptor) is Outcome.STARTED
+            )
+            size = descriptor.size if writes else 0
+            parts.append(self.output[place : place + size])
+            place += size
+        return parts
+
+
+def size_class(size: int, data_bytes: int, burst_words: int) -> SizeClass:
+    """The class of a transfer of ``size`` bytes."""
+    if size == 1:
+        return SizeClass.BYTE
+    if size < data_bytes:
+        return SizeClass.BELOW_WORD
+    if size == data_bytes:
+        return SizeClass.WORD
+    within = size <= data_bytes * burst_words
+    return SizeClass.WITHIN_BURST if within else SizeClass.SEVERAL_BURSTS
+
+
+def alignment(address: int, size: int, data_bytes: int) -> Alignment:
+    """The class of a transfer of ``size`` bytes at ``address``."""
+    if not address % data_bytes:
+        return Alignment.ALIGNED
+    if address // BOUNDARY != (address + size - 1) // BOUNDARY:
+        return Alignment.ACROSS_BOUNDARY
+    return Alignment.UNALIGNED
+
+
+class ProgramGenerator:
+    """Makes random programs for a bus of ``data_bytes`` with bursts of ``burst_words``."""
+
+    def __init__(self, random: Random, data_bytes: int, burst_words: int) -> None:
+        self._random = random
+        self._data_bytes = data_bytes
+        self._burst_words = burst_words
+        self._reads: list[range] = []
+        self._writes: list[range] = []
+        self._written_before: list[range] = []
+
+    def program(self, *, longest: int = 24, pressure: Pressure | None = None) -> Program:
+        """A program of 1 to ``longest`` descriptors and the fences that keep it free of races."""
+        random = self._random
+        self._reads, self._writes, self._written_before = [], [], []
+        window = Window(random.choice(WINDOW_BASES), MEMORY_BYTES - GUARD_BYTES)
+        descriptors: list[Descriptor] = []
+        while len(descriptors) < random.randint(1, longest):
+            self._append(descriptors, window)
+        program = Program(
+            descriptors,
+            window,
+            random.randbytes(MEMORY_BYTES),
+            b"",
+            pressure=self._pressure() if pressure is None else pressure,
+            burst_limit=random.choice(BURST_LIMITS),
+        )
+        started = [d for d in descriptors if window.outcome(d) is Outcome.STARTED and d.is_data]
+        program.output = random.randbytes(sum(d.size for d in started if d.tag == Tag.OUTPUT))
+        if random.random() < 0.4:
+            program.bad_words = self._bad_words(started, window)
+        return program
+
+    def _append(self, descriptors: list[Descriptor], window: Window) -> None:
+        kinds: list[tuple[float, Callable[[Window], Descriptor]]] = [
+            (0.08, lambda _: Descriptor(fence=True)),
+            (0.08, lambda _: Descriptor(Tag.INTERRUPT + self._random.randrange(4))),
+            (0.10, self.bad),
+        ]
+        chosen = self._random.random()
+        for share, make in kinds:
+            if chosen < share:
+                descriptor = make(window)
+                descriptors.append(descriptor)
+                if descriptor.fence and window.outcome(descriptor) is Outcome.STARTED:
+                    self._pass_fence()
+                return
+            chosen -= share
+        descriptor = self._transfer(window)
+        if self._races(descriptor, window):
+            descriptors.append(Descriptor(fence=True))
+            self._pass_fence()
+        self._note(descriptor, window)
+        descriptors.append(descriptor)
+
+    def _pass_fence(self) -> None:
+        self._written_before += self._writes
+        self._reads, self._writes = [], []
+
+    def bad(self, window: Window) -> Descriptor:
+        """A descriptor that must be refused."""
+        random = self._random
+        end = window.base + window.size
+        return random.choice(
+            (
+                lambda: Descriptor(random.randrange(4), window.base, 0),
+                lambda: Descriptor(random.randrange(8, 16), window.base, 8),
+                lambda: Descriptor(random.randrange(8, 16)),
+                lambda: Descriptor(Tag.INTERRUPT + random.randrange(4), random.getrandbits(20) + 1),
+                lambda: Descriptor(Tag.INTERRUPT + random.randrange(4), 0, random.randint(1, 99)),
+                lambda: Descriptor(0, 0, 1 + random.getrandbits(8), fence=True),
+                lambda: Descriptor(random.randint(1, 15), 0, 0, fence=True),
+                lambda: Descriptor(random.randrange(4), end, 1),
+                lambda: Descriptor(random.randrange(4), end - 8, random.randint(9, 5000)),
+                lambda: Descriptor(random.randrange(4), (1 << 64) - 4, random.randint(1, 8)),
+                lambda: Descriptor(random.randrange(4), window.base, (1 << 32) - 1),
+                lambda: Descriptor(random.randrange(4), window.base ^ 1 << 63, 64),
+            )
+        )()
+
+    def _transfer(self, window: Window) -> Descriptor:
+        random, word = self._random, self._data_bytes
+        burst = word * self._burst_words
+        wanted = random.choice(list(SizeClass))
+        size = {
+            SizeClass.BYTE: lambda: 1,
+            SizeClass.BELOW_WORD: lambda: random.randint(2, word - 1),
+            SizeClass.WORD: lambda: word,
+            SizeClass.WITHIN_BURST: lambda: random.randint(word + 1, burst),
+            SizeClass.SEVERAL_BURSTS: lambda: random.randint(burst + 1, 8 * burst),
+        }[wanted]()
+        place = random.choice(list(Alignment))
+        if place is Alignment.ACROSS_BOUNDARY and size > 1:
+            boundary = BOUNDARY * random.randint(1, MEMORY_BYTES // BOUNDARY - 2)
+            offset = boundary - random.randint(1, min(size - 1, burst))
+        else:
+            offset = random.randrange(window.size - size - word) // word * word
+            offset += random.randint(1, word - 1) if place is Alignment.UNALIGNED else 0
+        tag = random.choice((*READ_TAGS, Tag.OUTPUT, Tag.OUTPUT, Tag.OUTPUT))
+        if tag != Tag.OUTPUT and self._written_before and random.random() < 0.5:
+            earlier = random.choice(self._written_before)
+            offset, size = earlier.start, min(size, len(earlier))
+        return Descriptor(tag, window.base + offset, size)
+
+    def _range(self, descriptor: Descriptor, window: Window) -> range:
+        start = descriptor.address - window.base
+        return range(start, start + descriptor.size)
+
+    def _races(self, descriptor: Descriptor, window: Window) -> bool:
+        """Bus words, not bytes, must be apart: a word is read whole."""
+        own = self._range(descriptor, window)
+        others = self._reads if descriptor.tag == Tag.OUTPUT else self._writes
+        word = self._data_bytes
+        return any(
+            own.start < other.stop + word and other.start < own.stop + word for other in others
+        )
+
+    def _note(self, descriptor: Descriptor, window: Window) -> None:
+        ranges = self._writes if descriptor.tag == Tag.OUTPUT else self._reads
+        ranges.append(self._range(descriptor, window))
+
+    def _bad_words(self, started: list[Descriptor], window: Window) -> frozenset[int]:
+        """Some words of some transfers, often the first or the last."""
+        words = set()
+        for descriptor in started:
+            if self._random.random() < 0.5:
+                own = self._range(descriptor, window)
+                place = self._random.choice((own.start, own.stop - 1, self._random.choice(own)))
+                words.add(place // self._data_bytes)
+        return frozenset(words)
+
+    def _pressure(self) -> Pressure:
+        random = self._random
+        if random.random() < 0.3:
+            return Pressure()
+        levels = (0.0, 0.1, 0.5, 0.8)
+        return Pressure(*(random.choice(levels) for _ in range(4)))

@@ -1,0 +1,36 @@
+"""Runs cocotb tests of the harness from pytest; skips where the toolchain is not installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.rtl import toolchain
+
+COCOTB_TESTS = Path(__file__).parents[1] / "rtl"
+
+
+def require_toolchain():
+    """Skip the test, with the way to get it, where something is missing."""
+    missing = toolchain.missing()
+    if missing:
+        pytest.skip("no RTL toolchain: " + "; ".join(missing))
+
+
+def design(**parameters):
+    """The harness with parameters of choice."""
+    require_toolchain()
+    from darwinn_testbench.rtl.build import Design
+
+    return Design("harness", ("dma_pkg",), parameters, registers=True)
+
+
+def run(chosen, module, test, work, *, seed, **environment):
+    """Run one cocotb test in a process of its own; its random choices depend on ``seed`` alone."""
+    from darwinn_testbench.rtl.build import simulate
+
+    if str(COCOTB_TESTS) not in sys.path:
+        sys.path.append(str(COCOTB_TESTS))
+    text = {name: str(value) for name, value in environment.items()}
+    return simulate(chosen, module, test, seed=seed, work=work, environment=text)
