@@ -26,7 +26,7 @@ from darwinn_testbench.layer_results import (
     Pass,
     Piece,
     Shape,
-    pieces,
+    readings,
     results,
 )
 from darwinn_testbench.policy import AnyArray, absolute_difference
@@ -211,8 +211,7 @@ class _Check:
         for candidate in candidates:
             if not (candidate.has(zero_point) and candidate.may_be(_shape(values))):
                 continue
-            found = pieces(candidate.parts, _shape(values))
-            if found is not None:
+            for found in readings(candidate.parts, _shape(values)):
                 yield _Match(candidate, *_difference(found, values))
 
     def _comparable(self, tensor: Tensor) -> bool:

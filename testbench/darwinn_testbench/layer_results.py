@@ -14,7 +14,7 @@ follows from the words alone (docs/chip-facts.md, "Tensors in the tiles"):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -144,19 +144,18 @@ def _pass(layer: Layer, tapped: NDArray[np.void]) -> Pass:
     )
 
 
-def pieces(parts: Sequence[Pass], shape: Shape) -> tuple[Piece, ...] | None:
-    """The tensor of ``shape`` that ``parts`` make up, in order; None if they make up none.
+def readings(parts: Sequence[Pass], shape: Shape) -> Iterator[tuple[Piece, ...]]:
+    """Every way in which ``parts``, in order, can make up the tensor of ``shape``.
 
     One part is the whole; several are bands. Two bands may overlap, since the first begins and the
     second ends with the tensor; more of them must fit exactly, or where they lie is not known.
+    The words of few tiles may be bands of rows as well as bands of columns.
     """
     if shape[0] * shape[1] == 1:
-        return _bands_of_channels(parts, shape)
-    for axis in (0, 1):
-        found = _bands(parts, shape, axis)
-        if found is not None:
-            return found
-    return None
+        found = [_bands_of_channels(parts, shape)]
+    else:
+        found = [_bands(parts, shape, axis) for axis in ((0,) if len(parts) == 1 else (0, 1))]
+    yield from (each for each in found if each is not None)
 
 
 def _bands_of_channels(parts: Sequence[Pass], shape: Shape) -> tuple[Piece, ...] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from darwinn_sim import chip, state
 from darwinn_sim.layers import Layer
-from darwinn_testbench.layer_results import Bytes, Pass, Piece, Shape, pieces, results
+from darwinn_testbench.layer_results import Bytes, Pass, Shape, readings, results
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -87,12 +88,15 @@ def one_pass(parts: dict[int, Bytes], generator: np.random.Generator, number: in
     return whole
 
 
-def joined(found: tuple[Piece, ...] | None, shape: Shape) -> Bytes:
-    assert found is not None
-    tensor = np.zeros(shape, np.uint8)
-    for piece in found:
-        piece.cut(tensor)[:] = piece.data
-    return tensor
+def joined(parts: Sequence[Pass], shape: Shape) -> list[Bytes]:
+    """The tensors that ``parts`` can be, by each reading."""
+    tensors = []
+    for found in readings(parts, shape):
+        tensor = np.zeros(shape, np.uint8)
+        for piece in found:
+            piece.cut(tensor)[:] = piece.data
+        tensors.append(tensor)
+    return tensors
 
 
 bands = st.lists(st.integers(0, 3), min_size=4, max_size=4).filter(any)
@@ -108,9 +112,10 @@ def test_images_on_the_grid(
     part = one_pass(spread(image, heights, widths), generator)
     shape = (sum(heights), sum(widths), channels)
     if shape[0] * shape[1] > 1:
-        np.testing.assert_array_equal(joined(pieces([part], shape), shape), image)
-    assert pieces([part], (shape[0] + 1, shape[1], channels)) is None
-    assert pieces([part], (shape[0], shape[1], channels + 4)) is None
+        (found,) = joined([part], shape)
+        np.testing.assert_array_equal(found, image)
+    assert not joined([part], (shape[0] + 1, shape[1], channels))
+    assert not joined([part], (shape[0], shape[1], channels + 4))
 
 
 @given(st.integers(1, 200), st.integers(1, 16), seeds)
@@ -125,7 +130,7 @@ def test_one_position_is_spread_by_channels(channels: int, tiles: int, seed: int
         if tile * each < len(padded)
     }
     shape = (1, 1, channels)
-    found = joined(pieces([one_pass(parts, generator)], shape), shape)
+    (found,) = joined([one_pass(parts, generator)], shape)
     np.testing.assert_array_equal(found[0, 0], vector)
 
 
@@ -146,8 +151,9 @@ def test_two_bands_may_overlap(
         parts = [spread(each.transpose(1, 0, 2), widths, heights) for each in halves]
     else:
         parts = [spread(each, heights, widths) for each in halves]
-    found = pieces([one_pass(each, generator, k) for k, each in enumerate(parts)], shape)
-    np.testing.assert_array_equal(joined(found, shape), image)
+    found = joined([one_pass(each, generator, k) for k, each in enumerate(parts)], shape)
+    assert 1 <= len(found) <= 2
+    assert any(np.array_equal(each, image) for each in found)
 
 
 def test_more_than_two_bands_must_fit_exactly() -> None:
@@ -156,8 +162,9 @@ def test_more_than_two_bands_must_fit_exactly() -> None:
     parts = [
         one_pass(spread(image[k : k + 2], [1, 1, 0, 0], [1, 1, 1, 1]), generator) for k in (0, 2, 4)
     ]
-    np.testing.assert_array_equal(joined(pieces(parts, (6, 4, 8)), (6, 4, 8)), image)
-    assert pieces(parts, (5, 4, 8)) is None
+    (found,) = joined(parts, (6, 4, 8))
+    np.testing.assert_array_equal(found, image)
+    assert not joined(parts, (5, 4, 8))
 
 
 def test_bands_of_channels() -> None:
@@ -167,10 +174,10 @@ def test_bands_of_channels() -> None:
         one_pass({0: part[:32].reshape(-1, WORD), 1: part[32:].reshape(-1, WORD)}, generator)
         for part in np.split(vector, 3)
     ]
-    shape = (1, 1, 120)
-    np.testing.assert_array_equal(joined(pieces(parts, shape), shape)[0, 0], vector)
-    assert pieces(parts, (1, 1, 116)) is None
-    assert pieces(parts, (1, 1, 124)) is None
+    (found,) = joined(parts, (1, 1, 120))
+    np.testing.assert_array_equal(found[0, 0], vector)
+    assert not joined(parts, (1, 1, 116))
+    assert not joined(parts, (1, 1, 124))
 
 
 def test_executions_follow_each_other() -> None:
@@ -182,11 +189,10 @@ def test_executions_follow_each_other() -> None:
         tap["address"] = np.unique(tap["address"], return_inverse=True)[1] * WORD
     whole, executions = results(program([6] * chip.TILES), layer(), np.concatenate(taps))
     assert len(executions) == 7
-    shape = (1, 7, 12)
-    np.testing.assert_array_equal(joined(pieces(executions, shape), shape)[0], sequence)
-    np.testing.assert_array_equal(
-        joined(pieces([whole], (1, 1, 12)), (1, 1, 12))[0, 0], sequence[-1]
-    )
+    (found,) = joined(executions, (1, 7, 12))
+    np.testing.assert_array_equal(found[0], sequence)
+    (last,) = joined([whole], (1, 1, 12))
+    np.testing.assert_array_equal(last[0, 0], sequence[-1])
 
 
 def test_bytes_beyond_the_last_lane_are_dropped() -> None:
