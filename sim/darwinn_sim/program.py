@@ -141,6 +141,7 @@ _UNIT_OF = {
 """Tile unit that executes an instruction."""
 
 _ZERO = (0,)
+_TILE_SET = range(1 << chip.TILES)
 _BIT = (0, 1)
 _TENSOR_FIELDS: dict[str, Sequence[int]] = {
     "hiccup": _ZERO,
@@ -190,11 +191,13 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
         "function_op": (0, 2, 3),
     },
     "Halt": {"goto_halt": _ZERO, "interrupt": _ZERO},
+    "ScalarFence": {"reset_tile_fences": _TILE_SET, "tile_fence_valid": _TILE_SET},
     "Loop": {"count": range(1, 1 << 16), "body": range(1, 1 << 8)},
     "Branch": {"relative": (1,), "reserved_32": _ZERO},
     "RingInfeed": {
         "fifo": (0, 1, 2),
         "buffer_prologue_enable": _ZERO,
+        "targets": _TILE_SET,
         "tiles_register": _ZERO,
         "base_register": _ZERO,
         "counter_register": _ZERO,
