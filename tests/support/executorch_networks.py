@@ -99,7 +99,7 @@ class Unet(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Decoder-only transformer: RMS norms, rotary positions, grouped heads, caches, greedy token."""
+    """Decoder-only transformer: RMS norms, rotary positions, grouped heads, key/value caches."""
 
     def __init__(self, length: int = 8, width: int = 16, heads: int = 4, shared: int = 2) -> None:
         super().__init__()
@@ -134,8 +134,8 @@ class Decoder(nn.Module):
         hidden = self.norm(x)
         q = self.turn(self.q(hidden).view(1, 1, self.heads, self.size).transpose(1, 2), at)
         k, v = self.kv(hidden).view(1, 1, 2 * self.shared, self.size).transpose(1, 2).chunk(2, 1)
-        self.keys.index_put_((None, None, at), self.turn(k, at))
-        self.values.index_put_((None, None, at), v)
+        self.keys[:, :, at] = self.turn(k, at)
+        self.values[:, :, at] = v
         keys = self.keys.repeat_interleave(self.heads // self.shared, 1)
         values = self.values.repeat_interleave(self.heads // self.shared, 1)
         scores = q @ keys.transpose(-1, -2) / math.sqrt(self.size)
@@ -171,7 +171,8 @@ def export(name: str) -> tuple[bytes, list[list[Any]]]:
     module, samples = NETWORKS[name]
     network = module().eval()
     calls = samples()
-    exported = torch.export.export(network, calls[0], strict=False)
-    config = EdgeCompileConfig(_check_ir_validity=False)
-    program = to_edge(exported, compile_config=config).to_executorch()
+    with torch.no_grad():
+        exported = torch.export.export(network, calls[0], strict=False)
+        config = EdgeCompileConfig(_check_ir_validity=False)
+        program = to_edge(exported, compile_config=config).to_executorch()
     return bytes(program.buffer), [[entry.numpy() for entry in call] for call in calls]

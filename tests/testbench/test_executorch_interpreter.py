@@ -353,6 +353,10 @@ def test_more_memory_than_there_is_is_refused() -> None:
     method.planned_bytes = 1 << 40
     with pytest.raises(ExecutionError, match="planned memory of 1099511627776 bytes"):
         ExecutorchReference(program.build())
+    program, method = started()
+    method.input(F32, (1 << 20, 1 << 20), is_bound=True, is_planned=False)
+    with pytest.raises(ExecutionError, match="%0 of 4398046511104 bytes is more than this"):
+        run(program, X)
 
 
 # --- delegates and taps ---------------------------------------------------------------------------

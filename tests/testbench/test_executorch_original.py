@@ -110,9 +110,8 @@ def test_stored_results_of_the_operators_are_the_runtimes() -> None:
 
 @needs_original
 def test_what_the_runtime_refuses_is_an_execution_error(corpus: Path) -> None:
-    old = OriginalRuntime(corpus / "pte" / "ModuleLinear-no-constant-segment.pte")
-    with pytest.raises(ExecutionError):
-        old.run([np.zeros(2, np.float32)])
+    with pytest.raises(ExecutionError, match="Failed to load program"):
+        OriginalRuntime(corpus / "pte" / "ModuleLinear-no-constant-segment.pte")
     runtime = OriginalRuntime(corpus / "pte" / "a_add.pte")
     with pytest.raises(ExecutionError, match="1 inputs, the method takes 2"):
         runtime.run([np.zeros((2, 3), np.float32)])

@@ -18,7 +18,7 @@ from darwinn_formats.executorch import ProgramFile, schema
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
-from darwinn_testbench.reference.executorch.values import Memory, TensorValue
+from darwinn_testbench.reference.executorch.values import MEMORY_LIMIT, Memory, TensorValue
 from darwinn_testbench.reference.protocol import (
     Datum,
     ExecutionError,
@@ -31,8 +31,6 @@ from darwinn_testbench.reference.protocol import (
 
 INSTRUCTION_LIMIT = 10_000_000
 """Instructions of one call, after which a loop is taken to be endless."""
-MEMORY_LIMIT = 8 << 30
-"""Bytes of planned memory of one method."""
 DEFAULT_METHOD = "forward"
 
 _KERNEL_ERRORS = (

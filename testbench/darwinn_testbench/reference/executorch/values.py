@@ -15,6 +15,9 @@ from darwinn_testbench.reference.protocol import ExecutionError
 Memory = NDArray[np.uint8]
 """Bytes that a tensor lies in."""
 
+MEMORY_LIMIT = 8 << 30
+"""Bytes that the tensors of a method may have in one piece of memory."""
+
 _BFLOAT16 = schema.ScalarType.BFLOAT16
 _BFLOAT16_BITS = 16
 
@@ -79,8 +82,15 @@ class TensorValue:
         self._array = None
 
     def allocate(self) -> None:
-        """Take memory of its own, zeros, for the whole capacity."""
-        self.bind(np.zeros(self.capacity * self._stored.itemsize, np.uint8))
+        """Take memory of its own, zeros, for the whole capacity.
+
+        Raises:
+            ExecutionError: the capacity is more than MEMORY_LIMIT.
+        """
+        size = self.capacity * self._stored.itemsize
+        if size > MEMORY_LIMIT:
+            raise ExecutionError(f"{self.name} of {size} bytes is more than this can take")
+        self.bind(np.zeros(size, np.uint8))
 
     def array(self) -> AnyArray:
         """The tensor in logical order: a view, except for bfloat16.
