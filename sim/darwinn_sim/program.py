@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import (
+    chip,
     input_pop,
     mesh_bus,
     narrow_to_wide,
@@ -142,7 +143,6 @@ _UNIT_OF = {
 
 _ZERO = (0,)
 _TILE_SET = range(1 << chip.TILES)
-_BIT = (0, 1)
 _TENSOR_FIELDS: dict[str, Sequence[int]] = {
     "hiccup": _ZERO,
     "partial_sum_wrap": _ZERO,
