@@ -20,7 +20,7 @@ LAST_EVENTS = 40
 """How many of the latest events a time-out shows."""
 
 
-class WaitTimeout(AssertionError):  # noqa: N818
+class WaitTimeout(AssertionError):
     """A bounded wait ended without what it waited for."""
 
 

@@ -83,7 +83,7 @@ class Design:
         return hash(self.key)
 
 
-class SimulationFailed(AssertionError):  # noqa: N818
+class SimulationFailed(AssertionError):
     """A cocotb test failed, or the simulator ended before it was done."""
 
 
@@ -189,7 +189,7 @@ def build(design: Design) -> Path:
                 sources=sources,
                 hdl_toplevel=design.top,
                 parameters=dict(design.parameters),
-                defines={define: 1 for define in design.defines},
+                defines=dict.fromkeys(design.defines, 1),
                 build_dir=folder / "verilated",
                 build_args=[
                     *VERILATOR_ARGUMENTS,

@@ -23,8 +23,6 @@ class TransferSample:
     response_error: bool
 
 
-
-
 _BOOLEANS = (False, True)
 _IMPOSSIBLE = [
     (SizeClass.BYTE.value, Alignment.ACROSS_BOUNDARY.value, write, fence, pressure, error)

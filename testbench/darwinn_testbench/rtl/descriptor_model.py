@@ -80,7 +80,7 @@ class Window:
         if not descriptor.size:
             return Outcome.LENGTH_0
         offset = descriptor.address - self.base
-        if 0 <= offset and offset + descriptor.size <= min(self.size, 1 << ADDRESS_BITS):
+        if offset >= 0 and offset + descriptor.size <= min(self.size, 1 << ADDRESS_BITS):
             return Outcome.STARTED
         return Outcome.EXTENDED_FAULT if descriptor.address >> 63 else Outcome.INBOUND_FAULT
 

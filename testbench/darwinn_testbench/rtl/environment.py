@@ -130,5 +130,3 @@ class DmaEnvironment(uvm_env):
         await self.bench.cycles(2)
         found = {name: await self.registers.read(name) for name in STATUS_REGISTERS}
         self.scoreboard.check(bytes(self.memory.data), found)
-
-

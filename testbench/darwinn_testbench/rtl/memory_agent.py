@@ -13,7 +13,7 @@ from darwinn_testbench.rtl.bench import Bench, quiet
 from darwinn_testbench.rtl.programs import MEMORY_BYTES
 
 
-class BadWord(Exception):  # noqa: N818
+class BadWord(Exception):
     """An access to a word that answers with an error; the memory model turns it into SLVERR."""
 
 

@@ -172,34 +172,36 @@ class ProgramGenerator:
         """A descriptor that must be refused."""
         random = self._random
         end = window.base + window.size
+        data, any_interrupt = random.randrange(4), Tag.INTERRUPT + random.randrange(4)
+        unknown = random.randrange(8, 16)
         return random.choice(
             (
-                lambda: Descriptor(random.randrange(4), window.base, 0),
-                lambda: Descriptor(random.randrange(8, 16), window.base, 8),
-                lambda: Descriptor(random.randrange(8, 16)),
-                lambda: Descriptor(Tag.INTERRUPT + random.randrange(4), random.getrandbits(20) + 1),
-                lambda: Descriptor(Tag.INTERRUPT + random.randrange(4), 0, random.randint(1, 99)),
-                lambda: Descriptor(0, 0, 1 + random.getrandbits(8), fence=True),
-                lambda: Descriptor(random.randint(1, 15), 0, 0, fence=True),
-                lambda: Descriptor(random.randrange(4), end, 1),
-                lambda: Descriptor(random.randrange(4), end - 8, random.randint(9, 5000)),
-                lambda: Descriptor(random.randrange(4), (1 << 64) - 4, random.randint(1, 8)),
-                lambda: Descriptor(random.randrange(4), window.base, (1 << 32) - 1),
-                lambda: Descriptor(random.randrange(4), window.base ^ 1 << 63, 64),
+                Descriptor(data, window.base, 0),
+                Descriptor(unknown, window.base, 8),
+                Descriptor(unknown),
+                Descriptor(any_interrupt, random.getrandbits(20) + 1),
+                Descriptor(any_interrupt, 0, random.randint(1, 99)),
+                Descriptor(0, 0, 1 + random.getrandbits(8), fence=True),
+                Descriptor(random.randint(1, 15), fence=True),
+                Descriptor(data, end, 1),
+                Descriptor(data, end - 8, random.randint(9, 5000)),
+                Descriptor(data, (1 << 64) - 4, random.randint(1, 8)),
+                Descriptor(data, window.base, (1 << 32) - 1),
+                Descriptor(data, window.base ^ 1 << 63, 64),
             )
-        )()
+        )
 
     def _transfer(self, window: Window) -> Descriptor:
         random, word = self._random, self._data_bytes
         burst = word * self._burst_words
-        wanted = random.choice(list(SizeClass))
-        size = {
-            SizeClass.BYTE: lambda: 1,
-            SizeClass.BELOW_WORD: lambda: random.randint(2, word - 1),
-            SizeClass.WORD: lambda: word,
-            SizeClass.WITHIN_BURST: lambda: random.randint(word + 1, burst),
-            SizeClass.SEVERAL_BURSTS: lambda: random.randint(burst + 1, 8 * burst),
-        }[wanted]()
+        limits = {
+            SizeClass.BYTE: (1, 1),
+            SizeClass.BELOW_WORD: (2, word - 1),
+            SizeClass.WORD: (word, word),
+            SizeClass.WITHIN_BURST: (word + 1, burst),
+            SizeClass.SEVERAL_BURSTS: (burst + 1, 8 * burst),
+        }
+        size = random.randint(*limits[random.choice(list(SizeClass))])
         place = random.choice(list(Alignment))
         if place is Alignment.ACROSS_BOUNDARY and size > 1:
             boundary = BOUNDARY * random.randint(1, MEMORY_BYTES // BOUNDARY - 2)

@@ -27,7 +27,7 @@ WRITER_EVENT = len(READ_TAGS)
 FENCE_EVENT = WRITER_EVENT + 1
 
 
-class Mismatch(AssertionError):  # noqa: N818
+class Mismatch(AssertionError):
     """The RTL did something that the model does not."""
 
 
@@ -67,7 +67,7 @@ class Scoreboard(uvm_component):
         self._outputs = program.output_of()
         self._started: list[int] = []
         self._done: set[int] = set()
-        self._received = {tag: 0 for tag in READ_TAGS}
+        self._received = dict.fromkeys(READ_TAGS, 0)
         self._raised: list[int] = []
 
     def forget(self) -> None:
@@ -168,8 +168,7 @@ class Scoreboard(uvm_component):
         """True when every descriptor has been refused or completed."""
         assert self.program is not None
         return (
-            len(self._started) == len(self.program.descriptors)
-            and len(self._done) == self._good()
+            len(self._started) == len(self.program.descriptors) and len(self._done) == self._good()
         )
 
     def _good(self) -> int:
@@ -200,7 +199,8 @@ class Scoreboard(uvm_component):
             )
         if memory != self.model.memory:
             place = next(
-                at for at, pair in enumerate(zip(memory, self.model.memory, strict=True))
+                at
+                for at, pair in enumerate(zip(memory, self.model.memory, strict=True))
                 if pair[0] != pair[1]
             )
             raise Mismatch(
