@@ -81,7 +81,7 @@ def definition(functions: Sequence[FunctionSource], **tables: Any) -> schema.Byt
     made: dict[str, Any] = {
         "name": "module",
         "requirements": int(schema.Feature.EXT_F32 | schema.Feature.EXT_F64),
-        "types": (schema.TypeDefinition("!vm.buffer"), schema.TypeDefinition("!vm.list<i32>")),
+        "types": (schema.TypeDefinition("!vm.buffer"), schema.TypeDefinition("i32")),
         "exported_functions": tuple(
             schema.ExportFunction(function.name, ordinal)
             for ordinal, function in enumerate(functions)

@@ -17,6 +17,8 @@ MAXIMUM_LIST = 1 << 20
 _PATTERNS = {"i8": "<B", "i16": "<H", "i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 _MASKS = {"i8": 0xFF, "i16": 0xFFFF}
 
+_NUMBER_TYPES = frozenset(("i8", "i16", "i32", "i64", "f32", "f64"))
+
 REFERENCE_TYPES: dict[str, type[Any]] = {"!vm.buffer": Buffer}
 """Classes of reference types by name; a type that is not here is not checked."""
 
@@ -82,11 +84,11 @@ def _fill(element: str) -> Callable[[Any, int, int, Any], None]:
     return fill
 
 
-def make_list(count: int, type_name: str) -> VmList:
-    """A list of nulls, or of zeros where its type is of numbers."""
-    values = VmList([], 0 if type_name.startswith(("!vm.list<i", "!vm.list<f")) else None)
-    _resize(values, count)
-    return values
+def make_list(count: int, element_type: str) -> VmList:
+    """An empty list; elements that it gains later are null, or zero where they are numbers."""
+    if not 0 <= count <= MAXIMUM_LIST:
+        raise ExecutionError(f"a list for {count} elements")
+    return VmList([], 0 if element_type in _NUMBER_TYPES else None)
 
 
 def _resize(value: Any, count: int) -> None:
