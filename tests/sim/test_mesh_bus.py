@@ -115,7 +115,7 @@ def test_random_instructions_exchange_the_words_of_the_slow_model() -> None:
     """Memories and flags of all sixteen tiles agree, also of those that wait for ever."""
     coverage = Coverage("mesh bus", BINS)
 
-    @constrained_random(200)
+    @constrained_random(150)
     @given(cases())
     def check(case: tuple[str, dict[str, Any], int, dict[int, int]]) -> None:
         name, fields, mask, flags = case
