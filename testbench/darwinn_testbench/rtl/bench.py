@@ -11,6 +11,7 @@ from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
+from cocotb.handle import Immediate
 from cocotb.triggers import RisingEdge
 
 PERIOD_NS = 2
@@ -43,12 +44,15 @@ class Bench:
         self.in_reset = True
         self.cycle = 0
         self.events: deque[str] = deque(maxlen=LAST_EVENTS)
-        dut.rst_n.value = 0
+        # At once: a clock that happens to start at 1 would be an edge at time 0, before reset.
+        dut.clk.value = Immediate(0)
+        dut.rst_n.value = Immediate(0)
 
     def start(self) -> None:
         """Start the clock, and say which seed decides."""
         self.log.info("seed %d", self.seed)
-        cocotb.start_soon(Clock(self.clk, PERIOD_NS, unit="ns", impl="gpi").start())
+        clock = Clock(self.clk, PERIOD_NS, unit="ns", impl="gpi")
+        cocotb.start_soon(clock.start(start_high=False))
         cocotb.start_soon(self._count())
 
     async def _count(self) -> None:

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cocotb_coverage.coverage import CoverCross, CoverPoint, coverage_db, coverage_section
 
-from darwinn_testbench.rtl.programs import Alignment, SizeClass
-
-
-@dataclass(frozen=True)
-class TransferSample:
-    """A transfer as the coverage sees it."""
-
-    size: SizeClass
-    alignment: Alignment
-    write: bool
-    behind_fence: bool
-    back_pressure: bool
-    response_error: bool
-
+from darwinn_testbench.rtl.programs import Alignment, SizeClass, TransferSample
 
 _BOOLEANS = (False, True)
 _IMPOSSIBLE = [
@@ -74,13 +61,19 @@ def sample_descriptor(outcome: str, fence: bool, tag: int) -> None:
     """Count a descriptor, good or bad."""
 
 
-def missing_bins(items: Iterable[str]) -> dict[str, list[object]]:
+def missing_bins(items: Iterable[str]) -> dict[str, list[Any]]:
     """For each of the coverage ``items`` with bins that were never hit: those bins."""
     missing = {
         item: [name for name, hits in coverage_db[item].detailed_coverage.items() if not hits]
         for item in items
     }
     return {item: bins for item, bins in missing.items() if bins}
+
+
+def missing_transfers() -> list[TransferSample]:
+    """The bins of the transfer cross that were never hit."""
+    bins = missing_bins(("dma.transfer",)).get("dma.transfer", [])
+    return [TransferSample(SizeClass(size), Alignment(place), *rest) for size, place, *rest in bins]
 
 
 def save(path: Path) -> None:

@@ -4,7 +4,8 @@ life of one descriptor program in it.
 
 from __future__ import annotations
 
-from pyuvm import ConfigDB, uvm_env, uvm_sequence
+import cocotb
+from pyuvm import ConfigDB, uvm_env, uvm_sequence, uvm_test
 
 from darwinn_testbench.rtl.bench import Bench
 from darwinn_testbench.rtl.descriptor_agent import DescriptorAgent, DescriptorItem
@@ -130,3 +131,24 @@ class DmaEnvironment(uvm_env):
         await self.bench.cycles(2)
         found = {name: await self.registers.read(name) for name in STATUS_REGISTERS}
         self.scoreboard.check(bytes(self.memory.data), found)
+
+
+class DmaTest(uvm_test):
+    """Builds the environment; a subclass says in ``scenario`` what happens in it."""
+
+    def build_phase(self) -> None:
+        """Create bench and environment."""
+        self.bench = Bench(cocotb.top)
+        ConfigDB().set(None, "*", "BENCH", self.bench)
+        self.environment = DmaEnvironment("environment", self)
+
+    async def run_phase(self) -> None:
+        """Start the clock and play the scenario."""
+        self.raise_objection()
+        self.bench.start()
+        await self.scenario(self.environment)
+        self.drop_objection()
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        """What the test is about."""
+        raise NotImplementedError

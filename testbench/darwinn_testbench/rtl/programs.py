@@ -6,7 +6,7 @@ unless a fence stands between: with a race its outcome would not be defined.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
@@ -109,6 +109,18 @@ def alignment(address: int, size: int, data_bytes: int) -> Alignment:
     return Alignment.UNALIGNED
 
 
+@dataclass(frozen=True)
+class TransferSample:
+    """The properties of a transfer that functional coverage crosses."""
+
+    size: SizeClass
+    alignment: Alignment
+    write: bool
+    behind_fence: bool
+    back_pressure: bool
+    response_error: bool
+
+
 class ProgramGenerator:
     """Makes random programs for a bus of ``data_bytes`` with bursts of ``burst_words``."""
 
@@ -120,27 +132,68 @@ class ProgramGenerator:
         self._writes: list[range] = []
         self._written_before: list[range] = []
 
-    def program(self, *, longest: int = 24, pressure: Pressure | None = None) -> Program:
+    def program(self, *, longest: int = 12, pressure: Pressure | None = None) -> Program:
         """A program of 1 to ``longest`` descriptors and the fences that keep it free of races."""
         random = self._random
-        self._reads, self._writes, self._written_before = [], [], []
-        window = Window(random.choice(WINDOW_BASES), MEMORY_BYTES - GUARD_BYTES)
+        window = self._begin()
         descriptors: list[Descriptor] = []
-        while len(descriptors) < random.randint(1, longest):
+        length = random.randint(1, longest)
+        while len(descriptors) < length:
             self._append(descriptors, window)
-        program = Program(
+        started = [d for d in descriptors if window.outcome(d) is Outcome.STARTED and d.is_data]
+        bad_words = self._bad_words(started, window) if random.random() < 0.4 else frozenset()
+        return self._surround(
+            descriptors, window, bad_words, self._pressure() if pressure is None else pressure
+        )
+
+    def directed(self, samples: Sequence[TransferSample]) -> Program:
+        """A program with one transfer for each of ``samples``, which agree in back-pressure."""
+        window = self._begin()
+        descriptors: list[Descriptor] = []
+        bad_words: set[int] = set()
+        for sample in samples:
+            while True:
+                transfer = self._transfer_of(window, sample.size, sample.alignment, sample.write)
+                words = self._words(transfer, window)
+                touched = bad_words.intersection(words)
+                if (sample.response_error or not touched) and not self._races(transfer, window):
+                    break
+            if sample.response_error and not touched:
+                bad_words.add(words[0])
+            if sample.behind_fence:
+                descriptors.append(Descriptor(fence=True))
+            descriptors.append(transfer)
+            self._note(transfer, window)
+        pressure = Pressure(0.3, 0.3, 0.3, 0.3) if samples[0].back_pressure else Pressure()
+        return self._surround(descriptors, window, frozenset(bad_words), pressure)
+
+    def _begin(self) -> Window:
+        self._reads, self._writes, self._written_before = [], [], []
+        return Window(self._random.choice(WINDOW_BASES), MEMORY_BYTES - GUARD_BYTES)
+
+    def _surround(
+        self,
+        descriptors: list[Descriptor],
+        window: Window,
+        bad_words: frozenset[int],
+        pressure: Pressure,
+    ) -> Program:
+        """The program of ``descriptors``, with memory and output bytes."""
+        random = self._random
+        output_bytes = sum(
+            d.size
+            for d in descriptors
+            if d.is_data and d.tag == Tag.OUTPUT and window.outcome(d) is Outcome.STARTED
+        )
+        return Program(
             descriptors,
             window,
             random.randbytes(MEMORY_BYTES),
-            b"",
-            pressure=self._pressure() if pressure is None else pressure,
-            burst_limit=random.choice(BURST_LIMITS),
+            random.randbytes(output_bytes),
+            bad_words,
+            pressure,
+            random.choice(BURST_LIMITS),
         )
-        started = [d for d in descriptors if window.outcome(d) is Outcome.STARTED and d.is_data]
-        program.output = random.randbytes(sum(d.size for d in started if d.tag == Tag.OUTPUT))
-        if random.random() < 0.4:
-            program.bad_words = self._bad_words(started, window)
-        return program
 
     def _append(self, descriptors: list[Descriptor], window: Window) -> None:
         kinds: list[tuple[float, Callable[[Window], Descriptor]]] = [
@@ -192,6 +245,22 @@ class ProgramGenerator:
         )
 
     def _transfer(self, window: Window) -> Descriptor:
+        random = self._random
+        transfer = self._transfer_of(
+            window,
+            random.choice(list(SizeClass)),
+            random.choice(list(Alignment)),
+            random.random() < 0.5,
+        )
+        if transfer.tag != Tag.OUTPUT and self._written_before and random.random() < 0.5:
+            earlier = random.choice(self._written_before)
+            size = min(transfer.size, len(earlier))
+            return Descriptor(transfer.tag, window.base + earlier.start, size)
+        return transfer
+
+    def _transfer_of(
+        self, window: Window, wanted: SizeClass, place: Alignment, write: bool
+    ) -> Descriptor:
         random, word = self._random, self._data_bytes
         burst = word * self._burst_words
         limits = {
@@ -201,23 +270,25 @@ class ProgramGenerator:
             SizeClass.WITHIN_BURST: (word + 1, burst),
             SizeClass.SEVERAL_BURSTS: (burst + 1, 8 * burst),
         }
-        size = random.randint(*limits[random.choice(list(SizeClass))])
-        place = random.choice(list(Alignment))
+        size = random.randint(*limits[wanted])
         if place is Alignment.ACROSS_BOUNDARY and size > 1:
             boundary = BOUNDARY * random.randint(1, MEMORY_BYTES // BOUNDARY - 2)
-            offset = boundary - random.randint(1, min(size - 1, burst))
+            before = random.randint(1, min(size - 1, burst))
+            offset = boundary - before + (before % word == 0)
         else:
             offset = random.randrange(window.size - size - word) // word * word
             offset += random.randint(1, word - 1) if place is Alignment.UNALIGNED else 0
-        tag = random.choice((*READ_TAGS, Tag.OUTPUT, Tag.OUTPUT, Tag.OUTPUT))
-        if tag != Tag.OUTPUT and self._written_before and random.random() < 0.5:
-            earlier = random.choice(self._written_before)
-            offset, size = earlier.start, min(size, len(earlier))
+        tag = Tag.OUTPUT if write else random.choice(READ_TAGS)
         return Descriptor(tag, window.base + offset, size)
 
     def _range(self, descriptor: Descriptor, window: Window) -> range:
         start = descriptor.address - window.base
         return range(start, start + descriptor.size)
+
+    def _words(self, descriptor: Descriptor, window: Window) -> range:
+        """Bus words that the transfer touches."""
+        own = self._range(descriptor, window)
+        return range(own.start // self._data_bytes, (own.stop - 1) // self._data_bytes + 1)
 
     def _races(self, descriptor: Descriptor, window: Window) -> bool:
         """Bus words, not bytes, must be apart: a word is read whole."""

@@ -7,11 +7,7 @@ from typing import Any
 
 from pyuvm import uvm_component, uvm_subscriber
 
-from darwinn_testbench.rtl.coverage import (
-    TransferSample,
-    sample_descriptor,
-    sample_transfer,
-)
+from darwinn_testbench.rtl.coverage import sample_descriptor, sample_transfer
 from darwinn_testbench.rtl.descriptor_model import (
     READ_TAGS,
     DescriptorModel,
@@ -20,7 +16,7 @@ from darwinn_testbench.rtl.descriptor_model import (
     Tag,
 )
 from darwinn_testbench.rtl.monitors import Accepted, DmaEvent, Done, Raised, Started
-from darwinn_testbench.rtl.programs import Program, alignment, size_class
+from darwinn_testbench.rtl.programs import Program, TransferSample, alignment, size_class
 from darwinn_testbench.rtl.stream_agent import Beat
 
 WRITER_EVENT = len(READ_TAGS)
