@@ -42,16 +42,14 @@ def assemble(source: Sequence[Source]) -> tuple[bytes, int]:
     """Bytes of a function, and the number of its blocks."""
     labels: dict[str, int] = {}
     for _ in range(2):
-        body = b""
         instructions: list[tuple[str, Sequence[Any]]] = []
         for entry in source:
             if isinstance(entry, str):
-                labels[entry] = len(body)
+                labels[entry] = len(encode(instructions))
                 instructions.append(("block", ()))
             else:
                 instructions.append((entry[0], resolved(entry, labels)))
-            body = encode(instructions)
-    return body, sum(isinstance(entry, str) for entry in source)
+    return encode(instructions), sum(isinstance(entry, str) for entry in source)
 
 
 def resolved(entry: tuple[str, Sequence[Any]], labels: dict[str, int]) -> list[Any]:
