@@ -289,7 +289,10 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "addmm.out": [((floats(2), X, floats(3, 2), 1, 1),), ((floats(2), X, floats(3, 2), 0.5, 2.0),)],
     "bmm.out": [((floats(2, 1, 3), floats(2, 3, 2)),)],
     "linear.out": [((X, floats(2, 3, seed=5), floats(2)),), ((X, floats(2, 3, seed=5), None),)],
-    "mm.out": [((X, floats(3, 2)),)],
+    "mm.out": [
+        ((X, floats(3, 2)),),
+        ((floats(1, 40).astype(F16), floats(40, 2).astype(F16)), (F16,)),
+    ],
     "_adaptive_avg_pool2d.out": [((IMAGE, [2, 4]),)],
     "avg_pool2d.out": [
         ((IMAGE, [2, 2], [2, 2], [0, 0], False, True, None),),

@@ -62,5 +62,10 @@ def floating(operand: Operand) -> AnyArray:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
 
 
+def accumulating(x: AnyArray) -> AnyArray:
+    """An array in the type in which its sums of products are made: at least float32."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
 def _category(dtype: np.dtype[Any]) -> int:
     return _CATEGORIES[dtype.kind]

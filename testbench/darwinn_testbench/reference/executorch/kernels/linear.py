@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.executorch.promotion import cast
+from darwinn_testbench.reference.executorch.promotion import accumulating, cast
 
 Kernel = Callable[..., Any]
 
 
 def matrix_product(a: AnyArray, b: AnyArray) -> AnyArray:
     """a @ b."""
-    return np.asarray(np.matmul(a, b))
+    return np.asarray(np.matmul(accumulating(a), accumulating(b)))
 
 
 def product_with_addend(
     addend: AnyArray, a: AnyArray, b: AnyArray, beta: float = 1, alpha: float = 1
 ) -> AnyArray:
     """beta * addend + alpha * (a @ b); an addend of factor 0 plays no part, whatever it holds."""
-    product = np.matmul(a, b)
+    product = np.matmul(accumulating(a), accumulating(b))
     if alpha != 1:
         product = product * cast(alpha, product.dtype)
     if beta == 0:
@@ -32,7 +32,7 @@ def product_with_addend(
 
 def linear(x: AnyArray, weight: AnyArray, bias: AnyArray | None = None) -> AnyArray:
     """x @ weight, transposed, + bias."""
-    product = np.matmul(x, weight.T)
+    product = np.matmul(accumulating(x), accumulating(weight).T)
     return np.asarray(product if bias is None else product + bias)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.executorch.promotion import floating
+from darwinn_testbench.reference.executorch.promotion import accumulating, floating
 
 Kernel = Callable[..., Any]
 Sizes = tuple[int, ...]
@@ -122,6 +122,7 @@ def convolution(
 ) -> AnyArray:
     """Convolution or transposed convolution in one or two dimensions, with or without batch."""
     rank = weight.ndim - 2
+    x, weight = accumulating(x), accumulating(weight)
     batched = x if x.ndim == rank + 2 else x[np.newaxis]
     steps, margins, spreads = (_each(entry, rank) for entry in (stride, padding, dilation))
     if transposed:
