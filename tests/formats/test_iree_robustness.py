@@ -79,10 +79,11 @@ def check(data: bytes) -> iree.VmfbFile | None:
     return loaded
 
 
-def changes(data: bytes, values: int) -> Iterator[bytes]:
-    """The data with each byte changed to several other values."""
+def changes(data: bytes, values: int, stride: int = 1) -> Iterator[bytes]:
+    """The data with each byte, or each that is ``stride`` on, changed to several other values."""
     changed = bytearray(data)
-    for position, held in enumerate(data):
+    for position in range(0, len(data), stride):
+        held = data[position]
         chosen = random.Random(SEED * len(data) + position)
         for step in chosen.sample(range(1, 256), values):
             changed[position] = (held + step) % 256
@@ -108,8 +109,15 @@ def test_every_byte_of_an_own_module_may_be_changed() -> None:
     assert not all(results)
 
 
-def test_every_byte_of_a_real_file_may_be_changed(add: bytes) -> None:
-    results = [check(changed) is not None for changed in changes(add, 1)]
+def test_every_byte_of_a_small_real_file_may_be_changed(corpus: Path) -> None:
+    data = (corpus / "vmfb" / "v17" / "scalar_ctl.vmvx.vmfb").read_bytes()
+    results = [use(check(changed)) for changed in changes(data, VALUES)]
+    assert any(results)
+    assert not all(results)
+
+
+def test_bytes_of_a_file_with_dispatches_may_be_changed(add: bytes) -> None:
+    results = [check(changed) is not None for changed in changes(add, 1, stride=5)]
     assert any(results)
     assert not all(results)
 

@@ -13,7 +13,7 @@ ATTRIBUTE = "iree.abi.declaration"
 """Attribute of a function that holds its declaration."""
 
 _SIGNATURE = re.compile(r"[^(]*\((?P<arguments>.*?)\)\s*(?:->\s*\((?P<results>.*)\))?\s*")
-_VALUE = re.compile(r"\s*%(?P<name>[\w$.-]+)\s*:\s*(?P<type>[^,<]+(?:<[^>]*>)?)[^,]*")
+_VALUE = re.compile(r"\s*%(?P<name>[\w$.-]+)\s*:\s*(?P<type>[^,<{\s]+(?:<[^>]*>)?)[^,]*")
 _DIMENSIONS = re.compile(r"(?P<dimensions>(?:(?:\d+|\?)x)*)(?P<element>\w+)")
 
 
