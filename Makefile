@@ -9,7 +9,7 @@ READY   = $(VENV)/.ready
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs docs-check bench clean
+.PHONY: help demo test rtl rtl-nightly lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -41,6 +41,13 @@ demo: $(READY)  ## Build the sample models and verify them on the simulated chip
 
 test: $(READY)  ## Run every test
 	@$(BIN)/python -m pytest -n $(WORKERS)
+
+# Without a compiler the RTL tests are skipped, each with the line that says what to install.
+rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, perl, python3-dev)
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/rtl
+
+rtl-nightly: $(READY)  ## Run 10,000 random descriptor programs on the harness
+	@$(BIN)/python -m pytest -n $(WORKERS) -m nightly tests/rtl
 
 lint: $(READY) docs-check  ## Style, types, and whether the generated documents are up to date
 	@$(BIN)/ruff check .

@@ -156,7 +156,9 @@ class ProgramGenerator:
                 transfer = self._transfer_of(window, sample.size, sample.alignment, sample.write)
                 words = self._words(transfer, window)
                 touched = bad_words.intersection(words)
-                if (sample.response_error or not touched) and not self._races(transfer, window):
+                place = alignment(transfer.address - window.base, transfer.size, self._data_bytes)
+                usable = place is sample.alignment and not self._races(transfer, window)
+                if usable and (sample.response_error or not touched):
                     break
             if sample.response_error and not touched:
                 bad_words.add(words[0])

@@ -42,7 +42,7 @@ class Subscriber(uvm_subscriber):
 class Scoreboard(uvm_component):
     """Checks order, bytes and completion of one program at a time.
 
-    ``expect`` names the program; events and beats come from the monitors; ``complete`` says
+    ``done`` holds the indices of completed descriptors. ``expect`` names the program; events and beats come from the monitors; ``complete`` says
     whether everything has happened, ``missing`` what has not, ``check`` compares the rest.
     """
 
@@ -62,7 +62,7 @@ class Scoreboard(uvm_component):
         )
         self._outputs = program.output_of()
         self._started: list[int] = []
-        self._done: set[int] = set()
+        self.done: set[int] = set()
         self._received = dict.fromkeys(READ_TAGS, 0)
         self._raised: list[int] = []
 
@@ -106,13 +106,13 @@ class Scoreboard(uvm_component):
             if before.descriptor.fence and before.outcome is Outcome.STARTED
         ]
         if fences:
-            self._require(fences[-1] in self._done, f"{event} before fence {fences[-1]}")
+            self._require(fences[-1] in self.done, f"{event} before fence {fences[-1]}")
 
     def _completed(self, event: Done) -> None:
         performed = self._performed(event.index)
         descriptor = performed.descriptor
         self._require(event.index in self._started, f"{event} before its beginning")
-        self._require(event.index not in self._done, f"{event} for the second time")
+        self._require(event.index not in self.done, f"{event} for the second time")
         self._require(performed.outcome is Outcome.STARTED, f"{event} of a refused descriptor")
         own = event.event == self._event_of(performed)
         self._require(own, f"{event} is not the event of {descriptor}")
@@ -125,13 +125,13 @@ class Scoreboard(uvm_component):
         else:
             same = self._event_of(performed)
             self._require_done(event, lambda before: self._event_of(before) == same)
-        self._done.add(event.index)
+        self.done.add(event.index)
 
     def _require_done(self, event: Done, concerned: Any) -> None:
         """Every earlier descriptor that is ``concerned`` has been completed."""
         for before in self.model.performed[: event.index]:
             if before.outcome is Outcome.STARTED and concerned(before):
-                self._require(before.index in self._done, f"{event} before {before.index}")
+                self._require(before.index in self.done, f"{event} before {before.index}")
 
     def _event_of(self, performed: Performed) -> int:
         descriptor = performed.descriptor
@@ -164,7 +164,7 @@ class Scoreboard(uvm_component):
         """True when every descriptor has been refused or completed."""
         assert self.program is not None
         return (
-            len(self._started) == len(self.program.descriptors) and len(self._done) == self._good()
+            len(self._started) == len(self.program.descriptors) and len(self.done) == self._good()
         )
 
     def _good(self) -> int:
@@ -176,7 +176,7 @@ class Scoreboard(uvm_component):
         open_ones = [
             f"{done.index} ({done.descriptor})"
             for done in self.model.performed
-            if done.outcome is Outcome.STARTED and done.index not in self._done
+            if done.outcome is Outcome.STARTED and done.index not in self.done
         ]
         return (
             f"{len(self._started)} of {len(self.program.descriptors)} descriptors begun, "

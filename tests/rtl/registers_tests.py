@@ -1,0 +1,111 @@
+"""The register block on the register bus: resets, access rules, refusals, the page table."""
+
+from __future__ import annotations
+
+import pyuvm
+from darwinn_sim.registers import Access, register
+from darwinn_sim.registers_rdl import fields_of, is_constant
+from darwinn_testbench.rtl.environment import DmaTest
+from darwinn_testbench.rtl.register_agent import RegisterAccess
+from pyuvm import uvm_sequence
+
+UNKNOWN_OFFSETS = (0x0, 0x44020, 0x4F028, 0x60000)
+
+
+class SingleAccess(uvm_sequence):
+    """One access of the bus, past the register model."""
+
+    def __init__(self, item):
+        super().__init__("access")
+        self.item = item
+
+    async def body(self):
+        await self.start_item(self.item)
+        await self.finish_item(self.item)
+
+
+async def access(environment, *, write, address, data=0):
+    """Do one access; return the item with its answer."""
+    item = RegisterAccess("access", write=write, address=address, data=data)
+    await SingleAccess(item).start(environment.registers_agent.sequencer)
+    return item
+
+
+def writable_bits(entry):
+    return sum(field.mask for field in fields_of(entry))
+
+
+@pyuvm.test()
+class ResetValues(DmaTest):
+    """After reset every register reads as the table says, and the model's mirror agrees."""
+
+    async def scenario(self, environment):
+        await environment.reset()
+        model = environment.registers
+        for name, entry in model.table.items():
+            value = await model.read(name)
+            assert value == entry.reset, f"{name} is {value:#x} after reset"
+            assert model.by_name[name].get_mirrored_value() == value, name
+
+
+@pyuvm.test()
+class AccessRules(DmaTest):
+    """Writable bits keep what is written, others read 0, read-only registers refuse writes."""
+
+    async def scenario(self, environment):
+        await environment.reset()
+        model, random = environment.registers, self.bench.random
+        for name, entry in model.table.items():
+            if entry.access is Access.READ_WRITE:
+                value = random.getrandbits(64)
+                await model.write(name, value)
+                found = await model.read(name)
+                assert found == value & writable_bits(entry), f"{name}: {found:#x}"
+            elif entry.access is Access.READ_ONLY:
+                refused = await access(environment, write=True, address=entry.offset, data=1)
+                assert refused.error, f"write of {name} is not refused"
+                assert not is_constant(entry) or await model.read(name) == entry.reset, name
+            else:
+                await model.write(name, 2**64 - 1)
+                assert await model.read(name) == 0, f"{name}: a write sets bits"
+
+
+@pyuvm.test()
+class UnknownOffsets(DmaTest):
+    """An offset that the table does not name is refused, for reads and writes."""
+
+    async def scenario(self, environment):
+        await environment.reset()
+        for offset in UNKNOWN_OFFSETS:
+            for write in (False, True):
+                found = await access(environment, write=write, address=offset)
+                assert found.error, f"offset {offset:#x} write {write} is not refused"
+
+
+@pyuvm.test()
+class PageTable(DmaTest):
+    """The page table keeps its entries, the first and the last among them."""
+
+    async def scenario(self, environment):
+        await environment.reset()
+        table, random = register("page_table"), self.bench.random
+        chosen = {0, table.count - 1, *random.sample(range(table.count), 30)}
+        written = {entry: random.getrandbits(64) for entry in chosen}
+        for entry, value in written.items():
+            await access(environment, write=True, address=table.offset + 8 * entry, data=value)
+        for entry, value in written.items():
+            found = await access(environment, write=False, address=table.offset + 8 * entry)
+            assert (found.error, found.data) == (False, value), f"entry {entry}: {found.data:#x}"
+
+
+@pyuvm.test()
+class UnitStates(DmaTest):
+    """The status of a unit of the core follows its run control: idle, running, halted."""
+
+    async def scenario(self, environment):
+        await environment.reset()
+        model = environment.registers
+        for unit in ("scalar_core", "av_data_pop", "parameter_pop", "infeed", "outfeed"):
+            for command, state in ((1, 1), (2, 4), (0, 0)):
+                await model.write(f"{unit}_run_control", command)
+                assert await model.read(f"{unit}_run_status") == state, unit

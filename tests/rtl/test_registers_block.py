@@ -1,0 +1,13 @@
+"""The register block that is generated from the register table."""
+
+from __future__ import annotations
+
+import pytest
+from harness_runs import design, run
+
+
+@pytest.mark.parametrize(
+    "test", ["ResetValues", "AccessRules", "UnknownOffsets", "PageTable", "UnitStates"]
+)
+def test_register_block(test, tmp_path):
+    run(design(DataBytes=8), "registers_tests", test, tmp_path, seed=1)
