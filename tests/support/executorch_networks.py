@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from executorch.exir import EdgeCompileConfig, to_edge
 from torch import nn
+from torch._higher_order_ops.map import map as each_row
 from torch.nn import functional as F  # noqa: N812
 
 
@@ -148,6 +149,30 @@ class Decoder(nn.Module):
         return logits, logits.argmax(-1)
 
 
+class Prefill(nn.Module):
+    """A transformer over a prompt of any length, which is not known when it is exported."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(32, 16)
+        self.norm = nn.LayerNorm(16)
+        self.attention = Attention(16, 4)
+        self.head = nn.Linear(16, 32)
+        self.register_buffer("positions", torch.randn(1, 16, 16))
+
+    def forward(self, token: torch.Tensor) -> torch.Tensor:
+        x = self.embed(token) + self.positions[:, : token.shape[1]]
+        return self.head(x + self.attention(self.norm(x)))
+
+
+class Rows(nn.Module):
+    """Control flow: a loop over rows, and a branch in it."""
+
+    def forward(self, rows: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        mapped = each_row(lambda row, factor: row + factor * factor.sum(), rows, x)
+        return torch.cond(mapped.sum() > 0, lambda a: a * 2, lambda a: a - 1, (mapped,))
+
+
 def _image(channels: int, size: int) -> Callable[[], list[tuple[Any, ...]]]:
     return lambda: [(torch.randn(1, channels, size, size),) for _ in range(2)]
 
@@ -161,8 +186,13 @@ NETWORKS: dict[str, tuple[type[nn.Module], Callable[[], list[tuple[Any, ...]]]]]
     "vit": (Vision, _image(3, 32)),
     "unet": (Unet, _image(1, 16)),
     "decoder": (Decoder, _tokens),
+    "prefill": (Prefill, lambda: [(torch.randint(0, 32, (1, size)),) for size in (4, 2, 16, 9)]),
+    "rows": (Rows, lambda: [(sign * torch.rand(3, 4), torch.rand(4)) for sign in (1, -9)]),
 }
 """Networks, and the inputs of calls on one instance."""
+
+DYNAMIC = {"prefill": {"token": {1: torch.export.Dim("length", min=2, max=16)}}}
+"""Sizes that differ from call to call."""
 
 
 def export(name: str) -> tuple[bytes, list[list[Any]]]:
@@ -172,7 +202,9 @@ def export(name: str) -> tuple[bytes, list[list[Any]]]:
     network = module().eval()
     calls = samples()
     with torch.no_grad():
-        exported = torch.export.export(network, calls[0], strict=False)
+        exported = torch.export.export(
+            network, calls[0], dynamic_shapes=DYNAMIC.get(name), strict=False
+        )
         config = EdgeCompileConfig(_check_ir_validity=False)
         program = to_edge(exported, compile_config=config).to_executorch()
     return bytes(program.buffer), [[entry.numpy() for entry in call] for call in calls]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import executorch_files as files
 import numpy as np
 import pytest
 from darwinn_formats import executorch
+from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import MethodBuilder, ProgramBuilder, Value
 from darwinn_testbench.policy import AnyArray
@@ -307,6 +309,25 @@ def test_lists_of_outputs() -> None:
     method.output(*parts)
     first, second = run(program, X)
     np.testing.assert_array_equal(np.hstack([first, second]), X)
+
+
+def test_changed_programs_run_or_fail_as_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the loader lets through never makes the interpreter fail otherwise."""
+    monkeypatch.setattr(interpreter, "INSTRUCTION_LIMIT", 200)
+    program, method = started()
+    loop(program, method, 3)
+    data = program.build()
+    source = random.Random(5)
+    outcomes = set()
+    for place in range(8, len(data)):
+        changed = data[:place] + bytes([source.randrange(256)]) + data[place + 1 :]
+        try:
+            reference = ExecutorchReference(changed, methods=["forward"])
+            reference.run([np.ones((3, 3), F32)])
+            outcomes.add("ran")
+        except (FormatError, ExecutionError) as error:
+            outcomes.add(type(error).__name__)
+    assert outcomes == {"ran", "FormatError", "ExecutionError", "Unsupported"}
 
 
 # --- what is missing ------------------------------------------------------------------------------
