@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.bit_coverage import CoverageRow
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.disassembly import ChunkRow
 from darwinn_testbench.dma_check import DmaFigures
@@ -21,6 +22,7 @@ DOCUMENTS = Path(__file__).parents[2] / "docs"
 PRINTED = (
     ChunkRow,
     Comparison,
+    CoverageRow,
     DmaFigures,
     ExecutableRow,
     LayerFigures,

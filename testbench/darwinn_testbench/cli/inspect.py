@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, NoReturn
 
+import typer
 from rich.console import RenderableType
 
+from darwinn_testbench.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.inspection import ExecutableRow, inspect
-from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report import Column, InputError, Report, table
 
 NAME = "inspect"
 EXAMPLES = """**Examples**
@@ -18,7 +20,28 @@ EXAMPLES = """**Examples**
 `darwinn inspect model_edgetpu.tflite`
 
 `darwinn inspect --json model_edgetpu.tflite | jq '.rows[].instructions'`
+
+`darwinn inspect --coverage *_edgetpu.tflite`
 """
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help=(
+            "Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input. "
+            "--coverage takes several."
+        ),
+        show_default=False,
+    ),
+]
+Coverage = Annotated[
+    bool,
+    typer.Option(
+        "--coverage",
+        help="Show how many set instruction bits lie in fields of known meaning, by opcode.",
+    ),
+]
 
 _COLUMNS: tuple[Column[ExecutableRow], ...] = (
     Column("#", lambda row: row.index, "right"),
@@ -31,11 +54,29 @@ _COLUMNS: tuple[Column[ExecutableRow], ...] = (
 )
 
 
-def command(file: options.File, json: options.Json = False) -> None:
+_COVERAGE_COLUMNS: tuple[Column[CoverageRow], ...] = (
+    Column("instruction", lambda row: row.name, may_shrink=True),
+    Column("count", lambda row: row.instructions, "right"),
+    Column("set bits", lambda row: row.set_bits, "right"),
+    Column("high", lambda row: row.high, "right"),
+    Column("medium", lambda row: row.medium, "right"),
+    Column("low", lambda row: row.low, "right"),
+    Column("unknown", lambda row: row.open + row.outside, "right"),
+    Column("known", lambda row: percent(row.explained, 1), "right"),
+    Column("high", lambda row: percent(row.high_share, 1), "right"),
+)
+
+
+def command(files: Files, show_coverage: Coverage = False, json: options.Json = False) -> None:
     """Show the executables of a file, their inputs and outputs, and their instruction statistics.
 
     The whole file is verified: every offset and length, every instruction, every bit.
     """
+    if show_coverage:
+        _show_coverage(files, as_json=json)
+    if len(files) > 1:
+        raise InputError("several files can only be looked at together with --coverage")
+    (file,) = files
     report = inspect(options.source_of(file))
     finish(
         report,
@@ -44,6 +85,21 @@ def command(file: options.File, json: options.Json = False) -> None:
         body=_body,
         next_step=f"darwinn disasm {file} shows the program; darwinn verify {file} runs it",
     )
+
+
+def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
+    finish(
+        coverage(list(map(options.source_of, files))),
+        file=" ".join(files),
+        as_json=as_json,
+        body=_coverage_body,
+        next_step="docs/isa.md says what each field means, and how well that is known",
+    )
+
+
+def _coverage_body(report: Report[CoverageRow]) -> Sequence[RenderableType]:
+    notes = [f"{row.name}: {row.message}" for row in report.rows if row.message]
+    return [table(_COVERAGE_COLUMNS, [*report.rows, report.figures["total"]]), *notes]
 
 
 def _body(report: Report[ExecutableRow]) -> Sequence[RenderableType]:
