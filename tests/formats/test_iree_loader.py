@@ -134,7 +134,11 @@ def body(*source: Any, **options: Any) -> FunctionSource:
 REFUSED: dict[str, tuple[bytes, str]] = {
     "wrong version": (
         module([RETURN], bytecode_version=16 << 16),
-        r"bytecode_version: bytecode version 16 is none of those that are known: 15, 17",
+        r"bytecode_version: bytecode version 16\.0 is none of those that are known: 15\.0, 17\.0",
+    ),
+    "newer version": (
+        module([RETURN], bytecode_version=17 << 16 | 1),
+        r"bytecode version 17\.1 is none of those that are known",
     ),
     "empty module name": (module([RETURN], name=""), r"BytecodeModule\.name: the name is empty"),
     "empty type": (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats.iree import schema
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, machine, memory, why_not
+from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
 from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
-from iree_modules import IMPORT, FunctionSource, definition, imports, module, ref, rodata
+from iree_modules import IMPORT, FunctionSource, imports, module, ref, rodata
 
 TABLES = {"rodata_segments": rodata(b"\x01\x02\x03\x80\xff\xff\xff\xff", b"text")}
 FUNCTION = FunctionSource
@@ -381,9 +381,31 @@ def test_an_unknown_function_is_named() -> None:
         reference.run([1], function="f")
 
 
-def test_memory_that_programs_ask_for_is_bounded() -> None:
-    with pytest.raises(ExecutionError, match="an allocation of"):
-        memory.allocate(memory.MAXIMUM_ALLOCATION + 1)
-    tables = definition([FACTORIAL], module_state=schema.ModuleState((1 << 31) - 1, 0))
-    assert tables.module_state is not None
-    assert machine.MAXIMUM_CALLS < 1000
+@pytest.mark.parametrize(
+    "state",
+    [schema.ModuleState((1 << 31) - 1, 0), schema.ModuleState(0, (1 << 31) - 1)],
+)
+def test_memory_that_programs_ask_for_is_bounded(state: schema.ModuleState) -> None:
+    data = module([FACTORIAL], module_state=state)
+    with pytest.raises(ExecutionError, match=r"an allocation of|globals that are references"):
+        IreeReference(data)
+
+
+def test_a_dispatch_may_not_import_the_device() -> None:
+    kernel = FUNCTION("k", "0rrriiiiiiiii_v", ["start", ("return", [[]])], cells=16)
+    inner = module([kernel], imported_functions=imports(("hal.devices.count", "0v_i")))
+    create = imports(("hal.executable.create", "0rIrrr_r"))
+    source = [
+        "start",
+        ("const.ref.rodata", [0, ref(0)]),
+        ("const.ref.rodata", [1, ref(1)]),
+        ("call", [IMPORT, [ref(2), 0, ref(0), ref(1), ref(3)], [ref(4)]]),
+        ("return", [[]]),
+    ]
+    data = module(
+        [FUNCTION("f", "0v_v", source)],
+        imported_functions=create,
+        rodata_segments=rodata(b"vmvx-bytecode-fb", inner),
+    )
+    with pytest.raises(Unsupported, match=r"imports .*: hal\.devices\.count"):
+        IreeReference(data).run([])

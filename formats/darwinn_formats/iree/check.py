@@ -26,8 +26,8 @@ from darwinn_formats.iree.opcodes import (
     Field,
 )
 from darwinn_formats.iree.schema import (
+    BYTECODE_VERSIONS,
     BytecodeModule,
-    BytecodeVersion,
     Feature,
     FunctionDescriptor,
     FusedLocation,
@@ -62,10 +62,10 @@ def check_definition(module: BytecodeModule) -> None:
 
 
 def _check_version(module: BytecodeModule) -> None:
-    major = module.bytecode_version >> 16
-    if major not in (entry.value for entry in BytecodeVersion):
-        known = ", ".join(str(entry.value) for entry in BytecodeVersion)
-        reason = f"bytecode version {major} is none of those that are known: {known}"
+    major, minor = module.bytecode_version >> 16, module.bytecode_version & 0xFFFF
+    if minor > BYTECODE_VERSIONS.get(major, -1):
+        known = ", ".join(f"{entry}.{last}" for entry, last in BYTECODE_VERSIONS.items())
+        reason = f"bytecode version {major}.{minor} is none of those that are known: {known}"
         raise FormatError("bytecode_version", reason, offset=module.file_offset)
 
 

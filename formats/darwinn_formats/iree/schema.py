@@ -7,7 +7,7 @@ are the same in all versions that are read here. Version 17 knows two more featu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 
 from darwinn_formats import flatbuffer as fb
 
@@ -30,11 +30,8 @@ class Presence(IntFlag):
     OPTIONAL = 2
 
 
-class BytecodeVersion(IntEnum):
-    """Major versions of the bytecode that the opcode table decodes."""
-
-    V15 = 15
-    V17 = 17
+BYTECODE_VERSIONS = {15: 0, 17: 0}
+"""Minor version that is known of each major version of the bytecode; lower ones are compatible."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import fnmatch
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from darwinn_testbench.reference.iree import effects
 from darwinn_testbench.reference.iree.imports import ImportTable, expect
@@ -90,6 +90,7 @@ class Range:
 Command = Callable[["Host", Sequence[Range]], None]
 
 
+@runtime_checkable
 class Executable(Protocol):
     """A program for the device."""
 
@@ -384,9 +385,7 @@ def _executable_lookup(host: Host, executable: Any, name: Any) -> int:
 
 
 def _executable(value: Any) -> Executable:
-    if not hasattr(value, "dispatch"):
-        raise ExecutionError("the executable is null")
-    executable: Executable = value
+    executable: Executable = expect(value, Executable, "the executable")
     return executable
 
 

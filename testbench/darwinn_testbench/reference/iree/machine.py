@@ -21,6 +21,8 @@ from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 MAXIMUM_BLOCKS = 200_000_000
 """Blocks that one call from outside may run: a program that does not end is stopped."""
+MAXIMUM_REFERENCES = 1 << 20
+"""Globals that are references at most."""
 MAXIMUM_CALLS = 100
 """Calls within calls at most."""
 
@@ -54,7 +56,9 @@ class Machine:
             for kind, (code, _) in CELL_KINDS.items()
         }
         count = 0 if state is None else state.global_ref_count
-        self.references: list[Any] = [None] * len(allocate(count))
+        if count > MAXIMUM_REFERENCES:
+            raise ExecutionError(f"{count} globals that are references")
+        self.references: list[Any] = [None] * count
         self.rodata = [
             Buffer(data.data.toreadonly(), ordinal) for ordinal, data in enumerate(module.rodata)
         ]

@@ -45,6 +45,9 @@ from darwinn_testbench.reference.protocol import (
 IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
 """All functions that a module can import, by name and calling convention."""
 
+DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
+"""What executables may import: kernels, but not the device that runs them."""
+
 INITIALIZER = "__init"
 DISPATCH_CONVENTION = "0rrriiiiiiiii_v"
 _INTERNAL_PREFIX = "__"
@@ -239,7 +242,7 @@ class _VmvxExecutable:
     def __init__(self, module: Module, host: _Host) -> None:
         self.module = module
         self.host = host
-        self.machine = Machine(module, IMPORTS, host)
+        self.machine = Machine(module, DISPATCH_IMPORTS, host)
         self.entries = tuple(module.exports.values())
         if INITIALIZER in module.exports:
             raise Unsupported("executables", [f"{EXECUTABLE_FORMAT} with an initializer"])

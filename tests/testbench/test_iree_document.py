@@ -1,0 +1,23 @@
+"""The tables of the committed page are those that the code yields, and its numbers hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from darwinn_testbench.reference.iree import machine, memory
+from darwinn_testbench.reference.iree.document import document
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats-iree.md"
+
+
+def test_the_committed_tables_are_up_to_date() -> None:
+    """If this fails: python -m darwinn_testbench.reference.iree.document docs/formats-iree.md."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == document(page)
+
+
+def test_the_bounds_in_the_page_are_those_of_the_code() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"{machine.MAXIMUM_BLOCKS:,} blocks" in page
+    assert f"{machine.MAXIMUM_CALLS} calls within calls" in page
+    assert f"{memory.MAXIMUM_ALLOCATION >> 20} MiB in one allocation" in page
