@@ -389,10 +389,11 @@ def test_delegates_run_on_registered_backends() -> None:
     def backend(program: DelegateProgram) -> interpreter.DelegateRunner:
         opened.append(program)
 
-        def call(arguments: Sequence[Any]) -> None:
+        def call(arguments: Sequence[Any]) -> Sequence[TensorValue]:
             source, target = arguments
             assert isinstance(source, TensorValue)
             target.write(source.array() * 10)
+            return [target]
 
         return call
 
@@ -403,8 +404,14 @@ def test_delegates_run_on_registered_backends() -> None:
     data = files.changed(outputs=(1,), chains=(replace(chain, instructions=steps),))
     backends = {"EdgeTpuBackend": backend, "Other": backend}
     reference = ExecutorchReference(data, methods=["forward"], backends=backends)
-    (output,) = reference.run([X])
+    tapped: list[tuple[str, str]] = []
+
+    def tap(entry: Intermediate) -> None:
+        tapped.append((entry.operation, entry.name))
+
+    (output,) = reference.run([X], tap=tap)
     np.testing.assert_array_equal(output.data, 10 * X)
+    assert tapped == [("aten::add.out", "%1"), ("EdgeTpuBackend", "%1")]
     assert [(entry.id, bytes(entry.payload)) for entry in opened] == [
         ("EdgeTpuBackend", files.package()),
         ("Other", b"blob"),

@@ -46,8 +46,9 @@ _KERNEL_ERRORS = (
 )
 """What is raised when the arguments of a kernel do not fit."""
 
-DelegateRunner = Callable[[Sequence[Any]], None]
-"""Executes a delegate: takes its arguments, tensors as ``TensorValue``, and writes the outputs."""
+DelegateRunner = Callable[[Sequence[Any]], Sequence[TensorValue]]
+"""Executes a delegate: takes its arguments, tensors as ``TensorValue``, writes those that are
+outputs, and returns these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +204,12 @@ class Method:
             if count is None:
                 raise ExecutionError(f"more than {INSTRUCTION_LIMIT} instructions: an endless loop")
             step = instructions[position].instr_args
-            location = chain.stacktrace and executorch.location_of(chain.stacktrace[position])
             try:
                 written = self._step(step)
             except _KERNEL_ERRORS as error:
-                raise self._failure(instructions[position], position, location, error) from None
+                raise self._failure(chain, position, error) from None
             if tap is not None:
-                self._tap(tap, count, step, written, location or "")
+                self._tap(tap, count, step, written, _location(chain, position))
             position += 1
             if isinstance(step, schema.JumpFalseCall) and not self._holds(step.cond_value_index):
                 position = step.destination_instruction
@@ -220,9 +220,7 @@ class Method:
             case schema.KernelCall(index, arguments):
                 return self._call(self.operators[index], arguments)
             case schema.DelegateCall(index, arguments):
-                given = [self._as_it_lies(entry) for entry in arguments]
-                self.delegates[index](given)
-                return [entry for entry in given if isinstance(entry, TensorValue)]
+                return self.delegates[index]([self._as_it_lies(entry) for entry in arguments])
             case schema.MoveCall(source, target):
                 self.values[target] = self.values[source]
             case schema.JumpFalseCall(condition, _):
@@ -297,10 +295,9 @@ class Method:
                 return self.plan.delegates[index].id
         return type(step).__name__
 
-    def _failure(
-        self, instruction: schema.Instruction, position: int, location: Any, error: Exception
-    ) -> ExecutionError:
-        text = executorch.instruction_text(self.plan, instruction)
+    def _failure(self, chain: schema.Chain, position: int, error: Exception) -> ExecutionError:
+        text = executorch.instruction_text(self.plan, chain.instructions[position])
+        location = _location(chain, position)
         where = f" ({location})" if location else ""
         reason = str(error) or type(error).__name__
         return ExecutionError(f"{self.plan.name}, instruction {position}{where}: {text}: {reason}")
@@ -380,6 +377,11 @@ class ExecutorchReference:
         if name not in self.methods:
             raise ExecutionError(f"no method {name!r}; there are: {', '.join(self.methods)}")
         return self.methods[name]
+
+
+def _location(chain: schema.Chain, position: int) -> str:
+    """Line of source of an instruction, or the empty text."""
+    return executorch.location_of(chain.stacktrace[position]) if chain.stacktrace else ""
 
 
 def value_name(index: int) -> str:
