@@ -32,10 +32,7 @@ PSEUDO_KERNEL = (
     "00000000 01000000 02000000 00000000 01000000"
 )
 # Kernel name 0 at location 1, one argument, attribute and result, no function; no users.
-KERNEL = (
-    "00000000 01000000 01000000 01000000 00000000 01000000"
-    "00000000 00000000 00000000 01000000"
-)
+KERNEL = "00000000 01000000 01000000 01000000 00000000 0100000000000000 00000000 00000000 01000000"
 LOCATIONS = "06 00 07 04 00 00"
 ATTRIBUTE_TYPES = "08 06 01 00 08"
 ATTRIBUTE_NAMES = "09 06 01 02 0B"
@@ -71,7 +68,14 @@ def test_a_file_assembled_by_hand_says_what_was_put_in() -> None:
 
 @pytest.mark.parametrize(
     ("value", "encoded"),
-    [(0, "00"), (127, "7F"), (128, "8100"), (300, "822C"), (16384, "818000"), (2**32, "9080808000")],
+    [
+        (0, "00"),
+        (127, "7F"),
+        (128, "8100"),
+        (300, "822C"),
+        (16384, "818000"),
+        (2**32, "9080808000"),
+    ],
 )
 def test_the_most_significant_group_of_an_integer_comes_first(value: int, encoded: str) -> None:
     assert vbr(value) == bytes.fromhex(encoded)

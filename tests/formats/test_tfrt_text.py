@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from darwinn_formats import tfrt
 from darwinn_formats.tfrt.text.parser import without_locations
@@ -86,7 +88,7 @@ func.func @main.all() -> (!tfrt.chain, i32) attributes {tfrt.cost_threshold = 3 
 } loc("named"("here.mlir":7:8))
 }
 #later = loc("defined" at_end)
-""".replace(' at_end)', ')')
+""".replace(" at_end)", ")")
 
 
 def test_text_bytes_text_bytes_are_the_same() -> None:
@@ -293,10 +295,8 @@ def test_errors_name_line_and_column(text: str, line: int, column: int, reason: 
 @given(st.integers(0, len(MODULE)), st.text(max_size=3))
 def test_damaged_text_is_refused_or_read(position: int, inserted: str) -> None:
     text = MODULE[:position] + inserted + MODULE[position + 3 :]
-    try:
+    with contextlib.suppress(tfrt.TextError, tfrt.FormatError):
         tfrt.dump(tfrt.from_text(text))
-    except (tfrt.TextError, tfrt.FormatError):
-        pass
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from darwinn_formats.errors import FormatError
 from darwinn_formats.tfrt import streams
 from darwinn_formats.tfrt.encoding import NAMELESS, DType, FunctionKind
-from darwinn_formats.tfrt.lowering import STREAMS, STRINGS, TYPES, lower
+from darwinn_formats.tfrt.lowering import NOT_STORED, STREAMS, STRINGS, TYPES, lower
 from darwinn_formats.tfrt.model import (
     Aggregate,
     Array,
@@ -25,7 +25,9 @@ from darwinn_formats.tfrt.model import (
     encode,
 )
 from darwinn_formats.tfrt.text import forms
+from darwinn_formats.tfrt.text.lexer import TextError
 from darwinn_formats.tfrt.text.operations import form_of
+from darwinn_formats.tfrt.text.parser import Parser
 from darwinn_formats.tfrt.text.printer import print_module
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
@@ -81,6 +83,8 @@ class _Raising:
         self.raised: set[int] = set()
 
     def run(self) -> Module:
+        for text in self.file.types:
+            self.check_type(text)
         functions = tuple(
             self.function(number, function)
             for number, function in enumerate(self.file.functions)
@@ -90,6 +94,16 @@ class _Raising:
             if function.name == NAMELESS and number not in self.raised:
                 raise self.error(number, "is a nameless function that is no region of a kernel")
         return Module(functions)
+
+    def check_type(self, text: str) -> None:
+        """A type has to read back as the same type."""
+        try:
+            parser = Parser(text, "-")
+            if parser.type() == text and parser.token.kind == "end":
+                return
+        except TextError:
+            pass
+        raise FormatError("types", f"{text!r} is no type of the text form", file=self.file.file)
 
     def error(self, number: int, reason: str) -> FormatError:
         return FormatError(f"functions[{number}]", reason, file=self.file.file)
@@ -101,6 +115,12 @@ class _Raising:
             location = function.body.location
             if stated is not None:
                 attributes[STREAMS] = stated
+            arguments = len(function.argument_types)
+            returned = function.body.results
+            if function.kind is FunctionKind.SYNC and (
+                len(set(returned)) != len(returned) or any(r < arguments for r in returned)
+            ):
+                raise self.error(number, "is synchronous and returns an argument, or a value twice")
         return TextFunction(
             function.name,
             function.kind,
@@ -145,6 +165,9 @@ class _Raising:
             if kernel.attributes:
                 raise self.error(number, "has no text form without the section ATTRIBUTE_NAMES")
             names = ()
+        # The text form orders attributes by their names, kernels take them by their order.
+        if list(names) != sorted(set(names)) or NOT_STORED.intersection(names):
+            raise self.error(number, "has a kernel with attributes that are not in order")
         for name, index in zip(names, kernel.attributes, strict=True):
             attribute = self.file.attributes[index]
             if isinstance(attribute, Untyped):

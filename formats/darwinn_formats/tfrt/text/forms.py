@@ -172,6 +172,9 @@ class Operands(Piece):
     at_least: int = 0
 
     def parse(self, parser: Parser, draft: Draft) -> None:
+        if self.number == 0:
+            # What follows could be the results of the next operation.
+            return
         token = parser.token
         parser.operands(draft)
         if self.number not in (None, len(draft.operands)):

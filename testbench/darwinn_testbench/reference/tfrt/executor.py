@@ -36,6 +36,16 @@ MAXIMUM_CALLS: Final = 200
 """Functions in functions that have not returned."""
 _RECURSION_LIMIT: Final = 5000
 
+_WRONG_VALUES: Final = (
+    TypeError,
+    AttributeError,
+    ValueError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+)
+"""What Python raises when a kernel gets values of other types than it is made for."""
+
 Task = Callable[[], None]
 KernelTap = Callable[[FunctionPlan, KernelPlan, list[Value], list[Value]], list[Value]]
 """Sees results and operands of a kernel that has run; gives results that take their place."""
@@ -155,6 +165,10 @@ class Host:
         """Call a function; results that are not there yet are AsyncValues."""
         if self.calls >= MAXIMUM_CALLS:
             raise ExecutionError(f"calls are nested more than {MAXIMUM_CALLS} deep")
+        if len(arguments) != len(function.argument_types):
+            count = len(function.argument_types)
+            name = function.name or "a region"
+            raise ExecutionError(f"{name} is called with {len(arguments)} arguments, not {count}")
         self.calls += 1
         try:
             if function.kind is FunctionKind.NATIVE:
@@ -374,8 +388,11 @@ class Run:
                     value = call(*[registers[register] for register in arguments])
             except KernelError as error:
                 reported = self.host.report(str(error), plan.kernels[number - 1].location)
-                self.finish(number, [reported], stream, inline, outline)
+                count = len(plan.kernels[number - 1].results)
+                self.finish(number, [reported] * count, stream, inline, outline)
                 continue
+            except _WRONG_VALUES as error:
+                raise _wrong_values(plan.kernels[number - 1], error) from error
             for register in operands:
                 uses[register] -= 1
                 if uses[register] == 0:
@@ -461,11 +478,23 @@ def call_kernel(
     arguments = [registers[register] for register in kernel.passed]
     try:
         if kernel.definition.style is Style.FRAME:
-            return kernel.call(Frame(host, kernel, arguments, run))  # type: ignore[no-any-return]
+            results: list[Value] = kernel.call(Frame(host, kernel, arguments, run))
+            if len(results) != count:
+                reason = f"gave {len(results)} results, not {count}"
+                raise ExecutionError(f"kernel {kernel.definition.name} {reason}")
+            return results
         given = kernel.call(*arguments)
     except KernelError as error:
         return [host.report(str(error), kernel.location)] * count
+    except _WRONG_VALUES as error:
+        raise _wrong_values(kernel, error) from error
     return _as_list(given, count) if count else []
+
+
+def _wrong_values(kernel: KernelPlan, error: Exception) -> ExecutionError:
+    return ExecutionError(
+        f"kernel {kernel.number}, {kernel.definition.name}, cannot take its operands: {error}"
+    )
 
 
 def _run_in_order(host: Host, plan: FunctionPlan, arguments: list[Value]) -> list[Value]:
