@@ -79,7 +79,7 @@ class Accelerator:
         self._power_up()
 
     def _power_up(self) -> None:
-        self.host = HostInterface(HostMemory(strict=self.strict))
+        self.host = self._new_host()
         self._driver = Driver(self.host, seed=self.seed)
         self._driver.open()
         self._tiles = state.new_tiles()
@@ -88,6 +88,23 @@ class Accelerator:
         self._core["strict"] = self.strict
         self._core["dma_only"] = self.dma_only
         self._core["random"] = np.uint64((self.seed << 1) | 1)
+
+    def _new_host(self) -> HostInterface:
+        return HostInterface(HostMemory(strict=self.strict))
+
+    def preload_wide(self, tile: int, row: int, data: bytes) -> None:
+        """Put ``data`` into wide memory of ``tile`` from ``row`` on, as if a program had.
+
+        It stays until a program overwrites it or the chip is powered up anew (see :meth:`run`).
+
+        Raises:
+            ValueError: there is no such tile, or the bytes are not within its wide memory.
+        """
+        first, last = row * chip.ROW_BYTES, row * chip.ROW_BYTES + len(data)
+        if not 0 <= tile < chip.TILES or not 0 <= first < last <= chip.WIDE_ROWS * chip.ROW_BYTES:
+            raise ValueError(f"{len(data)} bytes from row {row} on do not fit wide memory")
+        self._tiles[tile]["wide"].view(np.uint8)[first:last] = np.frombuffer(data, np.uint8)
+        self._tiles[tile]["wide_written"].view(np.uint8)[first:last] = 1
 
     def load(self, executable: Executable) -> LoweredProgram:
         """Decode and lower ``executable``; later runs of it use the result.

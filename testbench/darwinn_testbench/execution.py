@@ -19,6 +19,7 @@ from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
 from darwinn_testbench.model import BoundModel, Source, open_models
+from darwinn_testbench.preload import Preload
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -37,11 +38,21 @@ class Session:
     """A model on a chip of its own, which keeps its state from one inference to the next.
 
     ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
+    ``preloads`` are in wide memory before anything runs.
     """
 
-    def __init__(self, model: BoundModel, *, strict: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: BoundModel,
+        *,
+        strict: bool = False,
+        seed: int = 0,
+        preloads: Sequence[Preload] = (),
+    ) -> None:
         self.model = model
         self.accelerator = Accelerator(strict=strict, seed=seed)
+        for preload in preloads:
+            preload.apply(self.accelerator)
         self.caching: RunResult | None = None
 
     @property
@@ -119,11 +130,13 @@ def run(
     runs: int = 1,
     until: StopPoint | None = None,
     taps: Sequence[Tap] = (),
+    preloads: Sequence[Preload] = (),
     strict: bool = False,
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
-    inference), or on ``runs`` random sets from ``seed``.
+    inference), or on ``runs`` random sets from ``seed``. ``preloads`` are in wide memory before
+    anything runs.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -133,7 +146,7 @@ def run(
     """
     bound = choose_model(open_models(source, companions), model)
     sets = choose_inputs(inputs, bound.ports, seed=seed, runs=runs)
-    session = Session(bound, strict=strict, seed=seed)
+    session = Session(bound, strict=strict, seed=seed, preloads=preloads)
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []

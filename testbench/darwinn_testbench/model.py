@@ -17,6 +17,7 @@ from darwinn_formats.darwinn import (
     CompiledModel,
     DarwinnFile,
     DataType,
+    Executable,
     Layer,
     dtype_of,
     load,
@@ -24,8 +25,10 @@ from darwinn_formats.darwinn import (
     to_device_input,
     to_tensor,
 )
+from darwinn_sim import bare_stream
 
 from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.inspection import chunks_of
 from darwinn_testbench.report import InputError
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
@@ -109,23 +112,29 @@ def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[Boun
     """Every compiled model of a file, bound to its tensors.
 
     ``companions`` are files that were compiled together with it: one of them may hold the
-    executable that caches the parameters of a model.
+    executable that caches the parameters of a model. A bare instruction stream is a model whose
+    inputs and outputs are the buffers of its descriptors (:mod:`darwinn_sim.bare_stream`).
 
     Raises:
         FormatError: a file is not valid, or no executable caches a model's parameters.
-        InputError: a bare instruction stream, which has no layers, or layers that do not fit the
-            graph around them.
+        InputError: layers that do not fit the graph around them, or a bare instruction stream
+            whose inputs and outputs cannot be told.
+        SimulationError: the scalar core of a bare stream fails.
         OSError: a file cannot be read.
     """
     file = load(source)
     if file.stream is not None:
-        raise InputError(
-            f"{file.file}: a bare instruction stream has no inputs and outputs to run with; "
-            "darwinn disasm and darwinn inspect read it"
-        )
+        return (_bind(file, 0, CompiledModel(_executable_of(file), None, file.file), {}),)
     paired = pair([file, *map(load, companions)])[: len(file.models)]
     tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
     return tuple(_bind(file, number, model, tensors) for number, model in enumerate(paired))
+
+
+def _executable_of(file: DarwinnFile) -> Executable:
+    try:
+        return bare_stream.executable_of([stream for _, _, stream in chunks_of(file)])
+    except bare_stream.StreamError as error:
+        raise InputError(f"{file.file}: a bare instruction stream: {error}") from error
 
 
 def port_of(tensor: tflite.Tensor) -> TensorPort:

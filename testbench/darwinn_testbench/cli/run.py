@@ -13,6 +13,7 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.execution import RunRow, outputs_as, run
+from darwinn_testbench.preload import parse as parse_preload
 from darwinn_testbench.report import Column, InputError, Report, table
 from darwinn_testbench.report.files import write_result
 
@@ -24,6 +25,8 @@ EXAMPLES = """**Examples**
 `darwinn run model_edgetpu.tflite --seed 7 --runs 3 --strict`
 
 `darwinn run model_edgetpu.tflite --until layer:3 --tap narrow:0:0:0x400 --tap layer:3`
+
+`darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
 """
 
 Until = Annotated[
@@ -43,6 +46,18 @@ Taps = Annotated[
         help=(
             "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
             "(bytes), or layer:N. Repeat it for several; --output stores them as tap0, tap1 …"
+        ),
+        show_default=False,
+    ),
+]
+Preloads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preload",
+        metavar="WHAT",
+        help=(
+            "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
+            "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5."
         ),
         show_default=False,
     ),
@@ -81,6 +96,7 @@ def command(
     output: Output = None,
     until: Until = None,
     tap: Taps = None,
+    preload: Preloads = None,
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
@@ -89,10 +105,11 @@ def command(
     """Run a compiled model: load its parameters, then one inference for each set of inputs.
 
     Without --inputs the inputs are random, from the seed. --until and --tap look inside before
-    the end.
+    the end. A bare stream runs on the buffers of its descriptors: input0, output0 and so on.
     """
     options.only_one_on_stdout(json=json, output=output)
     stop, taps = _examine(until, tap or ())
+    preloads = [each for text in preload or () for each in parse_preload(text)]
     with progress_bar() as progress:
         report = run(
             options.source_of(file),
@@ -103,6 +120,7 @@ def command(
             runs=runs,
             until=stop,
             taps=taps,
+            preloads=preloads,
             strict=strict,
             progress=progress,
         )
