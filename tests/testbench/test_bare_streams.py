@@ -43,8 +43,8 @@ def scaled(factor: float) -> Callable[[NDArray[np.uint8]], NDArray[Any]]:
 
 
 # A stream carries no quantisation, so what is added or multiplied is partly in the meaning of the
-# output's bytes: add1 scales by 255/256 (the factor as the compiler computes it, a little less: that
-# decides the tie at 128) and has its 1 in the range; mul2 and div2 leave 127 steps of 255.
+# output's bytes: add1 scales by 255/256 (a little less, as the compiler computes it, which decides
+# the tie at 128) and has its 1 in the range; mul2 and div2 leave 127 steps of 255.
 ELEMENT_WISE: dict[str, Callable[[NDArray[np.uint8]], NDArray[Any]]] = {
     "add1": scaled(0.99609369),
     "mul2": scaled(127 / 255),
