@@ -171,6 +171,10 @@ def _next_step(report: Report[OutputRow], file: str, reference: str | None) -> s
             return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.MISMATCH if report.figures["policy"] is not None:
+            return "the same with --json says where and by how much it differs"
+        case Verdict.MISMATCH if reference is not None and not report.figures["tensors"]:
+            return "the same with --layers says in which layer it begins; --json where it differs"
         case Verdict.MISMATCH:
             return f"darwinn run {file} --tap layer:N copies out what a layer computes"
         case _:
