@@ -78,8 +78,8 @@ def _fill(element: str) -> Callable[[Any, int, int, Any], None]:
         size = pattern.size
         # What is stored is marked by its type, and read-only data refused.
         _ = buffer.stores[element]
-        packed = pattern.pack(value if mask is None else value & mask)
-        buffer.part(offset * size, length * size)[:] = packed * length
+        part = buffer.part(offset * size, length * size)
+        part[:] = pattern.pack(value if mask is None else value & mask) * length
 
     return fill
 

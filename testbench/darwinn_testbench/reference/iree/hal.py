@@ -278,7 +278,10 @@ def _view_create(
     dimensions: Sequence[tuple[int]],
 ) -> BufferView:
     part = HalBuffer(Buffer(_buffer(buffer).range(offset, length)))
-    return BufferView(part, tuple(size for (size,) in dimensions), element_type, encoding)
+    shape = tuple(size for (size,) in dimensions)
+    if min(shape, default=0) < 0:
+        raise ExecutionError(f"a view of shape {shape}")
+    return BufferView(part, shape, element_type, encoding)
 
 
 @HAL.add("buffer_view.assert", "0rriiCID_v")
@@ -526,6 +529,8 @@ def _copy(source: Range, target: Range) -> Command:
 def _copy_bytes(host: Host, source: memoryview, target: memoryview) -> None:
     if target.readonly:
         raise ExecutionError("a copy to read-only data")
+    if len(source) != len(target):
+        raise ExecutionError(f"a copy of {len(source)} bytes to {len(target)}")
     target[:] = source
     host.filled("copy", target)
 

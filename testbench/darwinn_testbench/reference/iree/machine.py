@@ -20,7 +20,7 @@ from darwinn_testbench.reference.iree.steps import RETURN, Block, Preparation
 from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 MAXIMUM_BLOCKS = 200_000_000
-"""Blocks that one call from outside may run: a program that does not end is stopped."""
+"""Blocks that a call from outside may run with its dispatches: what does not end is stopped."""
 MAXIMUM_REFERENCES = 1 << 20
 """Globals that are references at most."""
 MAXIMUM_CALLS = 100
@@ -32,6 +32,15 @@ _LETTER_KINDS = {"i": "i", "I": "l", "f": "f", "F": "d"}
 _ORDINAL = ~(REFERENCE_BIT | MOVE_BIT)
 
 
+class Budget:
+    """Blocks that may still run in all machines that share it."""
+
+    __slots__ = ("blocks",)
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+
+
 class Machine:
     """A module with its state.
 
@@ -40,13 +49,19 @@ class Machine:
         globals: memory of the globals that are numbers, with a view for each register type.
         references: the globals that are references.
         host: what the imports work with; they get it as their first argument.
+        budget: what running takes from.
     """
 
     def __init__(
-        self, module: Module, imports: Mapping[tuple[str, str], Handler], host: object
+        self,
+        module: Module,
+        imports: Mapping[tuple[str, str], Handler],
+        host: object,
+        budget: Budget,
     ) -> None:
         self.module = module
         self.host = host
+        self.budget = budget
         state = module.definition.module_state
         size = 0 if state is None else state.global_bytes_capacity
         memory = allocate(-(-size // 8) * 8)
@@ -63,7 +78,6 @@ class Machine:
             Buffer(data.data.toreadonly(), ordinal) for ordinal, data in enumerate(module.rodata)
         ]
         self.imports = _resolve(module, imports)
-        self.blocks_left = MAXIMUM_BLOCKS
         self.depth = 0
         self._free: dict[int, list[Activation]] = {}
 
@@ -133,13 +147,13 @@ class Activation:
         """Run the blocks from the first to a return, and give what is returned."""
         for letter, register, value in zip(self.letters, self.parameters, arguments, strict=True):
             self.put(letter, register, value)
-        machine, blocks, number = self.machine, self.blocks, 0
+        budget, blocks, number = self.machine.budget, self.blocks, 0
         step: object = None
         try:
             while number != RETURN:
-                machine.blocks_left -= 1
-                if machine.blocks_left < 0:
-                    raise ExecutionError(f"more than {MAXIMUM_BLOCKS} blocks in one call")
+                budget.blocks -= 1
+                if budget.blocks < 0:
+                    raise ExecutionError("the call runs more blocks than it may")
                 block = blocks[number]
                 for step in block.steps:
                     step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from darwinn_testbench.reference.iree.hal import (
     HalBuffer,
 )
 from darwinn_testbench.reference.iree.imports import Handler, expect, merged
-from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Machine
+from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Budget, Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.steps import COVERED
 from darwinn_testbench.reference.iree.vmvx import VMVX
@@ -133,7 +134,7 @@ class IreeReference:
 
     def reset(self) -> None:
         """Put the globals back to what they were after loading."""
-        self._machine = Machine(self.module, IMPORTS, self._host)
+        self._machine = Machine(self.module, IMPORTS, self._host, self._host.budget)
         initializer = self.module.exports.get(INITIALIZER)
         if initializer is not None:
             self._call(initializer, [], None)
@@ -141,7 +142,6 @@ class IreeReference:
     def _call(
         self, function: Function, arguments: Sequence[Any], tap: Tap | None
     ) -> tuple[Any, ...]:
-        self._machine.blocks_left = MAXIMUM_BLOCKS
         self._host.begin(tap)
         try:
             with np.errstate(all="ignore"):
@@ -186,8 +186,10 @@ class _Host:
         self.step = 0
         self.names: Counter[str] = Counter()
         self.inline: list[Buffer] = []
+        self.budget = Budget(MAXIMUM_BLOCKS)
 
     def begin(self, tap: Tap | None) -> None:
+        self.budget.blocks = MAXIMUM_BLOCKS
         self.tap = tap
         self.step = 0
         self.names.clear()
@@ -242,7 +244,7 @@ class _VmvxExecutable:
     def __init__(self, module: Module, host: _Host) -> None:
         self.module = module
         self.host = host
-        self.machine = Machine(module, DISPATCH_IMPORTS, host)
+        self.machine = Machine(module, DISPATCH_IMPORTS, host, host.budget)
         self.entries = tuple(module.exports.values())
         if INITIALIZER in module.exports:
             raise Unsupported("executables", [f"{EXECUTABLE_FORMAT} with an initializer"])
@@ -273,7 +275,6 @@ class _VmvxExecutable:
         words = np.array(constants, np.int32).tobytes()
         buffers = [Buffer(binding) for binding in bindings]
         fixed = (self._local_memory(function), Buffer(memoryview(words)), VmList(list(buffers)))
-        self.machine.blocks_left = MAXIMUM_BLOCKS
         for z, y, x in product(*(range(count) for count in reversed(workgroups))):
             self.machine.call(function, (*fixed, x, y, z, 1, 1, 1, *workgroups))
         self._show(function, buffers)
@@ -409,8 +410,8 @@ def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
         return None
     view: BufferView = expect(value, BufferView, f"the result {declared.port.name}")
     dtype = dtype_of(view.element_type)
-    memory, count = view.buffer.contents.memory, int(np.prod(view.shape, dtype=np.int64))
-    if count < 0 or count * dtype.itemsize > len(memory):
+    memory, count = view.buffer.contents.memory, math.prod(view.shape)
+    if count * dtype.itemsize > len(memory):
         raise ExecutionError(
             f"{declared.port.name}: {len(memory)} bytes for shape {view.shape} of {dtype}"
         )
