@@ -34,8 +34,7 @@ def chains(count: int) -> str:
     """Each merges the chain of the last with a first chain."""
     lines = ["%v0 = tfrt.new.chain"]
     lines += [
-        f"%v{n + 1} = tfrt.merge.chains %v{n}, %v0 : !tfrt.chain, !tfrt.chain"
-        for n in range(count)
+        f"%v{n + 1} = tfrt.merge.chains %v{n}, %v0 : !tfrt.chain, !tfrt.chain" for n in range(count)
     ]
     return function(lines, f"%v{count}", "!tfrt.chain")
 
@@ -68,7 +67,7 @@ CASES: dict[str, tuple[Callable[[int], str], int | None]] = {
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kernels", type=int, default=100_000, metavar="N")
+    arguments.add_argument("--kernels", type=int, default=50_000, metavar="N")
     arguments.add_argument("--repeat", type=int, default=5, metavar="N")
     options = arguments.parse_args()
     print(machine())

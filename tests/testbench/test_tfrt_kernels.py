@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+from pathlib import Path
 
 import pytest
 from bef_cases import CASES, Case
@@ -12,7 +13,7 @@ from bef_flow_cases import FLOW
 from bef_run import body_lines, file_of, run
 from bef_tensor_cases import TENSORS
 from darwinn_testbench.reference.protocol import ExecutionError
-from darwinn_testbench.reference.tfrt import KERNELS, TfrtReference
+from darwinn_testbench.reference.tfrt import KERNELS, TfrtReference, document
 
 
 def text_of(operations: str) -> str:
@@ -196,3 +197,9 @@ def test_the_log_has_six_lines() -> None:
         ("W", "TFRT_LOG_IF(WARNING, true): hi"),
         ("E", "TFRT_LOG_IF(ERROR, true): hi"),
     ]
+
+
+def test_the_document_lists_the_kernels() -> None:
+    path = Path(__file__).parents[2] / "docs" / "formats-bef.md"
+    table = path.read_text().split("\n## Kernels\n", 1)[1].strip().split("\n\n", 1)[1]
+    assert table.splitlines() == list(document.lines())
