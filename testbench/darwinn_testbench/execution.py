@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from darwinn_formats.darwinn import Executable, ExecutableType
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.narrow_usage import used_narrow_bytes
 from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
@@ -151,9 +153,11 @@ def run(
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
     stopped = False
+    used: int | None = None
     fault: SimulationError | None = None
     begin = time.perf_counter()
     try:
+        used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             inference = session.infer(tensors, until=until, taps=taps)
@@ -177,6 +181,8 @@ def run(
             "random_inputs": inputs is None,
             "seconds": time.perf_counter() - begin,
             "stopped": stopped,
+            "narrow_bytes": used,
+            "narrow_bytes_declared": declared_narrow_bytes(bound.compiled.inference),
             "warnings": warnings,
             "taps": taps_found,
         },
@@ -190,6 +196,16 @@ def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:
     if number < len(models):
         return models[number]
     raise InputError(f"the file holds {len(models)} models, there is no model {number}")
+
+
+def declared_narrow_bytes(executable: Executable) -> int | None:
+    """Narrow memory per tile that the compiler says is used, in bytes; None if it does not say.
+
+    Executables that use none and those that do not say both hold 0; a parameter-caching one uses
+    none.
+    """
+    declared = executable.used_narrow_memory_bytes_per_tile
+    return declared or (0 if executable.type is ExecutableType.PARAMETER_CACHING else None)
 
 
 def digest(tensor: Tensor) -> str:

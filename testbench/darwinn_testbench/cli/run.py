@@ -45,7 +45,8 @@ Taps = Annotated[
         metavar="WHAT",
         help=(
             "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
-            "(bytes), or layer:N. Repeat it for several; --output stores them as tap0, tap1 …"
+            "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
+            "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …"
         ),
         show_default=False,
     ),
@@ -131,9 +132,15 @@ def command(
         file=file,
         as_json=json,
         body=_body,
-        next_step=f"darwinn verify {file} --reference MODEL.tflite says whether they are right",
+        next_step=_next_step(report, file),
         summary_on_stderr=output == "-",
     )
+
+
+def _next_step(report: Report[RunRow], file: str) -> str:
+    if report.rows:
+        return f"darwinn verify {file} --reference MODEL.tflite says whether they are right"
+    return f"darwinn verify {file} --reference MODEL.tflite --layers judges what layers compute"
 
 
 def _examine(until: str | None, taps: Sequence[str]) -> tuple[StopPoint | None, tuple[Tap, ...]]:
@@ -144,11 +151,20 @@ def _examine(until: str | None, taps: Sequence[str]) -> tuple[StopPoint | None, 
         raise InputError(str(error)) from error
 
 
+def _narrow_memory(report: Report[RunRow]) -> list[str]:
+    used, declared = report.figures["narrow_bytes"], report.figures["narrow_bytes_declared"]
+    if used is None:
+        return []
+    said = "" if declared is None else f", the executable says {declared:,}"
+    return [f"narrow memory: {used:,} bytes of each tile{said}"]
+
+
 def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     random = f"random inputs, seed {report.figures['seed']}"
     source = random if report.figures["random_inputs"] else "given inputs"
     lines = [f"{report.figures['inferences']} inferences on {source}"]
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
+    lines += _narrow_memory(report)
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]
