@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from darwinn_formats.errors import FormatError
 
 _LONGEST_INTEGER = 10
@@ -59,6 +61,10 @@ class Cursor:
     def fixed(self, size: int, field: str) -> int:
         """A little-endian unsigned number of ``size`` bytes."""
         return int.from_bytes(self.bytes(size, field), "little")
+
+    def words(self, count: int, field: str) -> tuple[int, ...]:
+        """As many FIXED32."""
+        return struct.unpack(f"<{count}I", self.bytes(4 * count, field))
 
     def integer(self, field: str) -> int:
         """An INTEGER; at most 64 bits in at most ten bytes."""

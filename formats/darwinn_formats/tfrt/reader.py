@@ -396,20 +396,17 @@ class _Functions:
         start = cursor.position
         if cursor.remaining < _KERNEL_HEADER_BYTES:
             raise cursor.fail(path, "the kernel ends after the data")
-        code, location_offset = (cursor.fixed(_WORD, path) for _ in range(2))
+        code, location_offset = cursor.words(2, path)
         counts = [cursor.fixed_count(path, _WORD) for _ in range(4)]
-        users = [cursor.fixed(_WORD, f"{path}.users") for _ in range(counts[3])]
+        users = cursor.words(counts[3], f"{path}.users")
 
         def words(count: int, limit: int, what: str) -> tuple[int, ...]:
-            field = f"{path}.{what}"
-            if count * _WORD > cursor.remaining:
-                raise cursor.fail(field, f"{count} entries do not fit")
-            return tuple(
-                cursor.below(
-                    cursor.fixed(_WORD, field), limit, what, field, cursor.position - _WORD
-                )
-                for _ in range(count)
-            )
+            field, begin = f"{path}.{what}", cursor.position
+            values = cursor.words(count, field)
+            for index, value in enumerate(values):
+                if value >= limit:
+                    cursor.below(value, limit, what, field, begin + _WORD * index)
+            return values
 
         arguments = words(counts[0], registers, "register")
         attribute_at = cursor.position
