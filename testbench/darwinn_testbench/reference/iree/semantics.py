@@ -52,16 +52,17 @@ def _sign_extended(bits: int) -> Function:
 def _integer(bits: int) -> dict[str, Function]:
     """Operations on integers of 32 or 64 bits."""
     wrap, mask, name = (wrap32, wrap64)[bits == 64], _MASKS[bits], f"i{bits}"
-    shift = bits - 1
+    half, shift = 1 << (bits - 1), bits - 1
     return {
-        f"add.{name}": lambda a, b: wrap(a + b),
-        f"sub.{name}": lambda a, b: wrap(a - b),
-        f"mul.{name}": lambda a, b: wrap(a * b),
+        # The most frequent ones wrap in place: a call takes as long as they do.
+        f"add.{name}": lambda a, b: ((a + b + half) & mask) - half,
+        f"sub.{name}": lambda a, b: ((a - b + half) & mask) - half,
+        f"mul.{name}": lambda a, b: ((a * b + half) & mask) - half,
         f"div.{name}.s": lambda a, b: wrap(_truncated_quotient(a, b)),
         f"div.{name}.u": lambda a, b: wrap(_truncated_quotient(a & mask, b & mask)),
         f"rem.{name}.s": _truncated_remainder,
         f"rem.{name}.u": lambda a, b: wrap(_truncated_remainder(a & mask, b & mask)),
-        f"fma.{name}": lambda a, b, c: wrap(a * b + c),
+        f"fma.{name}": lambda a, b, c: ((a * b + c + half) & mask) - half,
         f"not.{name}": lambda a: ~a,
         f"and.{name}": lambda a, b: a & b,
         f"or.{name}": lambda a, b: a | b,

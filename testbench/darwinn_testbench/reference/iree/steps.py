@@ -158,6 +158,9 @@ class Preparation:
     def _conditional(self, instruction: Instruction) -> Leave:
         condition, yes, yes_pairs, no, no_pairs = instruction.operands
         cells, index = self._bank("i", condition)
+        if not yes_pairs and not no_pairs:
+            first, second = self.block_of[yes], self.block_of[no]
+            return lambda: first if cells[index] else second
         taken = self._branch(yes, yes_pairs)
         other = self._branch(no, no_pairs)
         return lambda: taken() if cells[index] else other()
@@ -413,6 +416,22 @@ class Preparation:
         return self._bank(field.kind, operand)
 
     def _select(self, instruction: Instruction) -> Step:
+        """Numbers, of which only the one that is taken is read."""
+        condition, yes, no, target = instruction.operands
+        declared = instruction.operation.fields[-1].kind
+        kind = _SAME_BITS.get(declared, declared)
+        cells, case = self._bank("i", condition)
+        bank, first = self._bank(kind, yes)
+        _, second = self._bank(kind, no)
+        _, index = self._bank(kind, target)
+
+        def step() -> None:
+            bank[index] = bank[first if cells[case] else second]
+
+        return step
+
+    def _select_reference(self, instruction: Instruction) -> Step:
+        """References, both of which may move."""
         condition, yes, no = self._readers(instruction)
         bank, index = self._target(instruction)
 
@@ -601,7 +620,8 @@ _PREPARE: Mapping[str, _Prepare] = {
     "assign.ref": Preparation._assign,
     **{f"const.{kind}.zero": Preparation._zero for kind in ("i32", "i64", "f32", "f64", "ref")},
     **{f"const.{kind}": Preparation._constant for kind in ("i32", "i64", "f32", "f64")},
-    **{f"select.{kind}": Preparation._select for kind in ("i32", "i64", "f32", "f64", "ref")},
+    "select.ref": Preparation._select_reference,
+    **{f"select.{kind}": Preparation._select for kind in ("i32", "i64", "f32", "f64")},
     **{f"switch.{kind}": Preparation._switch for kind in ("i32", "i64", "f32", "f64", "ref")},
     **{name: Preparation._buffer_load for name in effects.ACCESSES if ".load." in name},
     **{name: Preparation._buffer_store for name in effects.ACCESSES if ".store." in name},
