@@ -154,6 +154,7 @@ WRONG = [
     ('"tfrt.new.chain"() : () -> ()', "gives 1 results, not 0"),
     ('"tfrt.call"(%ch) {f = @f} : (!tfrt.chain) -> ()', "called with 1 arguments, not 0"),
     ('"tfrt.call"() {f = @f} : () -> (i32)', "gave 0 results, not 1"),
+    ('"tfrt_test.usleep"(%ch) : (!tfrt.chain) -> ()', "of another type than its use"),
     ('"tfrt.if"(%ch) : (!tfrt.chain) -> ()', "cannot take"),
 ]
 

@@ -147,7 +147,11 @@ class Host:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """A new request; what is still queued at the end runs before it ends."""
+        """A new request; what is still queued at the end runs before it ends.
+
+        Raises:
+            ExecutionError: a queued task, or who prints a result, gets a value of a wrong type.
+        """
         self.request = Request()
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
@@ -155,6 +159,8 @@ class Host:
             with np.errstate(all="ignore"):
                 yield
                 self.run_tasks()
+        except _WRONG_VALUES as error:
+            raise ExecutionError(f"a value is of another type than its use: {error}") from error
         finally:
             self._tasks.clear()
             self.calls = self.continuations = 0
