@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -95,6 +96,10 @@ class MappingTable:
         """Take a mapping out; raises ``ValueError`` if it is not there."""
         index = self._mappings.index(mapping)
         del self._mappings[index], self._addresses[index]
+
+    def __iter__(self) -> Iterator[AddressMapping]:
+        """All mappings, by device address."""
+        return iter(self._mappings)
 
     def find(self, address: int) -> AddressMapping | None:
         """The mapping that holds ``address``, if any."""

@@ -1,4 +1,4 @@
-"""What programs of random transfers do not reach: interrupts in a storm, reset, pause, the queue."""
+"""What random transfers do not reach: interrupts in a storm, reset, pause, the queue."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from harness_runs import design, run
 
 @pytest.mark.parametrize(
     ("data_bytes", "programs", "seed"),
-    [(8, 360, 1), (32, 70, 2), (4, 70, 3)],
+    [(8, 400, 1), (32, 100, 2)],
 )
 def test_random_programs_equal_the_model(data_bytes, programs, seed, tmp_path):
     run(

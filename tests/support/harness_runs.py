@@ -18,12 +18,12 @@ def require_toolchain():
         pytest.skip("no RTL toolchain: " + "; ".join(missing))
 
 
-def design(**parameters):
-    """The harness with parameters of choice."""
+def design(top="harness", c_sources=(), **parameters):
+    """The harness, or another top module around it, with parameters of choice."""
     require_toolchain()
     from darwinn_testbench.rtl.build import Design
 
-    return Design("harness", ("dma_pkg",), parameters, registers=True)
+    return Design(top, ("dma_pkg",), parameters, registers=True, c_sources=c_sources)
 
 
 def run(chosen, module, test, work, *, seed, **environment):

@@ -36,6 +36,10 @@ VERILATOR_ARGUMENTS = (
     "--x-initial",
     "unique",
     "-Wno-fatal",
+    # The runner makes every signal public, which costs most of the speed; cocotb needs the top.
+    "--no-public-flat-rw",
+    "--public-depth",
+    "1",
 )
 """Assertions are always on, and what is not reset starts at random (Verilator knows no X)."""
 

@@ -42,8 +42,9 @@ class Subscriber(uvm_subscriber):
 class Scoreboard(uvm_component):
     """Checks order, bytes and completion of one program at a time.
 
-    ``done`` holds the indices of completed descriptors. ``expect`` names the program; events and beats come from the monitors; ``complete`` says
-    whether everything has happened, ``missing`` what has not, ``check`` compares the rest.
+    ``expect`` names the program; events and beats come from the monitors; ``done`` holds the
+    indices of completed descriptors; ``complete`` says whether everything has happened, ``missing``
+    what has not; ``check`` compares the rest.
     """
 
     def build_phase(self) -> None:

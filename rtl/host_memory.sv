@@ -1,0 +1,207 @@
+// Host memory as an AXI4 slave over C++ memory (DPI): in order, one word a cycle, with a fixed
+// latency. `stall` holds a channel back in a cycle: 0 AR, 1 R, 2 AW, 3 W, 4 B.
+
+module host_memory
+  import dma_pkg::*;
+#(
+    parameter int DataBytes = 8,
+    parameter int Latency = 4,  // cycles from the last word of a request to the first of its answer
+    parameter int Requests = 4
+) (
+    input logic       clk,
+    input logic       rst_n,
+    input logic [4:0] stall,
+
+    input  logic [            1:0] m_axi_arid,
+    input  logic [AddressBits-1:0] m_axi_araddr,
+    input  logic [            7:0] m_axi_arlen,
+    input  logic [            2:0] m_axi_arsize,
+    input  logic [            1:0] m_axi_arburst,
+    input  logic                   m_axi_arvalid,
+    output logic                   m_axi_arready,
+    output logic [            1:0] m_axi_rid,
+    output logic [8*DataBytes-1:0] m_axi_rdata,
+    output logic [            1:0] m_axi_rresp,
+    output logic                   m_axi_rlast,
+    output logic                   m_axi_rvalid,
+    input  logic                   m_axi_rready,
+    input  logic [            1:0] m_axi_awid,
+    input  logic [AddressBits-1:0] m_axi_awaddr,
+    input  logic [            7:0] m_axi_awlen,
+    input  logic [            2:0] m_axi_awsize,
+    input  logic [            1:0] m_axi_awburst,
+    input  logic                   m_axi_awvalid,
+    output logic                   m_axi_awready,
+    input  logic [8*DataBytes-1:0] m_axi_wdata,
+    input  logic [  DataBytes-1:0] m_axi_wstrb,
+    input  logic                   m_axi_wlast,
+    input  logic                   m_axi_wvalid,
+    output logic                   m_axi_wready,
+    output logic [            1:0] m_axi_bid,
+    output logic [            1:0] m_axi_bresp,
+    output logic                   m_axi_bvalid,
+    input  logic                   m_axi_bready
+);
+
+  import "DPI-C" function void host_memory_read(
+    input longint unsigned address,
+    input int unsigned bytes,
+    output bit [8*DataBytes-1:0] data,
+    output bit failed
+  );
+  import "DPI-C" function void host_memory_write(
+    input longint unsigned address,
+    input int unsigned bytes,
+    input bit [8*DataBytes-1:0] data,
+    input bit [DataBytes-1:0] strobes,
+    output bit failed
+  );
+
+  localparam logic [1:0] Okay = 2'b00;
+  localparam logic [1:0] SlaveError = 2'b10;
+
+  typedef struct packed {
+    logic [31:0]            due;      // cycle from which the answer may come
+    logic [1:0]             id;
+    logic [7:0]             beats;    // less one
+    logic [AddressBits-1:0] address;
+  } request_t;
+
+  logic [31:0] now;
+  always_ff @(posedge clk) begin
+    if (!rst_n) now <= '0;
+    else now <= now + 1'b1;
+  end
+
+  // Reads.
+  logic read_ready;
+  logic read_waits;
+  logic read_taken;
+  request_t read_request;
+  descriptor_fifo #(
+      .Width($bits(request_t)),
+      .Depth(Requests)
+  ) reads (
+      .clk,
+      .rst_n,
+      .push_valid(m_axi_arvalid && m_axi_arready),
+      .push_ready(read_ready),
+      .push_data ({now + 32'(Latency), m_axi_arid, m_axi_arlen, m_axi_araddr}),
+      .pop_valid (read_waits),
+      .pop_ready (read_taken),
+      .pop_data  (read_request)
+  );
+  assign m_axi_arready = read_ready && !stall[0];
+
+  logic [7:0] word;  // of the burst at the head of the queue
+  logic gives;
+  assign gives = read_waits && now >= read_request.due && !stall[1] &&
+      (!m_axi_rvalid || m_axi_rready);
+  assign read_taken = gives && word == read_request.beats;
+
+  always_ff @(posedge clk) begin
+    bit [8*DataBytes-1:0] data;
+    bit failed;
+    if (!rst_n) begin
+      m_axi_rvalid <= 1'b0;
+      word <= '0;
+    end else if (gives) begin
+      host_memory_read(64'(read_request.address) + 64'(word) * 64'(DataBytes), 32'(DataBytes), data,
+                       failed);
+      m_axi_rvalid <= 1'b1;
+      m_axi_rid <= read_request.id;
+      m_axi_rdata <= data;
+      m_axi_rresp <= failed ? SlaveError : Okay;
+      m_axi_rlast <= read_taken;
+      word <= read_taken ? '0 : word + 1'b1;
+    end else if (m_axi_rready) begin
+      m_axi_rvalid <= 1'b0;
+    end
+  end
+
+  // Writes: a burst at a time, its words as they come.
+  logic writing;
+  logic write_failed;
+  logic [AddressBits-1:0] write_address;
+  logic [1:0] write_id;
+  logic answer_ready;
+  logic word_written;
+  assign m_axi_awready = !writing && answer_ready && !stall[2];
+  assign m_axi_wready  = writing && !stall[3];
+  assign word_written  = m_axi_wvalid && m_axi_wready;
+
+  typedef struct packed {
+    logic [31:0] due;
+    logic [1:0]  id;
+    logic        failed;
+  } answer_t;
+  answer_t answer;
+  logic answer_waits;
+  logic answer_taken;
+  logic word_failed;
+  descriptor_fifo #(
+      .Width($bits(answer_t)),
+      .Depth(Requests)
+  ) answers (
+      .clk,
+      .rst_n,
+      .push_valid(word_written && m_axi_wlast),
+      .push_ready(answer_ready),
+      .push_data ({now + 32'(Latency), write_id, write_failed || word_failed}),
+      .pop_valid (answer_waits),
+      .pop_ready (answer_taken),
+      .pop_data  (answer)
+  );
+
+  // Whether a word fails is known only by writing it; it is written at the clock edge.
+  import "DPI-C" function bit host_memory_fails(
+    input longint unsigned address,
+    input int unsigned bytes
+  );
+  always_comb begin
+    word_failed = 1'b0;
+    if (word_written) word_failed = host_memory_fails(64'(write_address), 32'(DataBytes));
+  end
+
+  always_ff @(posedge clk) begin
+    bit failed;
+    if (!rst_n) begin
+      writing <= 1'b0;
+    end else if (m_axi_awvalid && m_axi_awready) begin
+      writing <= 1'b1;
+      write_failed <= 1'b0;
+      write_address <= m_axi_awaddr;
+      write_id <= m_axi_awid;
+    end else if (word_written) begin
+      host_memory_write(64'(write_address), 32'(DataBytes), m_axi_wdata, m_axi_wstrb, failed);
+      writing <= !m_axi_wlast;
+      write_failed <= write_failed || failed;
+      write_address <= write_address + AddressBits'(DataBytes);
+    end
+  end
+
+  assign answer_taken = answer_waits && now >= answer.due && !stall[4] &&
+      (!m_axi_bvalid || m_axi_bready);
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      m_axi_bvalid <= 1'b0;
+    end else if (answer_taken) begin
+      m_axi_bvalid <= 1'b1;
+      m_axi_bid <= answer.id;
+      m_axi_bresp <= answer.failed ? SlaveError : Okay;
+    end else if (m_axi_bready) begin
+      m_axi_bvalid <= 1'b0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, m_axi_arsize, m_axi_arburst, m_axi_awlen, m_axi_awsize, m_axi_awburst};
+
+`ifndef SYNTHESIS
+  assert_incrementing_whole_words :
+  assert property (@(posedge clk) disable iff (!rst_n)
+      m_axi_arvalid |-> m_axi_arburst == 2'b01 && 32'(1) << m_axi_arsize == DataBytes)
+  else $error("only incrementing bursts of whole words are answered");
+`endif
+
+endmodule : host_memory

