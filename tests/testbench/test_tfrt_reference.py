@@ -175,6 +175,29 @@ def test_calls_are_not_nested_without_end() -> None:
         reference.run([])
 
 
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_a_run_does_not_go_on_forever(iterations: int) -> None:
+    reference = TfrtReference(
+        tfrt.from_text(
+            f"""func.func @forever(%c: i1) -> (i1, i1) {{
+              %d = tfrt.and.i1 %c, %c
+              tfrt.return %d, %c : i1, i1
+            }}
+            func.func @main() -> i1 {{
+              %t = tfrt.constant.i1 true
+              %r = tfrt.while %t @forever(%t) parallel_iterations({iterations}) : (i1) -> (i1)
+              tfrt.return %r : i1
+            }}"""
+        )
+    )
+    reference.host.maximum_calls = 1000
+    with pytest.raises(ExecutionError, match="more than 1000 calls"):
+        reference.run([], function="main")
+    # The next run starts anew.
+    with pytest.raises(ExecutionError, match="more than 1000 calls"):
+        reference.run([], function="main")
+
+
 def test_files_without_optional_sections_run() -> None:
     """Kernels know the types of their attributes, so that a file need not say them."""
     file = tfrt.load(

@@ -34,6 +34,8 @@ MAXIMUM_CONTINUATIONS: Final = 100
 """Continuations in continuations; further ones are queued, as in the original."""
 MAXIMUM_CALLS: Final = 200
 """Functions in functions that have not returned."""
+MAXIMUM_CALLS_OF_A_RUN: Final = 10_000_000
+"""Calls of functions in one run: a function has no loops, so that only calls can go on forever."""
 _RECURSION_LIMIT: Final = 5000
 
 _WRONG_VALUES: Final = (
@@ -79,6 +81,7 @@ class Host:
         sleep: waits for seconds.
         diagnostics: errors that kernels reported.
         leaked: sizes of allocations that are never freed.
+        maximum_calls: of functions in one request, above which it is given up.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class Host:
         self.unique_locations: dict[int, str] = {}
         self.shared: dict[str, Any] = {}
         self.calls = 0
+        self.calls_of_run = 0
+        self.maximum_calls = MAXIMUM_CALLS_OF_A_RUN
         self.continuations = 0
         self.thread = 0
         self.thread_ids: dict[int, int] = {}
@@ -163,7 +168,7 @@ class Host:
             raise ExecutionError(f"a value is of another type than its use: {error}") from error
         finally:
             self._tasks.clear()
-            self.calls = self.continuations = 0
+            self.calls = self.calls_of_run = self.continuations = 0
             self.request = Request()
             sys.setrecursionlimit(limit)
 
@@ -175,6 +180,9 @@ class Host:
             count = len(function.argument_types)
             name = function.name or "a region"
             raise ExecutionError(f"{name} is called with {len(arguments)} arguments, not {count}")
+        self.calls_of_run += 1
+        if self.calls_of_run > self.maximum_calls:
+            raise ExecutionError(f"the run takes more than {self.maximum_calls} calls of functions")
         self.calls += 1
         try:
             if function.kind is FunctionKind.NATIVE:
