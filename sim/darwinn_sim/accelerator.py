@@ -76,9 +76,12 @@ class Accelerator:
         self.work_limit = work_limit
         self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
+        self.power_ups = 0
+        """How often the chip was powered up: its memories are lost when this grows."""
         self._power_up()
 
     def _power_up(self) -> None:
+        self.power_ups += 1
         self.host = self._new_host()
         self._driver = Driver(self.host, seed=self.seed)
         self._driver.open()
@@ -149,12 +152,15 @@ class Accelerator:
         program = self.load(executable)
         run = _Run(self, program, until, taps, progress)
         request = self._driver.prepare(executable, inputs)
-        first_transfer = len(self.host.transfers)
+        # The history of earlier runs would grow without end.
+        self.host.transfers.clear()
+        self.host.interrupts.raised.clear()
+        self.host.interrupts.messages.clear()
         self._driver.submit(request)
         try:
             stopped = run.execute()
             tapped = run.collect(self._tiles, self._core)
-            transfers = list(self.host.transfers[first_transfer:])
+            transfers = list(self.host.transfers)
             outputs = self._finish(request, stopped)
         except BaseException:
             # The chip hangs as it is: whoever wants to go on needs a new one.

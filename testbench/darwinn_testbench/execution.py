@@ -8,10 +8,11 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from darwinn_formats.darwinn import Executable, ExecutableType
+from darwinn_formats.darwinn import CompiledModel, Executable, ExecutableType
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
@@ -36,26 +37,69 @@ class Inference:
     seconds: float
 
 
-class Session:
-    """A model on a chip of its own, which keeps its state from one inference to the next.
+class Device:
+    """A chip, and the parameters that are cached on it.
 
+    Models that were compiled together carry the same token and have their parameters in different
+    places, so all of them stay cached; a model with another token makes all be loaded anew.
     ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
     ``preloads`` are in wide memory before anything runs.
+    """
+
+    def __init__(
+        self, *, strict: bool = False, seed: int = 0, preloads: Sequence[Preload] = ()
+    ) -> None:
+        self.accelerator = Accelerator(strict=strict, seed=seed)
+        self._preloads = preloads
+        self._power_ups = 0
+        self._token: int | None = None
+        self._cached: list[Executable] = []
+
+    def cache(self, model: CompiledModel) -> RunResult | None:
+        """Make the chip ready for ``model``; None if its parameters are there, or it has none.
+
+        Raises:
+            SimulationError: the parameter-caching executable fails.
+        """
+        if self._power_ups != self.accelerator.power_ups:
+            self._power_ups = self.accelerator.power_ups
+            self._token = None
+            for preload in self._preloads:
+                preload.apply(self.accelerator)
+        if self._token != model.token:
+            self._token, self._cached = model.token, []
+        caching = model.caching
+        if caching is None or any(caching is each for each in self._cached):
+            return None
+        result = self.accelerator.run(caching, {})
+        self._cached.append(caching)
+        return result
+
+
+class Session:
+    """A model on a chip, which keeps its state from one inference to the next.
+
+    Sessions can share a ``device``; without one the session has a chip of its own, made with the
+    other arguments (see :class:`Device`).
     """
 
     def __init__(
         self,
         model: BoundModel,
         *,
+        device: Device | None = None,
         strict: bool = False,
         seed: int = 0,
         preloads: Sequence[Preload] = (),
     ) -> None:
         self.model = model
-        self.accelerator = Accelerator(strict=strict, seed=seed)
-        for preload in preloads:
-            preload.apply(self.accelerator)
+        self.device = device or Device(strict=strict, seed=seed, preloads=preloads)
         self.caching: RunResult | None = None
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The chip."""
+        return self.device.accelerator
 
     @property
     def program(self) -> LoweredProgram:
@@ -63,14 +107,14 @@ class Session:
         return self.accelerator.load(self.model.compiled.inference)
 
     def load_parameters(self) -> RunResult | None:
-        """Run the parameter-caching executable, once; None if the model has none.
+        """Run the parameter-caching executable unless the chip holds its parameters.
+
+        Returns what its last run did; None if it never ran here.
 
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
         """
-        caching = self.model.compiled.caching
-        if caching is not None and self.caching is None:
-            self.caching = self.accelerator.run(caching, {})
+        self.caching = self.device.cache(self.model.compiled) or self.caching
         return self.caching
 
     def infer(
@@ -95,6 +139,38 @@ class Session:
             raise InputError(str(error)) from error
         seconds = time.perf_counter() - begin
         return Inference(self.model.from_device(result.outputs), result, seconds)
+
+
+class Pipeline:
+    """Segments of a model, each on a chip of its own: the outputs of one are inputs of the next.
+
+    Raises:
+        InputError: an input of a segment that the segment before it does not give.
+    """
+
+    def __init__(self, segments: Sequence[Session]) -> None:
+        for before, after in pairwise(segments):
+            given = {item.port.name: item.port for item in before.model.outputs}
+            for port in after.model.ports:
+                found = given.get(port.name)
+                if found is None or (found.shape, found.dtype) != (port.shape, port.dtype):
+                    raise InputError(
+                        f"{after.model.file}: {before.model.file} does not give its input {port}"
+                    )
+        self.segments = tuple(segments)
+
+    def infer(self, tensors: TensorMap) -> tuple[Inference, ...]:
+        """One inference on the inputs of the first segment: what each segment did.
+
+        Raises:
+            SimulationError: a program fails, or uses what the model of the chip lacks.
+        """
+        done: list[Inference] = []
+        for segment in self.segments:
+            names = [port.name for port in segment.model.ports]
+            done.append(segment.infer({name: tensors[name] for name in names}))
+            tensors = done[-1].outputs
+        return tuple(done)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +204,7 @@ def run(
     *,
     model: int = 0,
     companions: Sequence[Source] = (),
+    then: Sequence[Source] = (),
     seed: int = 0,
     runs: int = 1,
     until: StopPoint | None = None,
@@ -138,7 +215,8 @@ def run(
 ) -> Report[RunRow]:
     """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
     inference), or on ``runs`` random sets from ``seed``. ``preloads`` are in wide memory before
-    anything runs.
+    anything runs. ``then`` are the further segments of a pipeline, each on a chip of its own, whose
+    inputs are the outputs of the segment before; the rows are then those of the last segment.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -149,6 +227,12 @@ def run(
     bound = choose_model(open_models(source, companions), model)
     sets = choose_inputs(inputs, bound.ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed, preloads=preloads)
+    following = [choose_model(open_models(each), 0) for each in then]
+    pipeline = Pipeline(
+        [session, *(Session(segment, strict=strict, seed=seed) for segment in following)]
+    )
+    if then and (until or taps):
+        raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
@@ -160,13 +244,17 @@ def run(
         used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
-            inference = session.infer(tensors, until=until, taps=taps)
-            stopped |= inference.result.stopped
-            taps_found += [_tap_figures(number, tapped) for tapped in inference.result.tapped]
-            warnings += [f"inference {number}: {text}" for text in inference.result.warnings]
+            if then:
+                segments = pipeline.infer(tensors)
+            else:
+                segments = (session.infer(tensors, until=until, taps=taps),)
+            for segment in segments:
+                stopped |= segment.result.stopped
+                taps_found += [_tap_figures(number, tapped) for tapped in segment.result.tapped]
+                warnings += [f"inference {number}: {text}" for text in segment.result.warnings]
+            seconds = sum(segment.seconds for segment in segments)
             rows += [
-                _row(number, name, tensor, inference.seconds)
-                for name, tensor in inference.outputs.items()
+                _row(number, name, tensor, seconds) for name, tensor in segments[-1].outputs.items()
             ]
     except SimulationError as error:
         fault = error

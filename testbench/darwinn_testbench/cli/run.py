@@ -26,6 +26,8 @@ EXAMPLES = """**Examples**
 
 `darwinn run model_edgetpu.tflite --until layer:3 --tap narrow:0:0:0x400 --tap layer:3`
 
+`darwinn run segment_0_of_2_edgetpu.tflite --then segment_1_of_2_edgetpu.tflite`
+
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
 """
 
@@ -59,6 +61,18 @@ Preloads = Annotated[
         help=(
             "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
             "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5."
+        ),
+        show_default=False,
+    ),
+]
+Then = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--then",
+        metavar="FILE",
+        help=(
+            "The next segment of a pipeline, on a chip of its own: it runs on the outputs of the "
+            "segment before. Repeat it for more segments."
         ),
         show_default=False,
     ),
@@ -98,6 +112,7 @@ def command(
     until: Until = None,
     tap: Taps = None,
     preload: Preloads = None,
+    then: Then = None,
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
@@ -117,6 +132,7 @@ def command(
             inputs,
             model=model,
             companions=companions or (),
+            then=then or (),
             seed=seed,
             runs=runs,
             until=stop,
