@@ -8,7 +8,7 @@ from harness_runs import design, run
 
 @pytest.mark.parametrize(
     ("data_bytes", "programs", "seed"),
-    [(8, 400, 1), (32, 100, 2)],
+    [(8, 200, 1), (8, 200, 4), (32, 100, 2)],
 )
 def test_random_programs_equal_the_model(data_bytes, programs, seed, tmp_path):
     run(

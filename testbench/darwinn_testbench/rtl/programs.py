@@ -150,18 +150,20 @@ class ProgramGenerator:
         """A program with one transfer for each of ``samples``, which agree in back-pressure."""
         window = self._begin()
         descriptors: list[Descriptor] = []
+        good_words: set[int] = set()
         bad_words: set[int] = set()
         for sample in samples:
             while True:
                 transfer = self._transfer_of(window, sample.size, sample.alignment, sample.write)
-                words = self._words(transfer, window)
-                touched = bad_words.intersection(words)
+                words = set(self._words(transfer, window))
                 place = alignment(transfer.address - window.base, transfer.size, self._data_bytes)
-                usable = place is sample.alignment and not self._races(transfer, window)
-                if usable and (sample.response_error or not touched):
+                free = words - good_words if sample.response_error else not words & bad_words
+                if place is sample.alignment and free and not self._races(transfer, window):
                     break
-            if sample.response_error and not touched:
-                bad_words.add(words[0])
+            if sample.response_error:
+                bad_words.add(min(words - good_words))
+            else:
+                good_words |= words
             if sample.behind_fence:
                 descriptors.append(Descriptor(fence=True))
             descriptors.append(transfer)
