@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from darwinn_testbench.policy import (
     AnyArray,
+    Exact,
     LsbBudget,
     Policy,
     difference,
@@ -135,7 +136,13 @@ def compare(
     differing = ~identical(left, right)
     outside = int(np.count_nonzero(~within(policy, left, right)))
     count = int(np.count_nonzero(differing))
+    first = _first_difference(left, right, differing)
     reason = _reason(policy, left.size, count, outside)
+    if reason:
+        place = list(first["first_difference"])
+        reason += (
+            f"; the first at {place}: {first['first_actual']} instead of {first['first_expected']}"
+        )
     return Comparison(
         verdict="mismatch" if reason else "pass",
         reason=reason,
@@ -143,7 +150,7 @@ def compare(
         elements=left.size,
         differing=count,
         outside=outside,
-        **_first_difference(left, right, differing),
+        **first,
         **_distribution(left, right, differing),
         **_special_values(left, right),
         **_rankings(left, right),
@@ -163,7 +170,8 @@ def _incomparable(actual: AnyArray, expected: AnyArray) -> str:
 
 def _reason(policy: Policy, elements: int, differing: int, outside: int) -> str:
     if outside:
-        return f"{outside} of {elements} elements outside {policy}"
+        allowed = "differ" if isinstance(policy, Exact) else f"differ by more than {policy} allows"
+        return f"{outside} of {elements} elements {allowed}"
     if isinstance(policy, LsbBudget) and differing * 100 > policy.percent * elements:
         share = 100 * differing / elements
         return f"{differing} of {elements} elements differ ({share:.3g}%), more than {policy}"

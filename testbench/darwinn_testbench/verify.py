@@ -59,6 +59,16 @@ class OutputRow(Row):
     seconds: float = 0.0
     tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
 
+    @property
+    def case(self) -> str:
+        """Outputs have the same name in every run."""
+        return f"run {self.run}: {self.name}"
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the inference."""
+        return self.seconds
+
 
 class References:
     """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.

@@ -44,7 +44,7 @@ def _cases(report: Report[Row]) -> list[TestCase]:
 
 
 def _case(command: str, row: Row) -> TestCase:
-    case = TestCase(row.name, classname=f"darwinn.{command}")
+    case = TestCase(row.case, classname=f"darwinn.{command}", time=row.duration)
     kind = _RESULTS.get(row.verdict)
     if kind is not None:
         case.result = [kind(row.message or str(row.verdict), str(row.verdict))]

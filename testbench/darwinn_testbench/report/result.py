@@ -30,6 +30,16 @@ class Row:
     verdict: Verdict
     message: str = ""
 
+    @property
+    def case(self) -> str:
+        """Name that tells the row from all others of its report, for lists of test cases."""
+        return self.name
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the row took here, 0 if it was not timed by itself."""
+        return 0.0
+
 
 PYTHON_ONLY: Mapping[str, Any] = {"json": False}
 """Metadata of a dataclass field that does not appear in JSON (arrays, objects)."""
