@@ -18,9 +18,9 @@ from darwinn_sim.host_interface import HostInterface, Tag
 from darwinn_sim.host_memory import HostMemory
 from darwinn_sim.program import LoweredProgram, lower, patch
 
-DEFAULT_WORK_LIMIT = 1 << 34
+DEFAULT_WORK_LIMIT = 1 << 31
 """Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
-largest public program needs a hundredth of it."""
+largest program at hand needs a thirtieth of it, which takes a second."""
 
 _WORK_BETWEEN_REPORTS = 1 << 26
 _TAP_WORDS = 1 << 20
