@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
@@ -66,6 +67,19 @@ def test_bad_input_is_one_line_and_exit_2(
     assert captured.err.startswith("darwinn")
     assert len(captured.err.strip().splitlines()) == 1
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("form", ["--junit {}", "--junit={}"])
+def test_junit_says_that_the_input_was_bad(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit = tmp_path / "result.xml"
+    assert run_command_line(["verify", "missing.tflite", *form.format(junit).split()]) == 2
+    suite = ElementTree.parse(junit).find("testsuite")
+    assert suite is not None
+    assert suite.get("name") == "missing.tflite"
+    assert suite.get("errors") == "1"
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

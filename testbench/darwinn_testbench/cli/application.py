@@ -13,7 +13,8 @@ import typer
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
 from darwinn_testbench.cli.console import Exit, print_line
-from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, to_junit, verdict_of
+from darwinn_testbench.report.files import write_result
 
 _INTERRUPTED = 130
 _TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
@@ -123,16 +124,32 @@ def _one_line(error: Exception) -> str:
 
 
 def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
-    """The exit code; with --json also the object that a script waits for."""
+    """The exit code; with --json also the object, with --junit the file that a script waits for."""
+    report: Report[Row] = Report(
+        command=_subcommand(arguments),
+        file=_file_argument(arguments),
+        decided=verdict,
+        message=message,
+    )
     if "--json" in arguments:
-        report: Report[Row] = Report(
-            command=_subcommand(arguments),
-            file=_file_argument(arguments),
-            decided=verdict,
-            message=message,
-        )
         sys.stdout.write(report.to_json() + "\n")
+    junit = _option(arguments, "--junit")
+    if junit and not (junit == "-" and "--json" in arguments):
+        try:
+            write_result(junit, to_junit([report]))
+        except OSError as error:
+            print_line(f"{_command_name(arguments)}: {_one_line(error)}")
     return EXIT_CODES[verdict]
+
+
+def _option(arguments: Sequence[str], name: str) -> str:
+    """Value of an option of a command line that failed; empty if it is not given."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if word == name:
+            return following
+        if word.startswith(name + "="):
+            return word.removeprefix(name + "=")
+    return ""
 
 
 def _command_name(arguments: Sequence[str]) -> str:
