@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
+from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state
@@ -23,6 +24,9 @@ DEFAULT_WORK_LIMIT = 1 << 31
 largest program at hand needs a thirtieth of it, which takes a second."""
 
 _WORK_BETWEEN_REPORTS = 1 << 26
+_DESCRIPTOR_WORK = 1 << 13
+"""Work that a descriptor counts for: about as long as the host takes to serve it, so that a program
+which issues descriptors without end is ended as soon as any other."""
 _TAP_WORDS = 1 << 20
 _CACHED_PROGRAMS = 8
 
@@ -90,7 +94,8 @@ class Accelerator:
         self._core = self._core_array[0]
         self._core["strict"] = self.strict
         self._core["dma_only"] = self.dma_only
-        self._core["random"] = np.uint64((self.seed << 1) | 1)
+        # The generator of the kernels has 64 bits; a longer seed differs in its lower ones alone.
+        self._core["random"] = np.uint64((self.seed << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF)
 
     def _new_host(self) -> HostInterface:
         return HostInterface(HostMemory(strict=self.strict))
@@ -113,9 +118,12 @@ class Accelerator:
         """Decode and lower ``executable``; later runs of it use the result.
 
         Raises:
+            FormatError: it has no instructions.
             UnsupportedInstruction: something in it is not implemented.
             DecodeError: its bitstreams are no instruction streams.
         """
+        if not any(part.bitstream for part in executable.instruction_bitstreams):
+            raise FormatError("instruction_bitstreams", "the executable has no instructions")
         chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
         if chunks not in self._programs:
             while len(self._programs) >= _CACHED_PROGRAMS:
@@ -330,6 +338,7 @@ class _Run:
 
     def _issue(self) -> None:
         """Hand the descriptor that the scalar core has just issued to the host interface."""
+        self.core["work"] += _DESCRIPTOR_WORK
         low, high, size, tag = (int(word) for word in self.core["descriptor"])
         self.host.issue(tag, low | high << 32, size)
         if self.dma_only:

@@ -55,6 +55,8 @@ BUFFER_ALIGNMENT = 64
 """Alignment of the buffers that a client passes in."""
 
 ALL_TILES = 0x7F
+MAX_BUFFER_BYTES = 1 << 28
+"""Bytes of all buffers of a run together: far above any model, far below a host's memory."""
 RUN, HALT = 1, 2
 _VALID = 1
 _ALL_HOST_INTERRUPTS = 0xF
@@ -149,14 +151,17 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
 
     Field offsets, hints, layers, parameters and the scratch size are all asked, since none of them
     alone names everything: hints may cover the run in part, and a hint may read past a layer's end.
-    Raises ``DriverError`` for a negative size.
+    Raises ``FormatError`` for a negative size, and for more than ``MAX_BUFFER_BYTES`` in all.
     """
+    batches = max(1, executable.batch_size)
+    if batches > MAX_BUFFER_BYTES // BUFFER_ALIGNMENT:
+        raise FormatError("batch_size", f"{batches} inferences in a run are too many")
     sizes = required_buffers(executable)
     declared = {
         _PARAMETERS: len(executable.parameters),
         Buffer(Description.BASE_ADDRESS_SCRATCH, "", 0): executable.scratch_size_bytes,
     }
-    for batch in range(max(1, executable.batch_size)):
+    for batch in range(batches):
         for description, layers in (
             (Description.BASE_ADDRESS_INPUT_ACTIVATION, executable.input_layers),
             (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, executable.output_layers),
@@ -167,8 +172,16 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
     needs = [*declared.items(), *_hinted(executable)]
     for buffer, size in needs:
         if size < 0:
-            raise DriverError(f"{buffer.desc.name} {buffer.name!r} has {size} bytes")
+            raise FormatError(buffer.desc.name, f"buffer {buffer.name!r} has {size} bytes")
         sizes[buffer] = max(size, sizes.get(buffer, 0))
+    total = sum(sizes.values())
+    if total > MAX_BUFFER_BYTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise FormatError(
+            largest.desc.name,
+            f"buffer {largest.name!r} has {sizes[largest]} bytes; all buffers of a run together "
+            f"may have {MAX_BUFFER_BYTES}",
+        )
     return sizes
 
 

@@ -56,8 +56,9 @@ class Region:
         self.base = base
         self.size = size
         self.lead = PAGE_BYTES + page_offset
-        self.storage = _guard_pattern(0, (pages_of(page_offset, size) + 2) * PAGE_BYTES)
-        self.payload[:] = 0
+        self.storage = np.zeros((pages_of(page_offset, size) + 2) * PAGE_BYTES, np.uint8)
+        for start, end in self._guards():
+            self.storage[start:end] = _guard_pattern(start, end - start)
         self.written = np.zeros(self.storage.size, np.bool_) if track else None
         self._bus_page: NDArray[np.intp] | None = None
         self._storage_page: NDArray[np.intp] | None = None
@@ -111,9 +112,13 @@ class Region:
             yield int(self._storage_page[page]) * PAGE_BYTES + within, count
             start += count
 
+    def _guards(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Begin and end, in ``storage``, of what lies before and behind the payload."""
+        return (0, self.lead), (self.lead + self.size, self.storage.size)
+
     def check_guards(self) -> None:
         """Raise ``MemoryFault`` if a byte around the payload has been changed."""
-        for start, end in ((0, self.lead), (self.lead + self.size, self.storage.size)):
+        for start, end in self._guards():
             changed = np.flatnonzero(self.storage[start:end] != _guard_pattern(start, end - start))
             if changed.size:
                 raise MemoryFault(

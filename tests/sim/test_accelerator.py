@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from averaging_program import Operation
 from darwinn_formats import darwinn
+from darwinn_formats.darwinn import InstructionBitstream
+from darwinn_formats.errors import FormatError
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.dma_trace import TransferKind
@@ -150,6 +153,31 @@ def test_an_endless_program_is_ended(body: list[Operation]) -> None:
             progress=lambda steps, iterations: reports.append((steps, iterations)),
         )
     assert reports == sorted(reports) and reports[-1][0] >= 2_000_000
+
+
+def test_descriptors_without_end_are_ended_before_their_trace_grows_without_bound() -> None:
+    program = sample.operations()
+    issue = program.index(("Scalar", {"store_op": 6}))
+    again: Operation = ("Branch", {"relative": 1, "offset": -1})
+    reports = []
+    with pytest.raises(Deadlock, match="has not ended"):
+        Accelerator(work_limit=1 << 21).run(
+            sample.executable([*program[: issue + 1], again]),
+            {"image": IMAGE},
+            progress=lambda steps, _: reports.append(steps),
+        )
+    assert reports[-1] < 2000
+
+
+def test_seeds_of_any_length_are_used() -> None:
+    assert_works(Accelerator(seed=1 << 70))
+
+
+def test_an_executable_without_instructions_is_no_executable() -> None:
+    for bitstreams in ((), (InstructionBitstream(b""),)):
+        empty = replace(sample.executable(), instruction_bitstreams=bitstreams)
+        with pytest.raises(FormatError, match="instruction_bitstreams"):
+            Accelerator().run(empty, {"image": IMAGE})
 
 
 def test_a_fault_names_unit_chunk_bundle_and_tile() -> None:

@@ -466,8 +466,22 @@ def test_what_cannot_be_linked_leaves_nothing_mapped() -> None:
 
 
 def test_negative_size_is_refused() -> None:
-    with pytest.raises(DriverError, match="'image' has -1 bytes"):
+    with pytest.raises(FormatError, match="'image' has -1 bytes"):
         buffer_sizes(executable(input_layers=(Layer(name="image", size_bytes=-1),)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scratch_size_bytes": 2**31 - 1},
+        {"input_layers": (Layer(name="image", size_bytes=2**31 - 1),)},
+        {"batch_size": 2**31 - 1},
+    ],
+    ids=["scratch", "layer", "batch"],
+)
+def test_a_small_file_cannot_ask_for_much_memory(changes: dict[str, object]) -> None:
+    with pytest.raises(FormatError, match=r"2147483647 (bytes|inferences)"):
+        buffer_sizes(executable(**changes))
 
 
 def test_a_device_with_an_error_does_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
