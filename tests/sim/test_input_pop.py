@@ -91,8 +91,7 @@ def test_pops_fill_the_buffers_of_the_slow_model() -> None:
         assert (bench.waiting == ()) == ended
         cover(coverage, fields, len(stream), len(left), ended)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def test_parameters_and_activations_do_not_hold_each_other_back() -> None:

@@ -132,8 +132,7 @@ def test_random_instructions_exchange_the_words_of_the_slow_model() -> None:
         assert waiting == held
         cover(coverage, name, fields, numbers, held)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 @pytest.mark.parametrize("name", list(slow.DIRECTIONS))

@@ -133,8 +133,7 @@ def test_random_instructions_pack_the_rows_of_the_slow_model() -> None:
         assert (bench.waiting == ()) == done
         cover(coverage, encoded, done, bytes(tile.wide) != before)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def _one_row(side: int, *, guarded: bool) -> dict[str, Any]:

@@ -137,8 +137,7 @@ def test_rows_arrive_as_in_the_slow_model() -> None:
         coverage.hit("producer held back", when=not sent)
         coverage.hit("consumer held back", when=sent and not all(done))
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def _sender(tile: int, turn: int, row: int) -> tuple[str, dict[str, Any]]:

@@ -118,8 +118,7 @@ def test_infeeds_send_the_rows_of_the_slow_model() -> None:
         assert (bench.waiting == ()) == ended
         cover_infeed(coverage, fields, rows, ended)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def full_fields(operation: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -182,8 +181,7 @@ def test_outfeeds_take_the_units_of_the_slow_model() -> None:
         assert ended != any(line.startswith("ring outfeed") for line in bench.waiting)
         cover_outfeed(coverage, fields, rows, ended)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def test_more_output_than_the_host_has_taken_waits() -> None:

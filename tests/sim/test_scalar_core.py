@@ -161,8 +161,7 @@ def test_random_programs_compute_what_the_slow_interpreter_does() -> None:
         assert int(bench.core["steps"]) == machine.steps + 1
         cover(coverage, program)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def _watch_predicates(

@@ -182,8 +182,7 @@ def test_multiply_accumulate() -> None:
         cover_operands(coverage, fields)
         coverage.hit("scales from the second half", when=fields["use_scales"] and half)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
@@ -200,8 +199,7 @@ def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
         coverage.hit("whole granule rows", when=aligned)
         coverage.hit("one plane of a row", when=any(granule % 4 for granule in granules))
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def test_maximum_over_raw_parameters() -> None:

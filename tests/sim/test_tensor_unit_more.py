@@ -63,8 +63,7 @@ def test_interpolation() -> None:
         coverage.hit("64 lanes", when=64 in slow.output_lanes(fields))
         coverage.hit("held back", when=not done)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 PLAIN = {

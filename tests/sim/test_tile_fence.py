@@ -101,8 +101,7 @@ def test_tile_fences_wait_load_and_count() -> None:
         coverage.hit("loads a value other than 0", when=passed and fields["reset_value"])
         coverage.hit("counts", when=passed and fields["increment"])
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 @st.composite
@@ -171,8 +170,7 @@ def test_scalar_fences_wait_and_load() -> None:
         assert bench.fences == (dma and passed)
         _cover_scalar(coverage, case, passed, dma, valid)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 def _cover_scalar(

@@ -142,8 +142,7 @@ def test_the_engine_walks_as_nested_loops_do() -> None:
         assert plain(actual) == plain(expected)
         cover(coverage, drawn, expected)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 @constrained_random(150)

@@ -135,8 +135,7 @@ def test_random_instructions_move_the_words_of_the_slow_model() -> None:
         words = bytes(tile.narrow) + bytes(tile.scale_bias) != before
         cover(coverage, fields, half, done, words)
 
-    check()
-    coverage.assert_complete()
+    coverage.close(check)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,8 @@ def test_many_inferences_give_equal_bytes_and_leave_nothing_behind(corpus: Path,
         gc.collect()
         allocated.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    # The first one under observation leaves its own trace, in place of one that was not observed.
-    assert allocated[-1] - allocated[0] < GROWTH_BOUND * (len(allocated) - 1)
+    # The first ones under observation leave their own traces, in place of some not observed.
+    settled = allocated[len(allocated) // 2 :]
+    assert settled[-1] - settled[0] < GROWTH_BOUND * (len(settled) - 1)
     assert len(session.accelerator.host.transfers) == traced
     assert len(list(session.accelerator.host.mappings)) == regions
