@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 from darwinn_formats.tflite_names import BUILTIN_OPTIONS, BUILTIN_OPTIONS_2, BuiltinOperator
 
 __all__ = ["BuiltinOperator", "Model", "check", "load"]
@@ -601,7 +601,7 @@ def load(source: str | os.PathLike[str] | bytes) -> Model:
     if isinstance(source, bytes):
         return _load(source)
     try:
-        return _load(Path(source).read_bytes())
+        return _load(read_file(source))
     except FormatError as error:
         raise error.with_file(os.fspath(source)) from None
 

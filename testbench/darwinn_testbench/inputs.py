@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -25,14 +29,16 @@ _IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _IMAGE_MIDDLE = 128
 """Pixels are 0 to 255; a signed tensor holds them less this."""
 
-_ARCHIVE_LIMIT = 1 << 31
-"""Bytes that an .npz may unpack to."""
+_DATA_LIMIT = 1 << 30
+"""Bytes that the arrays of a file may have: an .npz unpacks to more than its size, and an .npy may
+be a file with holes."""
 
 _DAMAGED = (
     ValueError,
     EOFError,
     KeyError,
     SyntaxError,
+    tokenize.TokenError,
     MemoryError,
     NotImplementedError,
     RuntimeError,
@@ -71,7 +77,7 @@ Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
 
 def choose_inputs(
     given: Inputs, ports: Sequence[TensorPort], *, seed: int, runs: int
-) -> list[dict[str, Tensor]]:
+) -> Sequence[dict[str, Tensor]]:
     """Input sets from whatever the caller gave: files, arrays, or ``runs`` random sets.
 
     Raises:
@@ -86,10 +92,38 @@ def choose_inputs(
     return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
 
 
-def random_inputs(ports: Sequence[TensorPort], seed: int, runs: int) -> list[dict[str, Tensor]]:
-    """``runs`` sets of uniformly random tensors; a seed gives the same tensors everywhere."""
-    generator = np.random.default_rng(seed)
-    return [{port.name: _random(port, generator) for port in ports} for _ in range(runs)]
+def random_inputs(ports: Sequence[TensorPort], seed: int, runs: int) -> Sequence[dict[str, Tensor]]:
+    """``runs`` sets of uniformly random tensors; a seed gives the same tensors everywhere.
+
+    The sets are made when they are asked for: any number of runs takes the memory of one.
+    """
+    return _RandomSets(tuple(ports), seed, runs)
+
+
+@dataclass(frozen=True)
+class _RandomSets(Sequence[dict[str, Tensor]]):
+    """Sets of random tensors from one generator, each made anew whenever it is asked for."""
+
+    ports: tuple[TensorPort, ...]
+    seed: int
+    runs: int
+
+    def __len__(self) -> int:
+        return self.runs
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        generator = np.random.default_rng(self.seed)
+        for _ in range(self.runs):
+            yield {port.name: _random(port, generator) for port in self.ports}
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Tensor]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Tensor]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Tensor] | list[dict[str, Tensor]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(self.runs)[index]]
+        return next(islice(iter(self), range(self.runs)[index], None))
 
 
 def read_inputs(
@@ -166,7 +200,10 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
         return [(ports[0], _read_array(path))]
     if suffix in _IMAGE_SUFFIXES:
         return [(ports[0], _read_image(path, ports[0]))]
-    data = path.read_bytes()
+    try:
+        data = read_file(path)
+    except FormatError as error:
+        raise InputError(str(error)) from error
     expected = ports[0].elements * ports[0].dtype.itemsize
     if expected == 0 or len(data) % expected or not data:
         raise InputError(f"{path}: {len(data)} bytes; {ports[0]} needs {expected}, or a multiple")
@@ -181,6 +218,8 @@ def _read_array(path: Path) -> Tensor:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: an archive of arrays must be called .npz")
+    if array.nbytes > _DATA_LIMIT:
+        raise InputError(f"{path}: holds {array.nbytes} bytes, more than {_DATA_LIMIT}")
     return np.array(array)
 
 
@@ -188,8 +227,8 @@ def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorP
     try:
         with zipfile.ZipFile(path) as members:
             sizes = sum(member.file_size for member in members.infolist())
-        if sizes > _ARCHIVE_LIMIT:
-            raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_ARCHIVE_LIMIT}")
+        if sizes > _DATA_LIMIT:
+            raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_DATA_LIMIT}")
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: np.asarray(archive[name]) for name in archive.files}
     except _DAMAGED as error:
@@ -234,12 +273,23 @@ def _stack(array: Tensor, port: TensorPort) -> Tensor:
     inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
     single = array.size == port.elements
     several = array.ndim > len(inner) and array.shape[array.ndim - len(inner) :] == inner
+    if single and _transposed(array.shape, port.shape):
+        raise InputError(
+            f"{port}: the data has shape {'x'.join(map(str, array.shape))}: the same dimensions "
+            "in another order"
+        )
     if array.size == 0 or not (single or several):
         raise InputError(
             f"{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
             "a further leading dimension means several inferences"
         )
     return _as_dtype(array, port).reshape(-1, *port.shape)
+
+
+def _transposed(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether the dimensions are those expected, but in another order (those of size 1 apart)."""
+    given, own = ([size for size in sizes if size != 1] for sizes in (shape, expected))
+    return given != own and sorted(given) == sorted(own)
 
 
 def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:

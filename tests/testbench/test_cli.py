@@ -11,9 +11,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from darwinn_formats import files
+from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.isa.codec import encode_operations
 from darwinn_testbench.cli import inspect as inspect_command
+from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
 
 COMMANDS = ("inspect", "disasm", "dma", "run", "verify")
@@ -179,6 +182,44 @@ def test_exceptions_become_a_line_and_a_code(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["verdict"] == verdict
     assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_an_error_that_names_no_file_is_one_of_the_file_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verify_command, "verify", fail_with(FormatError("batch", "2 of 1")))
+    arguments = ["verify", "--reference", "a.tflite", "-i", "b.npy", "--strict", "c.tflite"]
+    assert run_command_line([*arguments, "--json"]) == 2
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["file"] == "c.tflite"
+    assert "c.tflite: batch: 2 of 1" in captured.err
+
+
+def test_output_survives_a_terminal_without_unicode(
+    stream_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = stream_file.rename(stream_file.with_name("schön\udcff.coral"))
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert run_command_line(["inspect", str(name)]) == 0
+    terminal.flush()
+    assert b"sch\\xf6n\\udcff.coral" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_result_that_cannot_be_written_is_named_as_it_was_given(
+    stream_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "missing" / "listing.txt"
+    assert run_command_line(["disasm", str(stream_file), "--output", str(target)]) == 2
+    assert f"bad-input: {target}: No such file" in capsys.readouterr().err
+
+
+def test_what_never_ends_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
+    assert run_command_line(["inspect", "/dev/zero"]) == 2
+    assert "/dev/zero: size: more than 1000 bytes" in capsys.readouterr().err
 
 
 def test_interruption_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:

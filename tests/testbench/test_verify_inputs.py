@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,30 @@ def test_random_inputs_repeat_with_their_seed() -> None:
     assert (first[0]["image"] != first[1]["image"]).any()
     assert first[0]["state"].dtype == np.int8
     assert first[0]["state"].shape == (1, 20)
+
+
+def test_any_number_of_random_sets_takes_the_memory_of_one() -> None:
+    sets = random_inputs([IMAGE], 7, 1_000_000_000)
+    assert len(sets) == 1_000_000_000
+    third = list(itertools.islice(sets, 3))[2]
+    np.testing.assert_array_equal(third["image"], sets[2]["image"])
+    assert len(random_inputs([IMAGE], 7, 5)[1:4]) == 3
+    with pytest.raises(IndexError):
+        random_inputs([IMAGE], 7, 2)[2]
+
+
+def test_data_in_another_order_of_dimensions_is_refused(tmp_path: Path) -> None:
+    for shape in ((3, 4, 6), (1, 6, 4, 3)):
+        np.save(tmp_path / "image.npy", np.zeros(shape, np.uint8))
+        with pytest.raises(InputError, match="in another order"):
+            read_inputs([tmp_path / "image.npy"], [IMAGE])
+
+
+def test_an_array_of_holes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "image.npy"
+    np.lib.format.open_memmap(path, "w+", np.uint8, (1 << 31,)).flush()
+    with pytest.raises(InputError, match="holds 2147483648 bytes"):
+        read_inputs([path], [IMAGE])
 
 
 def test_npy_takes_the_ports_in_order(tmp_path: Path) -> None:
@@ -98,6 +123,7 @@ def test_missing_and_unknown_inputs_are_named() -> None:
         ("broken.npy", b"\x93NUMPY\x01\x00"),
         ("broken.npz", b"PK\x03\x04rest"),
         ("empty.npy", b""),
+        ("header.npy", b"\x93NUMPY\x01\x00\x28\x23" + b"(" * 9000),
         ("broken.png", b"\x89PNG\r\n\x1a\n"),
         ("short.raw", b"123"),
         ("empty.raw", b""),

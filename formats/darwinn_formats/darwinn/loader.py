@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from darwinn_formats import flatbuffer as fb
@@ -19,6 +18,7 @@ from darwinn_formats.darwinn import schema
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 
 CUSTOM_OPERATOR = "edgetpu-custom-op"
 """Name of the operator of a .tflite model that holds packages."""
@@ -111,7 +111,7 @@ def load(source: str | os.PathLike[str] | bytes) -> DarwinnFile:
         return _load(_BYTES_NAME, source)
     name = os.fspath(source)
     try:
-        return _load(name, Path(source).read_bytes())
+        return _load(name, read_file(source))
     except FormatError as error:
         raise error.with_file(name) from None
 

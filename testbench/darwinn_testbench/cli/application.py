@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from darwinn_formats.errors import FormatError
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
@@ -58,6 +60,10 @@ def application() -> typer.Typer:
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; no exception leaves it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names in files, and of files, may hold what the terminal's character set lacks.
+            stream.reconfigure(errors="backslashreplace")
     command = typer.main.get_command(application())
     try:
         outcome = command.main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
@@ -105,7 +111,7 @@ def _failure(arguments: Sequence[str], error: Exception) -> int:
     if os.environ.get(_TRACEBACK_VARIABLE):
         traceback.print_exception(error)
     verdict = verdict_of(error)
-    text = _one_line(error)
+    text = _one_line(_of_file(error, arguments))
     if verdict is None:
         # A defect of this program, not of the input: say so, and how to see where.
         verdict = Verdict.FAULT
@@ -115,6 +121,13 @@ def _failure(arguments: Sequence[str], error: Exception) -> int:
         )
     print_line(f"{_command_name(arguments)}: {verdict.value}: {text}")
     return _finish(arguments, verdict, text)
+
+
+def _of_file(error: Exception, arguments: Sequence[str]) -> Exception:
+    """The error; FILE is named by those of linking and layout, which know no file."""
+    if isinstance(error, FormatError) and error.file is None:
+        return error.with_file(_file_argument(arguments))
+    return error
 
 
 def _one_line(error: Exception) -> str:
@@ -162,5 +175,23 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def _file_argument(arguments: Sequence[str]) -> str:
-    """FILE of a command line that failed: the first argument that is no option, as a best guess."""
-    return next((word for word in arguments[1:] if word == "-" or not word.startswith("-")), "")
+    """FILE of a command line that failed: the first word that is no option nor the value of one."""
+    subcommand = _subcommand(arguments)
+    valued = _options_with_value(subcommand) if subcommand else set()
+    words = iter(arguments[1:])
+    for word in words:
+        if word in valued:
+            next(words, None)
+        elif word == "-" or not word.startswith("-"):
+            return word
+    return ""
+
+
+def _options_with_value(name: str) -> set[str]:
+    command = typer.main.get_group(application()).commands[name]
+    return {
+        option
+        for parameter in command.params
+        if not getattr(parameter, "is_flag", True)
+        for option in parameter.opts
+    }

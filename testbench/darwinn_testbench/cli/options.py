@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from darwinn_formats.files import read_stream
 
 from darwinn_testbench.report import InputError
 
@@ -35,7 +36,11 @@ Seed = Annotated[
 Runs = Annotated[
     int,
     typer.Option(
-        "--runs", metavar="K", min=1, help="Inferences with random inputs, without reloading."
+        "--runs",
+        metavar="K",
+        min=1,
+        max=1_000_000_000,
+        help="Inferences with random inputs, without reloading.",
     ),
 ]
 Strict = Annotated[
@@ -88,7 +93,7 @@ def source_of(file: str) -> str | bytes:
     """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
     if file != "-":
         return file
-    return typer.get_binary_stream("stdin").read()
+    return read_stream(typer.get_binary_stream("stdin"), "standard input")
 
 
 def only_one_on_stdout(**outputs: object) -> None:

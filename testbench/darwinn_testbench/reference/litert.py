@@ -16,12 +16,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference import litert_worker
@@ -76,7 +76,7 @@ class LiteRtReference:
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self.file = file if isinstance(model, bytes) else os.fspath(model)
-        data = model if isinstance(model, bytes) else Path(model).read_bytes()
+        data = model if isinstance(model, bytes) else read_file(model)
         try:
             parsed = tflite.load(data)
         except FormatError as fault:

@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import DataType, Executable, Layer, dtype_of
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 
 from darwinn_testbench.reference.call import CompilerChoices
 from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
@@ -64,7 +64,7 @@ class CpuModel:
             OSError: the file cannot be read.
         """
         file = os.fspath(path)
-        data = Path(path).read_bytes()
+        data = read_file(path)
         choices = None if executable is None else compiler_choices(executable)
         try:
             return cls(file, data, network(tflite.load(data), file), choices)

@@ -15,8 +15,18 @@ def write_result(target: str | os.PathLike[str], data: bytes) -> None:
     output; a target that exists and is no regular file (a pipe, a device) is written directly.
 
     Raises:
-        OSError: the folder or the file cannot be written.
+        OSError: the folder or the file cannot be written; it names ``target``.
     """
+    try:
+        _write(target, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Not the temporary file, which nobody has heard of.
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
+
+
+def _write(target: str | os.PathLike[str], data: bytes) -> None:
     if os.fspath(target) == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
