@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -212,6 +213,42 @@ def test_a_result_that_cannot_be_written_is_named_as_it_was_given(
     target = tmp_path / "missing" / "listing.txt"
     assert run_command_line(["disasm", str(stream_file), "--output", str(target)]) == 2
     assert f"bad-input: {target}: No such file" in capsys.readouterr().err
+
+
+GONE = "| true; exit ${PIPESTATUS[0]}"
+"""A reader that is gone before the first word is written: the command takes longer to start."""
+
+
+def in_a_shell(script: str) -> tuple[int, str]:
+    """Exit code and standard error of a script in which ``darwinn`` is the command."""
+    command = f"{sys.executable} -c 'from darwinn_testbench.cli import main; main()'"
+    script = f'darwinn() {{ {command} "$@"; }}; {script}'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "streams", "code"),
+    [
+        ("inspect {file} --json", ">/dev/full", 2),
+        ("inspect missing --json", ">/dev/full", 2),
+        ("disasm {file} -o -", ">/dev/full", 2),
+        ("inspect {file}", ">&-", 0),
+        ("inspect {file}", "2>&-", 0),
+        ("inspect -", "<&-", 2),
+        ("inspect {file}", GONE, 141),
+        ("inspect {file} --json", GONE, 141),
+        ("inspect missing --json", GONE, 141),
+        ("disasm {file} -o -", GONE, 141),
+    ],
+)
+def test_streams_that_are_full_closed_or_gone(
+    arguments: str, streams: str, code: int, stream_file: Path
+) -> None:
+    found, errors = in_a_shell(f"darwinn {arguments.format(file=stream_file)} {streams}")
+    assert found == code
+    assert "Traceback" not in errors and "internal error" not in errors
+    assert "Exception ignored" not in errors
 
 
 def test_what_never_ends_is_not_read_to_its_end(

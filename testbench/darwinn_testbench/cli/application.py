@@ -14,7 +14,7 @@ from darwinn_formats.errors import FormatError
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
-from darwinn_testbench.cli.console import Exit, print_line
+from darwinn_testbench.cli.console import Exit, discard_output, print_line, reader_went_away
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, to_junit, verdict_of
 from darwinn_testbench.report.files import write_result
 
@@ -60,10 +60,33 @@ def application() -> typer.Typer:
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; no exception leaves it."""
-    for stream in (sys.stdout, sys.stderr):
+    _prepare_streams()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return reader_went_away()
+    except OSError as error:
+        # Standard output takes nothing any more, so nothing else is tried there.
+        print_line(f"{_command_name(arguments)}: bad-input: standard output: {error.strerror}")
+        discard_output()
+        return EXIT_CODES[Verdict.BAD_INPUT]
+    return code
+
+
+def _prepare_streams() -> None:
+    """Make standard output and error take whatever is printed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Closed by the caller, who wants to see nothing.
+            setattr(sys, name, io.TextIOWrapper(io.BytesIO()))
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             # Names in files, and of files, may hold what the terminal's character set lacks.
             stream.reconfigure(errors="backslashreplace")
+
+
+def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(application())
     try:
         outcome = command.main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
@@ -71,12 +94,17 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except Exit as request:
         return request.exit_code
     except SystemExit as request:
+        if isinstance(request.__context__, BrokenPipeError):
+            # The command line library has already made an exit of it.
+            raise request.__context__ from None
         return request.code if isinstance(request.code, int) else 1
     except KeyboardInterrupt:
         print_line("darwinn: interrupted")
         return _INTERRUPTED
     except typer.TyperException as error:
         return _usage_error(arguments, error)
+    except BrokenPipeError:
+        raise
     except Exception as error:
         return _failure(arguments, error)
 

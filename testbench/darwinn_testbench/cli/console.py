@@ -41,15 +41,11 @@ def finish(
     of the body is printed as it is, anything else as rich renders it.
     """
     report = replace(report, file=file)
-    try:
-        if as_json:
-            sys.stdout.write(report.to_json() + "\n")
-        else:
-            _print_body(body(report))
-            _print_summary(report, next_step, stderr=summary_on_stderr)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _reader_went_away()
+    if as_json:
+        sys.stdout.write(report.to_json() + "\n")
+    else:
+        _print_body(body(report))
+        _print_summary(report, next_step, stderr=summary_on_stderr)
     raise Exit(EXIT_CODES[report.verdict])
 
 
@@ -71,7 +67,12 @@ def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> 
         console.print(f"next: {next_step}", style="dim", markup=False)
 
 
-def _reader_went_away() -> NoReturn:
-    """The reader (`| head`) has seen enough: stop without a word, also at interpreter exit."""
+def reader_went_away() -> int:
+    """The reader (`| head`) has seen enough: the exit code for stopping without a word."""
+    discard_output()
+    return BROKEN_PIPE
+
+
+def discard_output() -> None:
+    """Let nothing of what standard output still holds fail at the end of the interpreter."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise Exit(BROKEN_PIPE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -93,6 +94,8 @@ def source_of(file: str) -> str | bytes:
     """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
     if file != "-":
         return file
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
     return read_stream(typer.get_binary_stream("stdin"), "standard input")
 
 
