@@ -19,6 +19,7 @@ from darwinn_formats.darwinn import (
     DataType,
     Executable,
     Layer,
+    check_size,
     dtype_of,
     load,
     pair,
@@ -187,6 +188,7 @@ def _bind_layer(layer: Layer, batch: int, tensors: Mapping[str, BoundTensor]) ->
 
 
 def _port_of_layer(layer: Layer, batch: int) -> TensorPort:
+    check_size(layer, batch)
     shape = _layer_shape(layer)
     numerics = layer.numerics
     scale, zero_point = 0.0, 0

@@ -14,6 +14,7 @@ from darwinn_formats.darwinn import (
     Executable,
     Package,
 )
+from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.codes import ScalarFlag
@@ -233,3 +234,20 @@ def test_wrong_hints_are_a_mismatch_of_the_dma(tmp_path: Path) -> None:
 def test_another_network_is_refused_as_reference(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="is not the model before compilation"):
         judged(random_dense([1000, 160, 72], 1), compile_network(DENSE), tmp_path)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1 << 29, 2**31 - 1])
+@pytest.mark.parametrize(
+    "field", ["y_dim", "x_dim", "z_dim", "size_bytes", "execution_count_per_inference"]
+)
+@pytest.mark.parametrize("side", ["input_layers", "output_layers"])
+def test_a_wrong_size_of_a_layer_is_found_before_memory_of_that_size_is_taken(
+    side: str, field: str, value: int, tmp_path: Path
+) -> None:
+    def edit(executable: Executable) -> Executable:
+        (layer,) = getattr(executable, side)
+        return replace(executable, **{side: (replace(layer, **{field: value}),)})
+
+    package = change(compile_network(CONVOLUTION), INFERENCE, edit)
+    with pytest.raises(FormatError, match=r"size_bytes"):
+        judged(CONVOLUTION, package, tmp_path, referenced=False)

@@ -6,7 +6,7 @@ the bytes that the chip moves.
 """
 
 from darwinn_formats.darwinn.describe import describe
-from darwinn_formats.darwinn.layout import dtype_of, to_device_input, to_tensor
+from darwinn_formats.darwinn.layout import check_size, dtype_of, to_device_input, to_tensor
 from darwinn_formats.darwinn.link import Buffer, buffer_of, link, required_buffers
 from darwinn_formats.darwinn.loader import (
     CompiledModel,
@@ -86,6 +86,7 @@ __all__ = [
     "TensorLayout",
     "TensorShape",
     "buffer_of",
+    "check_size",
     "describe",
     "dtype_of",
     "dump",

@@ -7,6 +7,7 @@ point elements is inverted on the way in and out. See docs/formats-darwinn.md, "
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,22 @@ def to_device_input(layer: Layer, tensor: NDArray[Any]) -> bytes:
     elements = np.ascontiguousarray(tensor).reshape(executions, count)
     padded[:, : count * dtype.itemsize] = _with_sign(layer, elements).view(np.uint8)
     return padded.tobytes()
+
+
+def check_size(layer: Layer, batch: int = 1, limit: int = 1 << 28) -> None:
+    """Hold what a layer says of its size to itself, before anything of that size is made.
+
+    Raises:
+        FormatError: a size that is not positive, more elements than fit into ``size_bytes``, or
+            more than ``limit`` bytes for ``batch`` inferences.
+    """
+    executions = _executions(layer)
+    needed = math.prod(_dimensions(layer)) * dtype_of(layer).itemsize
+    if needed > layer.size_bytes:
+        raise _fault(layer, "size_bytes", f"{needed} bytes of elements are in {layer.size_bytes}")
+    total = layer.size_bytes * executions * max(1, batch)
+    if total > limit:
+        raise _fault(layer, "size_bytes", f"{total} bytes in a run are more than {limit}")
 
 
 def _fault(layer: Layer, field: str, reason: str) -> FormatError:
