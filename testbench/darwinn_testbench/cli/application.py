@@ -15,7 +15,8 @@ from darwinn_formats.errors import FormatError
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
 from darwinn_testbench.cli.console import Exit, discard_output, print_line, reader_went_away
-from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, to_junit, verdict_of
+from darwinn_testbench.cli.results import FORMS
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, github, verdict_of
 from darwinn_testbench.report.files import write_result
 
 _INTERRUPTED = 130
@@ -35,7 +36,7 @@ _EPILOG = """**Start here**
 
 **Exit codes**
 
-0 pass, 1 mismatch or fault, 2 bad input or usage, 3 refused (not implemented), 130 interrupted
+0 pass, 1 mismatch, regression or fault, 2 bad input or usage, 3 refused (not implemented), 130 interrupted
 """
 
 _COMMANDS = (inspect, disasm, dma, run, verify, sample)
@@ -165,7 +166,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
-    """The exit code; with --json also the object, with --junit the file that a script waits for."""
+    """The exit code; with --json also the object, with --junit and its like the awaited file."""
     report: Report[Row] = Report(
         command=_subcommand(arguments),
         file=_file_argument(arguments),
@@ -174,12 +175,16 @@ def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
     )
     if "--json" in arguments:
         sys.stdout.write(report.to_json() + "\n")
-    junit = _option(arguments, "--junit")
-    if junit and not (junit == "-" and "--json" in arguments):
-        try:
-            write_result(junit, to_junit([report]))
-        except OSError as error:
-            print_line(f"{_command_name(arguments)}: {_one_line(error)}")
+    targets = {name: _option(arguments, f"--{name}") for name in FORMS}
+    for name, target in targets.items():
+        if target and not (target == "-" and "--json" in arguments):
+            try:
+                write_result(target, FORMS[name]([report]))
+            except OSError as error:
+                print_line(f"{_command_name(arguments)}: {_one_line(error)}")
+    if "--github" in arguments and "--json" not in arguments:
+        for line in github.workflow_commands([report]):
+            sys.stdout.write(line + "\n")
     return EXIT_CODES[verdict]
 
 

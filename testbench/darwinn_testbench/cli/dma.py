@@ -9,12 +9,11 @@ import typer
 from darwinn_sim import dma_trace
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options
+from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.dma_check import DmaFigures, check_dma
-from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
-from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report import Column, Report, Verdict, table
 
 NAME = "dma"
 EXAMPLES = """**Examples**
@@ -48,7 +47,10 @@ def command(
     executable: options.Executable = None,
     full: Full = False,
     seed: options.Seed = 0,
-    junit: options.JUnit = None,
+    junit: results.JUnit = None,
+    sarif: results.Sarif = None,
+    markdown: results.Markdown = None,
+    github: results.GitHub = False,
     json: options.Json = False,
 ) -> None:
     """Compare the DMA that the program issues with the DMA hints of the file, entry by entry.
@@ -56,7 +58,7 @@ def command(
     The transfers come from executing the scalar core; hints are only what is expected. An entry is
     equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
     """
-    options.only_one_on_stdout(json=json, junit=junit)
+    written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = check_dma(
             options.source_of(file),
@@ -65,8 +67,7 @@ def command(
             seed=seed,
             progress=progress,
         )
-    if junit is not None:
-        write_result(junit, to_junit([report]))
+    written.write([report])
     finish(report, file=file, as_json=json, body=_body, next_step=_next_step(report, file))
 
 

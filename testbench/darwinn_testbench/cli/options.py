@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -83,10 +82,6 @@ Companions = Annotated[
         help="A file compiled together with FILE, which may hold its parameters.",
         show_default=False,
     ),
-]
-JUnit = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="PATH", help="Also write the rows as JUnit XML; - is stdout."),
 ]
 
 

@@ -9,13 +9,12 @@ import typer
 from rich.console import RenderableType
 
 from darwinn_testbench import policy as policies
-from darwinn_testbench.cli import options
+from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.layer_check import TensorRow
-from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
-from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.verify import OutputRow, verify
 
 NAME = "verify"
@@ -94,7 +93,10 @@ def command(
     companions: options.Companions = None,
     strict: options.Strict = False,
     layers: Layers = False,
-    junit: options.JUnit = None,
+    junit: results.JUnit = None,
+    sarif: results.Sarif = None,
+    markdown: results.Markdown = None,
+    github: results.GitHub = False,
     json: options.Json = False,
 ) -> None:
     """Run a compiled model on the simulated chip and say whether every output byte is right.
@@ -104,7 +106,7 @@ def command(
     little, is always shown and decides only under --policy. Without --reference the program is
     run, and faults, deadlocks and its DMA are judged.
     """
-    options.only_one_on_stdout(json=json, junit=junit)
+    written = results.Results(json, junit, sarif, markdown, github)
     declared = None if policy is None else policies.parse(policy)
     with progress_bar() as progress:
         report = verify(
@@ -120,8 +122,7 @@ def command(
             layers=layers,
             progress=progress,
         )
-    if junit is not None:
-        write_result(junit, to_junit([report]))
+    written.write([report])
     finish(
         report, file=file, as_json=json, body=_body, next_step=_next_step(report, file, reference)
     )

@@ -1,7 +1,9 @@
-"""What a command found: verdicts and rows, and their forms as JSON, JUnit XML and tables."""
+"""What a command found: verdicts and rows, as tables, JSON, JUnit XML, SARIF and Markdown."""
 
 from darwinn_testbench.report.junit import to_junit
+from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row
+from darwinn_testbench.report.sarif import to_sarif
 from darwinn_testbench.report.tables import Column, styled, table
 from darwinn_testbench.report.verdict import EXIT_CODES, InputError, Verdict, verdict_of, worst
 
@@ -15,6 +17,8 @@ __all__ = [
     "styled",
     "table",
     "to_junit",
+    "to_markdown",
+    "to_sarif",
     "verdict_of",
     "worst",
 ]

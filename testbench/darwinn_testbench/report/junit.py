@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from darwinn_testbench.report.result import Report, Row
+from darwinn_testbench.report.result import Report, Row, telling_rows
 from darwinn_testbench.report.verdict import Verdict
 
 _RESULTS = {
     Verdict.MISMATCH: Failure,
+    Verdict.REGRESSION: Failure,
     Verdict.FAULT: Error,
     Verdict.BAD_INPUT: Error,
     Verdict.REFUSED: Skipped,
@@ -20,8 +21,8 @@ _RESULTS = {
 def to_junit(reports: Sequence[Report[Row]]) -> bytes:
     """``reports`` as a JUnit XML document: a suite per report, a case per row.
 
-    MISMATCH is a failure, FAULT and BAD_INPUT are errors, REFUSED is skipped. A report without
-    rows, or whose verdict no row carries, gets one case of its own, so that it cannot look green.
+    MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT are errors, REFUSED is skipped. A
+    report whose verdict no row carries gets a case of its own, so that it cannot look green.
     """
     document = JUnitXml("darwinn")
     for report in reports:
@@ -37,10 +38,7 @@ def to_junit(reports: Sequence[Report[Row]]) -> bytes:
 
 
 def _cases(report: Report[Row]) -> list[TestCase]:
-    rows: list[Row] = list(report.rows)
-    if report.verdict not in {row.verdict for row in rows}:
-        rows.append(Row(name=report.command, verdict=report.verdict, message=report.message))
-    return [_case(report.command, row) for row in rows]
+    return [_case(report.command, row) for row in telling_rows(report)]
 
 
 def _case(command: str, row: Row) -> TestCase:

@@ -86,6 +86,22 @@ class Report(Generic[RowKind]):
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
 
+def telling_rows(report: Report[RowKind]) -> list[Row]:
+    """The rows, and one for the whole where none of them carries its verdict.
+
+    A list of test cases made from them cannot look better than the report.
+    """
+    rows: list[Row] = list(report.rows)
+    if report.verdict not in {row.verdict for row in rows}:
+        rows.append(Row(name=report.command, verdict=report.verdict, message=report.message))
+    return rows
+
+
+def failing_rows(report: Report[RowKind]) -> list[Row]:
+    """Of the telling rows those that did not pass."""
+    return [row for row in telling_rows(report) if row.verdict is not Verdict.PASS]
+
+
 def _plain(value: Any) -> Any:
     """``value`` as JSON values; numbers that JSON cannot write become strings."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

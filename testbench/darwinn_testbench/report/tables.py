@@ -16,6 +16,7 @@ _STYLES = {
     Verdict.PASS: "green",
     Verdict.REFUSED: "yellow",
     Verdict.MISMATCH: "bold red",
+    Verdict.REGRESSION: "bold red",
     Verdict.FAULT: "bold red",
     Verdict.BAD_INPUT: "bold red",
 }

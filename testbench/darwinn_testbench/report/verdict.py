@@ -1,4 +1,4 @@
-"""The five verdicts, which exception means which, and the exit code of each."""
+"""The six verdicts, which exception means which, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     """Something the model of the chip does not implement; named in the message."""
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
+    REGRESSION = "regression"
+    """A figure is worse than its reviewed baseline allows."""
     FAULT = "fault"
     """The simulated program failed: deadlock, page fault, read of unwritten memory."""
     BAD_INPUT = "bad-input"
@@ -30,6 +32,7 @@ class Verdict(StrEnum):
 EXIT_CODES = {
     Verdict.PASS: 0,
     Verdict.MISMATCH: 1,
+    Verdict.REGRESSION: 1,
     Verdict.FAULT: 1,
     Verdict.BAD_INPUT: 2,
     Verdict.REFUSED: 3,

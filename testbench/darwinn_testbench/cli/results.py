@@ -1,0 +1,75 @@
+"""Options that also write a result for servers, the same for every command that judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from darwinn_testbench.cli.options import only_one_on_stdout
+from darwinn_testbench.report import Report, Row, github, to_junit, to_markdown, to_sarif
+from darwinn_testbench.report.files import write_result
+
+FORMS: Mapping[str, Callable[[Sequence[Report[Row]]], bytes]] = {
+    "junit": to_junit,
+    "sarif": to_sarif,
+    "markdown": to_markdown,
+}
+"""What each option writes."""
+
+JUnit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="PATH", help="Also write the rows as JUnit XML; - is stdout."),
+]
+Sarif = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="PATH", help="Also write what did not pass as SARIF 2.1.0."),
+]
+Markdown = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="PATH", help="Also write the verdicts as a Markdown table."),
+]
+GitHub = Annotated[
+    bool,
+    typer.Option(
+        "--github",
+        help="Also print annotations for GitHub Actions, and append to the step's summary.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the options of one command line ask for.
+
+    Raises:
+        InputError: two results would go to standard output.
+    """
+
+    json: bool = False
+    junit: Path | None = None
+    sarif: Path | None = None
+    markdown: Path | None = None
+    github: bool = False
+
+    def __post_init__(self) -> None:
+        files = {name: getattr(self, name) for name in FORMS}
+        only_one_on_stdout(json=self.json, github=self.github, **files)
+
+    def write(self, reports: Sequence[Report[Row]]) -> None:
+        """Write every result that is asked for.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        for name, form in FORMS.items():
+            target = getattr(self, name)
+            if target is not None:
+                write_result(target, form(reports))
+        if self.github:
+            for line in github.workflow_commands(reports):
+                typer.echo(line)
+            github.append_summary(reports)

@@ -1,0 +1,68 @@
+"""Reports as a Markdown table, for merge requests and step summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from darwinn_testbench.report.result import Report, Row, failing_rows
+from darwinn_testbench.report.verdict import Verdict, worst
+
+_MARKS = {Verdict.PASS: "✅", Verdict.REFUSED: "⏭️"}
+_MAX_DETAILS = 50
+"""Rows that a table lists one by one; the rest is counted."""
+
+
+def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
+    """``reports`` as one table of files, then one of the rows that did not pass."""
+    verdict = worst(report.verdict for report in reports)
+    lines = [
+        f"### darwinn: {_mark(verdict)} {verdict.value}",
+        "",
+        *_table(
+            ("file", "verdict", "rows", "what"),
+            (
+                (report.file, _marked(report.verdict), str(len(report.rows)), report.message)
+                for report in reports
+            ),
+        ),
+    ]
+    failed = [(report, row) for report in reports for row in failing_rows(report)]
+    if failed:
+        lines += [
+            "",
+            *_table(
+                ("file", "case", "verdict", "message"),
+                (
+                    (report.file, row.case, _marked(row.verdict), row.message)
+                    for report, row in failed[:_MAX_DETAILS]
+                ),
+            ),
+        ]
+    if len(failed) > _MAX_DETAILS:
+        lines += ["", f"and {len(failed) - _MAX_DETAILS} more"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        _line(headings),
+        _line(["---"] * len(headings)),
+        *(_line([_escaped(cell) for cell in row]) for row in rows),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _escaped(cell: str) -> str:
+    """Text that ends no cell and no line of the table."""
+    return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _mark(verdict: Verdict) -> str:
+    return _MARKS.get(verdict, "❌")
+
+
+def _marked(verdict: Verdict) -> str:
+    return f"{_mark(verdict)} {verdict.value}"

@@ -1,0 +1,59 @@
+"""Reports as SARIF 2.1.0, the form in which code hosts show findings beside the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from darwinn_testbench import __version__
+from darwinn_testbench.report.result import Report, Row, failing_rows
+from darwinn_testbench.report.verdict import Verdict
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+_LEVELS = {
+    Verdict.REFUSED: "note",
+    Verdict.MISMATCH: "error",
+    Verdict.REGRESSION: "error",
+    Verdict.FAULT: "error",
+    Verdict.BAD_INPUT: "error",
+}
+_DESCRIPTIONS = {
+    Verdict.REFUSED: "The simulator does not implement something that the program uses.",
+    Verdict.MISMATCH: "A result differs from what is expected.",
+    Verdict.REGRESSION: "A figure is worse than its reviewed baseline allows.",
+    Verdict.FAULT: "The simulated program failed.",
+    Verdict.BAD_INPUT: "A file or an argument is invalid.",
+}
+
+
+def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
+    """``reports`` as one SARIF run: a result for each row that did not pass."""
+    run = {
+        "tool": {
+            "driver": {
+                "name": "darwinn",
+                "version": __version__,
+                "rules": [
+                    {"id": verdict.value, "shortDescription": {"text": text}}
+                    for verdict, text in _DESCRIPTIONS.items()
+                ],
+            }
+        },
+        "results": [result for report in reports for result in _results(report)],
+    }
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return (json.dumps(document, indent=2) + "\n").encode()
+
+
+def _results(report: Report[Row]) -> Iterator[dict[str, Any]]:
+    for row in failing_rows(report):
+        yield {
+            "ruleId": row.verdict.value,
+            "level": _LEVELS[row.verdict],
+            "message": {"text": f"{row.case}: {row.message or row.verdict.value}"},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
+            # Servers tell a finding that they know already by this.
+            "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{row.case}"},
+        }
