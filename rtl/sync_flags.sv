@@ -3,15 +3,12 @@
 
 module sync_flags #(
     parameter int Flags = 19,
-    parameter int Producers = 8,
-    localparam int FlagBits = $clog2(Flags)
+    parameter int Producers = 8
 ) (
     input logic clk,
     input logic rst_n,
 
-    input logic [Producers-1:0]               units2flags_produce_valid,
-    input logic [Producers-1:0][FlagBits-1:0] units2flags_produce_flag,
-    input logic [Producers-1:0][        15:0] units2flags_produce_amount,
+    input tile_pkg::produce_t [Producers-1:0] units2flags_produce,
 
     input logic             fence2flags_load_valid,
     input logic [Flags-1:0] fence2flags_load_mask,
@@ -21,12 +18,18 @@ module sync_flags #(
 );
 
   logic [Flags-1:0][15:0] increment;
+  logic [Flags-1:0] counted;
+  logic contended;
+
   always_comb begin
     increment = '0;
+    counted   = '0;
+    contended = 1'b0;
     for (int p = 0; p < Producers; p++) begin
-      if (units2flags_produce_valid[p]) begin
-        increment[units2flags_produce_flag[p]] = increment[units2flags_produce_flag[p]] +
-            units2flags_produce_amount[p];
+      if (units2flags_produce[p].valid) begin
+        contended = contended | counted[units2flags_produce[p].flag];
+        counted[units2flags_produce[p].flag] = 1'b1;
+        increment[units2flags_produce[p].flag] = units2flags_produce[p].amount;
       end
     end
   end
@@ -46,14 +49,9 @@ module sync_flags #(
   end
 
 `ifndef SYNTHESIS
-  for (genvar a = 0; a < Producers; a++) begin : gen_pair
-    for (genvar b = a + 1; b < Producers; b++) begin : gen_other
-      assert_one_producer_per_flag :
-      assert property (@(posedge clk) disable iff (!rst_n)
-          !(units2flags_produce_valid[a] && units2flags_produce_valid[b] &&
-            units2flags_produce_flag[a] == units2flags_produce_flag[b]));
-    end
-  end
+  assert_one_producer_per_flag :
+  assert property (@(posedge clk) disable iff (!rst_n) !contended)
+  else $error("two producers of one flag");
 `endif
 
 endmodule : sync_flags

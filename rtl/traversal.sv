@@ -29,20 +29,23 @@ module traversal #(
     input logic [CounterBits-1:0] prologue_outer_limit,
     input logic [CounterBits-1:0] prologue_outer_stride,
 
-    input  logic                   start,        // load the parameters and offer the first element
-    input  logic                   advance,      // take the element that is offered
-    output logic                   valid,        // an element is offered
+    input logic start,  // load the parameters and offer the first element; at the end only
+    input logic advance,  // take the element that is offered
+    output logic valid,  // an element is offered
     output logic [AddressBits-1:0] address,
-    output logic                   in_prologue,
-    output logic                   waits_here,   // watchers are tested before this element
-    output logic [        Loops:0] begins,       // bit d: a block of depth d begins here
-    output logic [        Loops:0] ended,        // bit d: a block of depth d ends with this element
-    output logic                   last
+    output logic in_prologue,
+    output logic waits_here,  // watchers are tested before this element
+    output logic [15:0] begins,  // bit d: a block of depth d begins here
+    output logic [15:0] ended,  // bit d: a block of depth d ends with this element
+    output logic last,
+    output logic second,  // the second buffer is addressed
+
+    output logic [Loops-1:0][CounterBits-1:0] index,      // of each loop
+    output logic [Loops-1:0]                  loop_ended  // this is the last pass of the loop
 );
 
-  logic [Loops-1:0][CounterBits-1:0] index;
+  logic [Loops:0] block_begins, block_ended;
   logic [AddressBits-1:0] body_address;
-  logic second;
   logic [CounterBits:0] prologue_left;
   logic [CounterBits-1:0] prologue_index;
   logic [AddressBits-1:0] prologue_address;
@@ -52,14 +55,13 @@ module traversal #(
   assign alternate_pass = (alternate_loop != '0) &&
       (index[alternate_loop] == limit[alternate_loop]);
 
-  logic [Loops-1:0] loop_done;
   always_comb begin
     for (int k = 0; k < Loops; k++) begin
-      loop_done[k] = index[k] == limit[k];
+      loop_ended[k] = index[k] == limit[k];
     end
     if (alternate_pass) begin
-      if (alternate_target) loop_done[1] = index[1] == alternate_limit;
-      else loop_done[0] = index[0] == alternate_limit;
+      if (alternate_target) loop_ended[1] = index[1] == alternate_limit;
+      else loop_ended[0] = index[0] == alternate_limit;
     end
   end
 
@@ -68,11 +70,15 @@ module traversal #(
     logic inner_done;
     inner_done = !in_prologue;
     for (int d = 0; d <= Loops; d++) begin
-      if (d > 0) inner_done = inner_done && loop_done[d-1];
-      ended[d] = inner_done;
+      if (d > 0) inner_done = inner_done && loop_ended[d-1];
+      block_ended[d] = inner_done;
     end
   end
-  assign last = !in_prologue && ended[Loops];
+  assign last   = !in_prologue && block_ended[Loops];
+
+  // A block of a depth beyond the loops is the whole traversal.
+  assign begins = 16'(signed'(block_begins));
+  assign ended  = 16'(signed'(block_ended));
 
   // What the advancing loop adds: its normalised stride undoes the travel of the loops inside it;
   // the alternate pass has travelled less, and its reset makes up for that.
@@ -80,7 +86,7 @@ module traversal #(
   always_comb begin
     travel = '0;
     for (int k = Loops - 1; k >= 0; k--) begin
-      if (!loop_done[k]) begin
+      if (!loop_ended[k]) begin
         travel = (AddressBits + 2)'(signed'(stride[k]));
         if (alternate_pass && k > int'(alternate_target)) begin
           travel = travel + (AddressBits + 2)'(signed'(alternate_reset));
@@ -90,7 +96,7 @@ module traversal #(
   end
 
   logic toggles;
-  assign toggles = 1'(ended >> double_loop) && (double_offset != '0);
+  assign toggles = 1'(block_ended >> double_loop) && (double_offset != '0);
 
   assign in_prologue = HasPrologue && prologue_left != '0;
   assign waits_here = !in_prologue || prologue_index == '0;
@@ -110,7 +116,7 @@ module traversal #(
       index <= '0;
       body_address <= '0;
       second <= 1'b0;
-      begins <= '0;
+      block_begins <= '0;
       prologue_left <= '0;
       prologue_index <= '0;
       prologue_address <= '0;
@@ -119,26 +125,26 @@ module traversal #(
       index <= '0;
       body_address <= base;
       second <= double_start;
-      begins <= '1;
+      block_begins <= '1;
       prologue_left <= prologue_length('1);
       prologue_index <= '0;
       prologue_address <= prologue_base;
     end else if (advance && in_prologue) begin
-      prologue_left <= prologue_left - 1'b1;
+      prologue_left  <= prologue_left - 1'b1;
       prologue_index <= prologue_index + 1'b1;
-      begins <= '0;
+      block_begins   <= '0;
       if (prologue_left == (CounterBits + 1)'(1)) begin
         prologue_address <= next_prologue;
       end
     end else if (advance) begin
       valid <= !last;
       for (int k = 0; k < Loops; k++) begin
-        if (ended[k]) index[k] <= loop_done[k] ? '0 : index[k] + 1'b1;
+        if (block_ended[k]) index[k] <= loop_ended[k] ? '0 : index[k] + 1'b1;
       end
       body_address <= body_address + AddressBits'(travel);
       second <= second ^ toggles;
-      begins <= ended;
-      prologue_left <= last ? '0 : prologue_length(ended);
+      block_begins <= block_ended;
+      prologue_left <= last ? '0 : prologue_length(block_ended);
       prologue_index <= '0;
     end
   end
@@ -150,11 +156,11 @@ module traversal #(
   assign next_prologue = (stepped_prologue > (AddressBits + 1)'(prologue_outer_limit))
       ? prologue_base : stepped_prologue[AddressBits-1:0];
 
-`ifdef ASSERT_ON
-  a_advance_only_when_valid :
+`ifndef SYNTHESIS
+  assert_advance_only_when_valid :
   assert property (@(posedge clk) disable iff (!rst_n) advance |-> valid);
-  a_start_only_when_idle :
-  assert property (@(posedge clk) disable iff (!rst_n) start |-> !valid);
+  assert_start_only_at_an_end :
+  assert property (@(posedge clk) disable iff (!rst_n) start |-> !valid || (advance && last));
 `endif
 
 endmodule : traversal

@@ -5,8 +5,7 @@ module watchers #(
     parameter int Watchers = 6,
     parameter int Flags = 19,
     parameter int FlagBits = 5,
-    parameter int DepthBits = 3,
-    parameter int Depths = 7
+    parameter int DepthBits = 3
 ) (
     input logic clk,
     input logic rst_n,
@@ -20,10 +19,12 @@ module watchers #(
 
     input logic [Flags-1:0][15:0] flags2watchers_values,
 
-    input  logic                   start,   // forget the waits of the last instruction
-    input  logic [1:0][Depths-1:0] begins,  // blocks that begin at the element of each side
-    input  logic [1:0]             take,    // the element of this side is taken
-    output logic [1:0]             pass     // the element of this side may be taken
+    input  logic             start,   // forget the waits of the last instruction
+    input  logic [1:0][15:0] begins,  // blocks that begin at the element of each side
+    input  logic [1:0]       take,    // the element of this side is taken
+    output logic [1:0]       pass,    // the element of this side may be taken
+
+    output logic [Watchers-1:0][15:0] latest  // awaited last, by the element that is offered too
 );
 
   logic [Watchers-1:0][15:0] awaited;
@@ -32,9 +33,10 @@ module watchers #(
   always_comb begin
     pass = '1;
     for (int k = 0; k < Watchers; k++) begin
-      waits[k]   = valid[k] && begins[side[k]][depth[k]];
+      waits[k]   = valid[k] && begins[side[k]][4'(depth[k])];
       // A flag has reached a value when their difference, as a signed number, is not negative.
       reached[k] = (flags2watchers_values[flag[k]] - awaited[k]) < 16'h8000;
+      latest[k]  = waits[k] ? awaited[k] : awaited[k] - stride[k];
       if (waits[k] && !reached[k]) pass[side[k]] = 1'b0;
     end
   end

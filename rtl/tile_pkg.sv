@@ -1,0 +1,44 @@
+// What the units of a tile have in common: sizes, the records that travel between them, and the
+// rules by which instructions are read. Sizes are those of darwinn_sim.chip.
+
+package tile_pkg;
+
+  localparam int Flags = 19;
+  localparam int FlagBits = 5;
+  localparam int Units = 10;  // in the order of TileFence.wait_idle
+  localparam int Links = 4;  // of the mesh: south, west, north, east
+  localparam int NarrowBytes = 196608;
+  localparam int NarrowAddressBits = 18;  // of a byte
+  localparam int WideRows = 2080;
+  localparam int RowBits = 12;
+  localparam int RowWords = 64;
+  localparam int CountBits = 7;  // 0 to 64 words of a row
+  localparam int Tiles = 16;
+  localparam int DepthSelect = 16;  // blocks that a depth field of 4 bits can name
+
+  typedef logic [Flags-1:0][15:0] flags_t;
+  typedef logic [RowWords-1:0][31:0] row_t;
+
+  // Event: `amount` is added to a sync flag.
+  typedef struct packed {
+    logic valid;
+    logic [FlagBits-1:0] flag;
+    logic [15:0] amount;
+  } produce_t;
+
+  // A row on the ring bus; bit 16 of the targets is the outfeed, and `token` goes with the row.
+  typedef struct packed {
+    logic [Tiles:0] targets;
+    logic channel;  // 0 A, 1 B
+    logic token;
+    logic [CountBits-1:0] words;
+    row_t data;
+  } ring_row_t;
+
+  // Event of a producer: one is added at the end of a block, if the producer is on.
+  function automatic produce_t produce(input logic at, input logic increment,
+                                       input logic [FlagBits-1:0] flag);
+    return '{valid: at && increment, flag: flag, amount: 16'd1};
+  endfunction
+
+endpackage : tile_pkg
