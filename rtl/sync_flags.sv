@@ -14,7 +14,7 @@ module sync_flags #(
     input logic [Flags-1:0] fence2flags_load_mask,
     input logic [     15:0] fence2flags_load_value,
 
-    output logic [Flags-1:0][15:0] flags2units_values
+    output logic [Flags-1:0][15:0] flags2units_values  /* verilator public_flat_rw */
 );
 
   logic [Flags-1:0][15:0] increment;
