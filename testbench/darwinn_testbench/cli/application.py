@@ -13,7 +13,7 @@ import typer
 from darwinn_formats.errors import FormatError
 
 from darwinn_testbench import __version__
-from darwinn_testbench.cli import disasm, dma, inspect, run, sample, verify
+from darwinn_testbench.cli import disasm, dma, inspect, regress, run, sample, verify
 from darwinn_testbench.cli.console import Exit, discard_output, print_line, reader_went_away
 from darwinn_testbench.cli.results import FORMS
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, github, verdict_of
@@ -36,10 +36,11 @@ _EPILOG = """**Start here**
 
 **Exit codes**
 
-0 pass, 1 mismatch, regression or fault, 2 bad input or usage, 3 refused (not implemented), 130 interrupted
+0 pass, 1 mismatch, regression or fault, 2 bad input or usage, 3 refused (not implemented),
+130 interrupted
 """
 
-_COMMANDS = (inspect, disasm, dma, run, verify, sample)
+_COMMANDS = (inspect, disasm, dma, run, verify, regress, sample)
 
 
 def application() -> typer.Typer:

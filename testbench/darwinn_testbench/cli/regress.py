@@ -1,0 +1,126 @@
+"""`darwinn regress`: many executables, seeds and engines, in parallel and resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.regression.run import regress
+from darwinn_testbench.regression.task import Outcome
+from darwinn_testbench.report import Column, Report, Verdict, table
+
+NAME = "regress"
+EXAMPLES = """**A manifest**
+
+`[defaults]` holds what the cases have in common, each `[[case]]` a file or a pattern:
+
+`[[case]]`
+
+`file = "models/*_edgetpu.tflite"`
+
+`reference = "models/{name}.tflite"`
+
+`seeds = [0, 1, 2]`
+
+**Examples**
+
+`darwinn regress nightly.toml --out results`
+
+`darwinn regress nightly.toml --out results --github --junit results/junit.xml`
+
+`darwinn regress nightly.toml --scheduler tcp://head:8786`
+"""
+
+_COLUMNS: tuple[Column[Outcome], ...] = (
+    Column("case", lambda row: row.name, may_shrink=True),
+    Column("engine", lambda row: row.engine),
+    Column("seed", lambda row: row.seed, "right"),
+    Column("runs", lambda row: row.inferences, "right"),
+    Column("s", lambda row: row.seconds, "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+Manifest = Annotated[
+    str,
+    typer.Argument(
+        metavar="MANIFEST",
+        help="TOML file that lists the cases (docs/ci.md has every key).",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Where finished work is kept: the same command goes on after a kill.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="Processes on this machine; one for each core by default.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
+        show_default=False,
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")]
+
+
+def command(
+    manifest: Manifest,
+    out: Out = Path("regression"),
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    fresh: Fresh = False,
+    junit: results.JUnit = None,
+    sarif: results.Sarif = None,
+    markdown: results.Markdown = None,
+    github: results.GitHub = False,
+    json: options.Json = False,
+) -> None:
+    """Verify many executables: each case of the manifest, with each of its seeds, on each engine.
+
+    Every finished task is on disk at once. A regression that was killed goes on where it stopped;
+    a task is done again when a file, an option or this program has changed.
+    """
+    written = results.Results(json, junit, sarif, markdown, github)
+    with progress_bar() as progress:
+        report = regress(
+            manifest, out, jobs=jobs, scheduler=scheduler, fresh=fresh, progress=progress
+        )
+    written.write([report])
+    finish(report, file=manifest, as_json=json, body=_body, next_step=_next_step(report))
+
+
+def _body(report: Report[Outcome]) -> Sequence[RenderableType]:
+    notes = [f"{row.case}: {row.message}" for row in report.rows if row.verdict != Verdict.PASS]
+    return [table(_COLUMNS, report.rows), *notes]
+
+
+def _next_step(report: Report[Outcome]) -> str:
+    failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
+    if failed is None:
+        return "--junit, --sarif, --markdown and --github keep the result for a server"
+    return f"darwinn verify {failed.file} --seed {failed.seed} --json, with the case's options"

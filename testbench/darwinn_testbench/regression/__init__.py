@@ -1,0 +1,1 @@
+"""Regression over many executables: a manifest of cases, performed in parallel, resumable."""

@@ -1,0 +1,83 @@
+"""The journal of a regression: finished outcomes on disk, a line each, so that a kill loses none.
+
+The journal is only ever appended to, and each line is on the disk before the next task counts as
+begun. A line that a kill cut short is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from io import BufferedRandom
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from darwinn_testbench.regression.task import Outcome
+from darwinn_testbench.report import InputError
+
+
+class Journal:
+    """The outcomes in ``path``, by key; one process at a time may hold it.
+
+    Raises:
+        InputError: another process is writing it.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream: BufferedRandom = path.open("a+b")
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._stream.close()
+            raise InputError(f"{path}: another regression is writing this journal") from None
+        self._outcomes = self._read()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+    def outcome(self, key: str) -> Outcome | None:
+        """The outcome of the task with this key, if it is finished."""
+        return self._outcomes.get(key)
+
+    def clear(self, keys: Iterable[str]) -> None:
+        """Forget these outcomes in this process: their tasks are done again and appended."""
+        for key in keys:
+            self._outcomes.pop(key, None)
+
+    def append(self, outcome: Outcome) -> None:
+        """Keep ``outcome``; it is on the disk when this returns."""
+        self._stream.write(msgspec.json.encode(outcome) + b"\n")
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._outcomes[outcome.key] = outcome
+
+    def _read(self) -> dict[str, Outcome]:
+        self._stream.seek(0)
+        outcomes: dict[str, Outcome] = {}
+        end = 0
+        for line in self._stream:
+            if not line.endswith(b"\n"):
+                break
+            end += len(line)
+            try:
+                outcome = msgspec.json.decode(line, type=Outcome)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                # Of another version of this program, or damaged: its task is done again.
+                continue
+            outcomes[outcome.key] = outcome
+        # What is appended now must not continue a line that was cut short.
+        self._stream.truncate(end)
+        return outcomes

@@ -1,0 +1,142 @@
+"""The manifest of a regression: which executables, with which inputs, judged how.
+
+A TOML file of ``[[case]]`` tables; ``[defaults]`` holds what the cases have in common. ``file`` may
+be a pattern (``models/*_edgetpu.tflite``): it stands for one case for each file, and ``{name}`` in
+the other entries for the file's name without ``_edgetpu.tflite``. Paths are relative to the
+manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from darwinn_testbench import policy as policies
+from darwinn_testbench.report import InputError
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+Engine = Literal["model", "rtl"]
+
+_SUFFIXES = ("_edgetpu.tflite", ".tflite", ".package", ".bin")
+_PATTERN = frozenset("*?[")
+_MAX_BYTES = 16 << 20
+_MAX_CASES = 100_000
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One executable and how it is judged; the fields are the keys of a ``[[case]]``.
+
+    ``seeds`` times ``engines`` tasks are made of it, each of ``runs`` inferences. ``timeout`` is in
+    seconds for one task.
+    """
+
+    file: str
+    name: str = ""
+    reference: str | None = None
+    inputs: tuple[str, ...] = ()
+    companions: tuple[str, ...] = msgspec.field(name="with", default=())
+    model: Annotated[int, Meta(ge=0)] = 0
+    seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
+    runs: Annotated[int, Meta(ge=1)] = 1
+    engines: Annotated[tuple[Engine, ...], Meta(min_length=1)] = ("model",)
+    strict: bool = False
+    policy: str | None = None
+    timeout: Annotated[float, Meta(gt=0)] = 600.0
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    case: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1, max_length=_MAX_CASES)]
+    defaults: dict[str, Any] = {}
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
+    """The cases of a manifest, patterns expanded, paths made relative to the current folder.
+
+    Raises:
+        InputError: naming file and field, or line and column, and the reason.
+        OSError: the manifest cannot be read.
+    """
+    manifest = _read(Path(path))
+    cases: list[Case] = []
+    for number, entry in enumerate(manifest.case, 1):
+        where = f"{os.fspath(path)}: case {number}"
+        case = _convert({**manifest.defaults, **entry}, Case, where)
+        if case.policy is not None:
+            policies.parse(case.policy)
+        cases += _expanded(case, Path(path).parent, where)
+        if len(cases) > _MAX_CASES:
+            raise InputError(f"{where}: more than {_MAX_CASES} cases")
+    _refuse_same_names(cases, os.fspath(path))
+    return tuple(cases)
+
+
+def _read(path: Path) -> _Manifest:
+    with path.open("rb") as stream:
+        data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise InputError(f"{path}: a manifest of more than {_MAX_BYTES} bytes")
+    try:
+        document = tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start}: not UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+    return _convert(document, _Manifest, str(path))
+
+
+def _convert(value: Any, kind: type[_Struct], where: str) -> _Struct:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
+    files = [str(folder / case.file)]
+    if _PATTERN.intersection(case.file):
+        if Path(case.file).is_absolute():
+            raise InputError(f"{where}: $.file: a pattern is relative to the manifest's folder")
+        files = sorted(map(str, folder.glob(case.file)))
+    if not files:
+        raise InputError(f"{where}: $.file: no file matches {case.file} in {folder}")
+    for file in files:
+        name = _stem(file)
+
+        def resolved(text: str, name: str = name) -> str:
+            return str(folder / text.replace("{name}", name))
+
+        yield msgspec.structs.replace(
+            case,
+            file=file,
+            name=case.name.replace("{name}", name) or name,
+            reference=None if case.reference is None else resolved(case.reference),
+            inputs=tuple(_input(text, resolved) for text in case.inputs),
+            companions=tuple(resolved(text) for text in case.companions),
+        )
+
+
+def _input(text: str, resolved: Callable[[str], str]) -> str:
+    """An input ``[NAME=]PATH`` with its path resolved."""
+    name, equals, path = text.rpartition("=")
+    return f"{name}{equals}{resolved(path)}"
+
+
+def _stem(file: str) -> str:
+    name = Path(file).name
+    suffix = next((each for each in _SUFFIXES if name.endswith(each)), "")
+    return name.removesuffix(suffix) or name
+
+
+def _refuse_same_names(cases: list[Case], path: str) -> None:
+    seen: set[str] = set()
+    for case in cases:
+        if case.name in seen:
+            raise InputError(f'{path}: two cases are called "{case.name}": give them `name`')
+        seen.add(case.name)

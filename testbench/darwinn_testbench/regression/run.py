@@ -1,0 +1,75 @@
+"""A regression from manifest to report: what is finished already is taken from the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from darwinn_testbench.regression.journal import Journal
+from darwinn_testbench.regression.manifest import load
+from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
+from darwinn_testbench.regression.task import Outcome, Task, tasks_of
+from darwinn_testbench.report import Report, Verdict
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+JOURNAL = "journal.jsonl"
+
+
+def regress(
+    manifest: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    fresh: bool = False,
+    progress: ProgressCallback = silent,
+) -> Report[Outcome]:
+    """Perform every task of ``manifest`` that is not finished yet, and report all of them.
+
+    Args:
+        manifest: path of the TOML file (docs/ci.md).
+        folder: where the journal is kept; with the same folder a later call goes on.
+        jobs: processes of this machine; one for each core by default.
+        scheduler: address of a Dask scheduler that gets the work instead.
+        fresh: do everything again.
+        progress: called after each task.
+
+    Raises:
+        InputError: the manifest is not valid, the journal is in use, or no scheduler answers.
+        OSError: a file cannot be read or written.
+    """
+    tasks = tasks_of(load(manifest))
+    with Journal(Path(folder) / JOURNAL) as journal:
+        if fresh:
+            journal.clear(task.key for task in tasks)
+        left = [task for task in tasks if journal.outcome(task.key) is None]
+        known = len(tasks) - len(left)
+        progress("cases", known, len(tasks))
+        for done, outcome in enumerate(_perform(left, jobs, scheduler), known + 1):
+            journal.append(outcome)
+            progress(outcome.name, done, len(tasks))
+        rows = tuple(filter(None, (journal.outcome(task.key) for task in tasks)))
+    failed = sum(row.verdict is not Verdict.PASS for row in rows)
+    return Report(
+        command="regress",
+        file=os.fspath(manifest),
+        rows=rows,
+        figures={
+            "tasks": len(tasks),
+            "passed": len(rows) - failed,
+            "taken_from_journal": known,
+            "seconds": round(sum(row.seconds for row in rows), 3),
+        },
+        message=f"{len(rows) - failed} of {len(tasks)} tasks pass"
+        + (f", {known} of them done earlier" if known else ""),
+    )
+
+
+def _perform(left: Sequence[Task], jobs: int | None, scheduler: str | None) -> Iterator[Outcome]:
+    if not left:
+        return iter(())
+    if scheduler is not None:
+        return perform_on_cluster(left, scheduler)
+    cores = len(os.sched_getaffinity(0))
+    return perform_here(left, min(jobs or cores, len(left)))

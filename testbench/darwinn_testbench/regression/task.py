@@ -1,0 +1,146 @@
+"""One unit of work of a regression: a case with one seed on one engine, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from darwinn_testbench import __version__
+from darwinn_testbench import policy as policies
+from darwinn_testbench.regression.manifest import Case, Engine
+from darwinn_testbench.report import Row, Verdict, verdict_of
+from darwinn_testbench.verify import verify
+
+_MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Task:
+    """``key`` changes with anything that the outcome depends on: files, options, this program."""
+
+    key: str
+    case: Case
+    engine: Engine
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Row):
+    """The verdict of a task. ``seconds`` are of this machine, not of the chip."""
+
+    key: str
+    file: str
+    engine: str
+    seed: int
+    inferences: int = 0
+    seconds: float = 0.0
+
+    @property
+    def case(self) -> str:
+        """Case, engine and seed."""
+        return f"{self.name} [{self.engine}, seed {self.seed}]"
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the task."""
+        return self.seconds
+
+
+def tasks_of(cases: Sequence[Case]) -> tuple[Task, ...]:
+    """Every task of ``cases``, in their order."""
+    hashes: dict[str, str] = {}
+    return tuple(
+        Task(_key(case, engine, seed, hashes), case, engine, seed)
+        for case in cases
+        for engine in case.engines
+        for seed in case.seeds
+    )
+
+
+def perform(task: Task) -> Outcome:
+    """Do ``task``; whatever goes wrong is a verdict, never an exception."""
+    begin = time.perf_counter()
+    try:
+        verdict, message, inferences = _verify(task)
+    except Exception as error:
+        known = verdict_of(error)
+        text = " ".join(str(error).split())
+        verdict = known or Verdict.FAULT
+        message = text if known else f"internal error: {type(error).__name__}: {text}"
+        inferences = 0
+    return outcome_of(
+        task,
+        verdict,
+        message,
+        inferences=inferences,
+        seconds=round(time.perf_counter() - begin, 3),
+    )
+
+
+def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Outcome:
+    """The outcome of ``task``, however it came about."""
+    return Outcome(
+        name=task.case.name,
+        verdict=verdict,
+        message=message,
+        key=task.key,
+        file=task.case.file,
+        engine=task.engine,
+        seed=task.seed,
+        **figures,
+    )
+
+
+def _verify(task: Task) -> tuple[Verdict, str, int]:
+    case = task.case
+    report = verify(
+        case.file,
+        case.reference,
+        list(case.inputs) or None,
+        model=case.model,
+        companions=case.companions,
+        seed=task.seed,
+        runs=case.runs,
+        policy=None if case.policy is None else policies.parse(case.policy),
+        strict=case.strict,
+    )
+    failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
+    detail = f"; {failed.case}: {failed.message}" if failed else ""
+    return report.verdict, report.message + detail, report.figures["inferences"]
+
+
+def _key(case: Case, engine: str, seed: int, hashes: dict[str, str]) -> str:
+    described = {
+        "program": __version__,
+        "engine": engine,
+        "seed": seed,
+        "case": msgspec.to_builtins(case),
+        "files": [_hash(file, hashes) for file in _files(case)],
+    }
+    return hashlib.sha256(msgspec.json.encode(described, order="sorted")).hexdigest()
+
+
+def _files(case: Case) -> Iterator[str]:
+    yield case.file
+    if case.reference is not None:
+        yield case.reference
+    yield from case.companions
+    for text in case.inputs:
+        # An input may be NAME=PATH, or a path with an equals sign in it.
+        yield text if Path(text).exists() else text.rpartition("=")[2]
+
+
+def _hash(file: str, hashes: dict[str, str]) -> str:
+    if file not in hashes:
+        try:
+            with Path(file).open("rb") as stream:
+                hashes[file] = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError:
+            hashes[file] = _MISSING
+    return hashes[file]
