@@ -35,6 +35,14 @@ package tile_pkg;
     row_t data;
   } ring_row_t;
 
+  // A piecewise polynomial: segment n begins at bound n - 1, lowest power first; float32.
+  localparam int FunctionSegments = 8;
+  localparam int FunctionCoefficients = 5;
+  typedef struct packed {
+    logic [FunctionSegments-2:0][31:0] lower_bound;
+    logic [FunctionSegments-1:0][FunctionCoefficients-1:0][31:0] coefficient;
+  } function_table_t;
+
   // Event of a producer: one is added at the end of a block, if the producer is on.
   function automatic produce_t produce(input logic at, input logic increment,
                                        input logic [FlagBits-1:0] flag);

@@ -33,6 +33,7 @@ module traversal #(
     input logic advance,  // take the element that is offered
     output logic valid,  // an element is offered
     output logic [AddressBits-1:0] address,
+    output logic [AddressBits-1:0] next_address,  // behind this one, or the first again; no prologue
     output logic in_prologue,
     output logic waits_here,  // watchers are tested before this element
     output logic [15:0] begins,  // bit d: a block of depth d begins here
@@ -103,6 +104,11 @@ module traversal #(
   assign address = in_prologue ? prologue_address + AddressBits'(prologue_index)
                                : body_address + (second ? double_offset : '0);
 
+  logic [AddressBits-1:0] next_body_address;
+  assign next_body_address = last ? base : body_address + AddressBits'(travel);
+  assign next_address = next_body_address +
+      ((last ? double_start : second ^ toggles) ? double_offset : '0);
+
   function automatic logic [CounterBits:0] prologue_length(input logic [Loops:0] starts);
     if (HasPrologue && prologue_enable && 1'(starts >> (prologue_loop + (SelectBits + 1)'(1)))) begin
       return {1'b0, prologue_inner_limit} + 1'b1;
@@ -141,7 +147,7 @@ module traversal #(
       for (int k = 0; k < Loops; k++) begin
         if (block_ended[k]) index[k] <= loop_ended[k] ? '0 : index[k] + 1'b1;
       end
-      body_address <= body_address + AddressBits'(travel);
+      body_address <= next_body_address;
       second <= second ^ toggles;
       block_begins <= block_ended;
       prologue_left <= last ? '0 : prologue_length(block_ended);

@@ -1,0 +1,126 @@
+// The 64 cells of a tensor unit: from one iteration's operands and the sums so far, the next sums.
+// Arithmetic is modulo 2^32, as the accumulators are 32 bits wide. Purely combinational.
+
+module tensor_cells
+  import isa_pkg::*;
+  import tile_pkg::*;
+(
+    input logic active,  // otherwise the sums stay as they are
+    input tensor_mac_t instruction,
+    input logic [CountBits-1:0] lanes,
+
+    input row_t sums,
+    input logic starts,  // a run of sums begins: at the least value, at 0, or
+    input logic continues,  // from a row of wide memory
+    input row_t stored_sums,
+
+    input logic [31:0] activations,
+    input row_t parameters_low,  // the row that the granule is in
+    input row_t parameters_high,  // the row behind it
+    input logic [1:0] plane,  // byte plane of the granule
+    input row_t zero_points,
+
+    // An interpolation adds four bytes of activations, times a weight, to the lanes of one word.
+    input logic [ 3:0] tap_word,
+    input logic [31:0] tap_weight,
+
+    output row_t next_sums
+);
+
+  localparam logic signed [31:0] Least = -32'sd1 <<< 30;
+
+  logic maximum, multiplies, interpolates;
+  assign maximum = instruction.opcode == OPCODE_TENSOR_MAX;
+  assign multiplies = instruction.opcode == OPCODE_TENSOR_MAC;
+  assign interpolates = instruction.opcode == OPCODE_TENSOR_INTERPOLATE;
+
+  // Multipliers that work: four, of which an operand of 16 bits takes two.
+  logic [2:0] products;
+  always_comb begin
+    case (instruction.mac_disable)
+      4'd12:   products = 3'd2;
+      4'd14:   products = 3'd1;
+      default: products = 3'd4;
+    endcase
+    if (instruction.activation_16bit && products > 3'd1) products = products >> 1;
+    if (instruction.parameter_16bit && products > 3'd1) products = products >> 1;
+  end
+
+  // Activations without their zero point; those that no multiplier takes are 0.
+  logic signed [3:0][31:0] activation;
+  logic signed [31:0] activation_sum;
+  always_comb begin
+    activation_sum = '0;
+    for (int k = 0; k < 4; k++) begin
+      if (3'(k) >= products) activation[k] = '0;
+      else if (instruction.activation_16bit) begin
+        activation[k] = {16'b0, activations[16*(k&1)+:16]} -
+            {16'b0, instruction.activation_zero_point};
+      end else begin
+        activation[k] = {24'b0, activations[8*k+:8]} - {16'b0, instruction.activation_zero_point};
+      end
+      activation_sum = activation_sum + activation[k];
+    end
+  end
+
+  // Maximum and sum take all of a row that the granule starts, and else one value.
+  logic [3:0] reduced;
+  assign reduced = (plane != '0) ? 4'b0001 : instruction.parameter_16bit ? 4'b0011 : 4'b1111;
+
+  function automatic logic signed [31:0] parameter_of(input logic [31:0] bytes, input int k);
+    if (instruction.parameter_16bit) return {16'b0, bytes[16*(k&1)+:16]};
+    return {24'b0, bytes[8*k+:8]};
+  endfunction
+
+  function automatic logic signed [31:0] multiplied(input logic signed [31:0] start,
+                                                    input logic [31:0] bytes,
+                                                    input logic [31:0] loaded_zero_point);
+    logic signed [31:0] zero_point;
+    zero_point = instruction.load_parameter_zero_point ? loaded_zero_point
+                                                       : {16'b0, instruction.parameter_zero_point};
+    return start + activation[0] * parameter_of(
+        bytes, 0
+    ) + activation[1] * parameter_of(
+        bytes, 1
+    ) + activation[2] * parameter_of(
+        bytes, 2
+    ) + activation[3] * parameter_of(
+        bytes, 3
+    ) - activation_sum * zero_point;
+  endfunction
+
+  function automatic logic signed [31:0] reduced_by(input logic signed [31:0] start,
+                                                    input logic [31:0] bytes);
+    logic signed [31:0] result, value;
+    result = start;
+    for (int k = 0; k < 4; k++) begin
+      value = parameter_of(bytes, k);
+      if (reduced[k]) begin
+        if (!maximum) result = result + value;
+        else if (value > result) result = value;
+      end
+    end
+    return result;
+  endfunction
+
+  logic signed [31:0] start;
+  logic [31:0] bytes;
+  always_comb begin
+    next_sums = sums;
+    start = '0;
+    bytes = '0;
+    if (active) begin
+      for (int lane = 0; lane < RowWords; lane++) begin
+        start = sums[lane];
+        if (starts) start = maximum ? Least : continues ? stored_sums[lane] : '0;
+        bytes = 32'({parameters_high[lane], parameters_low[lane]} >> {plane, 3'b0});
+        if (CountBits'(lane) >= lanes) next_sums[lane] = start;
+        else if (multiplies) next_sums[lane] = multiplied(start, bytes, zero_points[lane]);
+        else if (!interpolates) next_sums[lane] = reduced_by(start, bytes);
+        else if (tap_word != 4'(lane / 4)) next_sums[lane] = start;
+        else next_sums[lane] = start + {24'b0, activations[8*(lane%4)+:8]} * tap_weight;
+      end
+    end
+  end
+
+endmodule : tensor_cells
