@@ -1,0 +1,132 @@
+"""pytest plugin: a test says which executable, inputs and reference, and fails as `verify` does.
+
+The fixture ``darwinn`` is there in every test suite of an environment that has this package::
+
+    def test_mobilenet(darwinn):
+        darwinn.verify("mobilenet_edgetpu.tflite", reference="mobilenet.tflite", runs=3)
+
+Nothing of the simulator is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from darwinn_testbench.inputs import Inputs
+    from darwinn_testbench.report import Report, Row
+    from darwinn_testbench.verify import OutputRow
+
+_SEED_OPTION = "--darwinn-seed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the plugin's option."""
+    parser.getgroup("darwinn").addoption(
+        _SEED_OPTION,
+        type=int,
+        default=0,
+        metavar="N",
+        help="Seed of random inputs where a test names none; it is printed when the test fails.",
+    )
+
+
+@dataclass(frozen=True)
+class Darwinn:
+    """What a test asks of the simulator; relative paths are relative to the test's file."""
+
+    folder: Path
+    seed: int
+    properties: list[tuple[str, object]]
+
+    def verify(
+        self,
+        file: str | os.PathLike[str],
+        reference: str | os.PathLike[str] | None = None,
+        inputs: Inputs = None,
+        *,
+        seed: int | None = None,
+        runs: int = 1,
+        policy: str | None = None,
+        strict: bool = True,
+        model: int = 0,
+        companions: Sequence[str | os.PathLike[str]] = (),
+    ) -> Report[OutputRow]:
+        """Fail the test unless every output of every inference is right.
+
+        The arguments are those of ``darwinn_testbench.verify.verify``; ``policy`` is its text
+        (``lsb:1``). Returns the report. Verdict and digests of the outputs become properties of
+        the test, which JUnit files keep.
+
+        Raises:
+            pytest.fail.Exception: a mismatch, a fault, bad input, or what is not implemented.
+        """
+        from darwinn_testbench import policy as policies
+        from darwinn_testbench.verify import verify
+
+        with _failing(f"darwinn verify {os.fspath(file)}"):
+            report = verify(
+                self._path(file),
+                None if reference is None else self._path(reference),
+                self._resolved(inputs),
+                seed=self.seed if seed is None else seed,
+                runs=runs,
+                policy=None if policy is None else policies.parse(policy),
+                strict=strict,
+                model=model,
+                companions=[self._path(each) for each in companions],
+            )
+        self.properties.append(("darwinn_verdict", report.verdict.value))
+        self.properties.extend((f"sha256 {row.case}", row.sha256) for row in report.rows)
+        _fail_unless_passed(report)
+        return report
+
+    def _path(self, path: str | os.PathLike[str]) -> str:
+        return str(self.folder / path)
+
+    def _resolved(self, inputs: Inputs) -> Any:
+        """Inputs with their paths made absolute; arrays stay as they are."""
+        if isinstance(inputs, Sequence) and all(isinstance(each, str) for each in inputs):
+            parts = (str(each).rpartition("=") for each in inputs)
+            return [f"{name}{equals}{self._path(path)}" for name, equals, path in parts]
+        return inputs
+
+
+@contextmanager
+def _failing(what: str) -> Iterator[None]:
+    """Turn an error with a verdict of its own into a failure of one line."""
+    from darwinn_testbench.report import verdict_of
+
+    try:
+        yield
+    except Exception as error:
+        verdict = verdict_of(error)
+        if verdict is None:
+            raise
+        pytest.fail(f"{what}: {verdict}: {error}", pytrace=False)
+
+
+def _fail_unless_passed(report: Report[Row]) -> None:
+    from darwinn_testbench.report import Verdict
+    from darwinn_testbench.report.result import failing_rows
+
+    if report.verdict is Verdict.PASS:
+        return
+    lines = [f"darwinn {report.command} {report.file}: {report.verdict}: {report.message}"]
+    lines += [f"  {row.case}: {row.message or row.verdict.value}" for row in failing_rows(report)]
+    lines.append(f"  seed {report.figures.get('seed')}; darwinn {report.command} --help says more")
+    pytest.fail("\n".join(lines), pytrace=False)
+
+
+@pytest.fixture
+def darwinn(request: pytest.FixtureRequest) -> Darwinn:
+    """The simulator, for one test."""
+    seed = int(request.config.getoption(_SEED_OPTION))
+    return Darwinn(request.path.parent, seed, request.node.user_properties)
