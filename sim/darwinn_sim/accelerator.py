@@ -80,6 +80,8 @@ class Accelerator:
         self.work_limit = work_limit
         self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
+        self.observer: Callable[[int], None] | None = None
+        """Called with a tile that stands before an observed segment (``tensor_plan.SEGMENT``)."""
         self.power_ups = 0
         """How often the chip was powered up: its memories are lost when this grows."""
         self._power_up()
@@ -217,6 +219,7 @@ class _Run:
         self.dma_only = accelerator.dma_only
         self.random = accelerator._random
         self.work_limit = accelerator.work_limit
+        self.observer = accelerator.observer
         self.program = program
         self.taps = taps
         self.progress = progress
@@ -239,7 +242,8 @@ class _Run:
 
     def _layer(self, number: int) -> layers.Layer:
         if number >= len(self.layers):
-            raise ValueError(f"there is no layer {number}: the program has {len(self.layers)}")
+            known = f"layers are 0 to {len(self.layers) - 1}" if self.layers else "it has none"
+            raise ValueError(f"there is no layer {number} in the program: {known}")
         return self.layers[number]
 
     def _set_stop(self, until: StopPoint | None) -> None:
@@ -255,7 +259,8 @@ class _Run:
 
     def _stop_pc(self, until: StopPoint) -> int:
         if until.chunk >= len(self.program.starts):
-            raise ValueError(f"there is no chunk {until.chunk}")
+            last = len(self.program.starts) - 1
+            raise ValueError(f"there is no chunk {until.chunk}: chunks are 0 to {last}")
         pc = self.program.starts[until.chunk] + until.pc
         if not 0 <= until.pc < self.program.chunks[until.chunk].bundles or (
             self.program.tables.at[pc] < 0
@@ -297,6 +302,10 @@ class _Run:
             if reason == scalar_core.TAP_FULL:
                 self._take_tapped()
                 self.tiles["awake"] = 1
+                continue
+            if reason == scalar_core.STOPPED and self.observer:
+                self.observer(int(core["observed_tile"]))
+                core["until_left"] = -1
                 continue
             if reason == scalar_core.SPENT:
                 if core["work"] >= self.work_limit:

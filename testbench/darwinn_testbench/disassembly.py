@@ -11,8 +11,8 @@ from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
 from darwinn_sim.isa import disassembler
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
 
-from darwinn_testbench.inspection import chunks_of
-from darwinn_testbench.report import InputError, Report, Row, Verdict
+from darwinn_testbench.inspection import check_number, chunks_of
+from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 _HALVES = {Position.LOWER_32BIT: "low", Position.UPPER_32BIT: "high"}
@@ -45,13 +45,16 @@ def disassemble(
         InputError: there is no such executable or chunk.
     """
     file = load(source)
+    chunks = tuple(chunks_of(file))
+    executables = [number for number, _, _ in chunks]
+    check_number("executable", executable, max(executables, default=-1) + 1, file.file)
+    counts = [executables.count(k) for k in dict.fromkeys(executables) if executable in (None, k)]
+    check_number("chunk", chunk, max(counts, default=0), file.file)
     rows = tuple(
         _row(file, number, index, stream)
-        for number, index, stream in chunks_of(file)
+        for number, index, stream in chunks
         if executable in (None, number) and chunk in (None, index)
     )
-    if not rows:
-        raise InputError(f"{file.file}: there is no chunk {chunk or 0} of executable {executable}")
     return Report(command="disasm", file=file.file, rows=rows)
 
 

@@ -17,6 +17,7 @@ from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
 from darwinn_sim.driver import layer_bytes
 from darwinn_sim.errors import SimulationError
 
+from darwinn_testbench.inspection import check_number
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -62,9 +63,8 @@ def check_dma(
     file = load(source)
     if file.stream is not None:
         raise InputError(f"{file.file}: a bare instruction stream has no hints to compare with")
+    check_number("executable", executable, len(file.executables), file.file)
     numbers = [k for k in range(len(file.executables)) if executable in (None, k)]
-    if not numbers:
-        raise InputError(f"{file.file}: there is no executable {executable}")
     rows: dict[int, DmaFigures] = {}
     for done, group in enumerate(_groups(file)):
         progress("running", done, None)

@@ -21,6 +21,7 @@ from darwinn_sim.narrow_usage import used_narrow_bytes
 from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
+from darwinn_testbench.inspection import check_number
 from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.preload import Preload
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
@@ -281,9 +282,8 @@ def run(
 
 def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:
     """The model of that number; InputError if there is none."""
-    if number < len(models):
-        return models[number]
-    raise InputError(f"the file holds {len(models)} models, there is no model {number}")
+    check_number("model", number, len(models), models[0].file if models else "the file")
+    return models[number]
 
 
 def declared_narrow_bytes(executable: Executable) -> int | None:

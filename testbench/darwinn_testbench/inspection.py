@@ -10,10 +10,13 @@ from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, Executable, Layer, Package, load
 from darwinn_formats.darwinn.bundle import chunk_bytes
+from darwinn_sim import layers
+from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
 from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.program import lower
 
-from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report import InputError, Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 
@@ -44,10 +47,14 @@ class LayerFigures:
 class ExecutableRow(Row):
     """One executable of the file. ``operations`` counts instructions by name, most frequent first.
 
-    ``unexplained_bits`` counts set bits of the instruction stream that lie in no known field.
+    ``model`` is the number of the model that it belongs to, as ``--model`` takes it;
+    ``program_layers`` is the number of layers that its instructions compute, as ``layer:N`` counts
+    them (None where the instructions are refused). ``unexplained_bits`` counts set bits of the
+    instruction stream that lie in no known field.
     """
 
     index: int
+    model: int | None
     type: str
     chip: str | None
     token: str | None
@@ -63,6 +70,7 @@ class ExecutableRow(Row):
     hints_fully_deterministic: bool
     estimated_cycles: int | None
     layers: tuple[LayerFigures, ...]
+    program_layers: int | None
     operations: dict[str, int]
     executable: Executable | None = field(default=None, metadata=PYTHON_ONLY)
 
@@ -81,8 +89,31 @@ def inspect(source: str | os.PathLike[str] | bytes) -> Report[ExecutableRow]:
         chunks = [stream for _, _, stream in chunks_of(file)]
         rows: tuple[ExecutableRow, ...] = (_stream_row(file.file, chunks),)
     else:
-        rows = tuple(_executable_row(k, item) for k, item in enumerate(file.executables))
+        models = {
+            id(executable): number
+            for number, model in enumerate(file.models)
+            for executable in (model.caching, model.inference)
+            if executable is not None
+        }
+        rows = tuple(
+            _executable_row(k, item, models.get(id(item)))
+            for k, item in enumerate(file.executables)
+        )
     return Report(command="inspect", file=file.file, rows=rows, figures=_file_figures(file))
+
+
+def check_number(what: str, number: int | None, count: int, file: str) -> None:
+    """Refuse a number that is not one of ``count``; None chooses all.
+
+    Raises:
+        InputError: naming the numbers that there are.
+    """
+    if number is None or number < count:
+        return
+    there = {0: f"there is no {what}", 1: f"the only {what} is 0"}.get(
+        count, f"{what}s are 0 to {count - 1}"
+    )
+    raise InputError(f"{file}: there is no {what} {number}: {there}")
 
 
 def chunks_of(file: DarwinnFile) -> Iterator[tuple[int, int, bytes]]:
@@ -129,14 +160,15 @@ def _package_figures(package: Package) -> dict[str, Any]:
     }
 
 
-def _executable_row(index: int, executable: Executable) -> ExecutableRow:
+def _executable_row(index: int, executable: Executable, model: int | None) -> ExecutableRow:
     chunks = [item.bitstream for item in executable.instruction_bitstreams]
     hints = executable.dma_hints
-    layers = [_layer("input", layer) for layer in executable.input_layers]
-    layers += [_layer("output", layer) for layer in executable.output_layers]
+    exchanged = [_layer("input", layer) for layer in executable.input_layers]
+    exchanged += [_layer("output", layer) for layer in executable.output_layers]
     return ExecutableRow(
         name=executable.name,
         index=index,
+        model=model,
         type=executable.type.name,
         chip=executable.chip,
         token=f"{executable.parameter_caching_token:#018x}",
@@ -148,7 +180,7 @@ def _executable_row(index: int, executable: Executable) -> ExecutableRow:
         hints=len(hints.hints),
         hints_fully_deterministic=hints.fully_deterministic,
         estimated_cycles=executable.estimated_cycles_64bit or executable.estimated_cycles or None,
-        layers=tuple(layers),
+        layers=tuple(exchanged),
         executable=executable,
         **_statistics(chunks),
     )
@@ -158,6 +190,7 @@ def _stream_row(name: str, chunks: list[bytes]) -> ExecutableRow:
     return ExecutableRow(
         name=name,
         index=0,
+        model=0,
         type="STREAM",
         chip=None,
         token=None,
@@ -197,8 +230,17 @@ def _statistics(chunks: list[bytes]) -> dict[str, Any]:
         "bundles": bundles,
         "instructions": instructions,
         "unexplained_bits": unexplained,
+        "program_layers": _count_layers(chunks),
         "operations": {INSTRUCTIONS[code].name: count for code, count in counts.most_common()},
     }
+
+
+def _count_layers(chunks: list[bytes]) -> int | None:
+    """Layers that the instructions compute; None if the model of the chip refuses them."""
+    try:
+        return len(layers.find(lower(chunks)))
+    except (DecodeError, UnsupportedInstruction):
+        return None
 
 
 def _layer(direction: str, layer: Layer) -> LayerFigures:

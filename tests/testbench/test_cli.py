@@ -152,7 +152,7 @@ def test_a_chunk_that_is_not_there_is_bad_input(
     arguments: list[str], stream_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(["disasm", str(stream_file), *arguments]) == 2
-    assert "there is no chunk" in capsys.readouterr().err
+    assert f"there is no {arguments[0][2:]} {arguments[1]}: the only" in capsys.readouterr().err
 
 
 def test_a_bare_stream_has_no_hints_to_compare_with(

@@ -14,6 +14,7 @@ from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.execution import RunRow, TapFigures
 from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
+from darwinn_testbench.programs import FunctionRow, PartRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.sample import SampleRow
@@ -26,9 +27,11 @@ PRINTED = (
     CoverageRow,
     DmaFigures,
     ExecutableRow,
+    FunctionRow,
     LayerFigures,
     Outcome,
     OutputRow,
+    PartRow,
     RunRow,
     SampleRow,
     TapFigures,

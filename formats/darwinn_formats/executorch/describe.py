@@ -11,7 +11,7 @@ from typing import Any
 
 from darwinn_formats.executorch import container, schema
 from darwinn_formats.executorch.container import ExtendedHeader
-from darwinn_formats.executorch.loader import DataFile, ProgramFile, load, load_data
+from darwinn_formats.executorch.loader import DataFile, ProgramFile, is_data, load, load_data
 from darwinn_formats.executorch.schema import (
     Bool,
     BoolList,
@@ -43,10 +43,8 @@ Summary = dict[str, Any]
 def inspect_file(path: str | os.PathLike[str]) -> Summary:
     """Summary of a .pte, .ptd or .bpte file; raises FormatError and OSError as ``load`` does."""
     with Path(path).open("rb") as file:
-        kind = container.kind_of(file.read(container.HEADER_OFFSET))
-    if kind == schema.DATA_IDENTIFIER:
-        return describe_data(load_data(path))
-    return describe(load(path))
+        start = file.read(container.HEADER_OFFSET)
+    return describe_data(load_data(path)) if is_data(start) else describe(load(path))
 
 
 def listing(path: str | os.PathLike[str]) -> Iterator[str]:

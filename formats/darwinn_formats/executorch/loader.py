@@ -176,6 +176,11 @@ def looks_like(data: bytes) -> bool:
     return container.kind_of(data) is not None
 
 
+def is_data(data: bytes) -> bool:
+    """Whether the content of a file is that of external data (.ptd), of whatever version."""
+    return container.kind_of(data) == schema.DATA_IDENTIFIER
+
+
 def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
     """Load a program or a bundled program.
 

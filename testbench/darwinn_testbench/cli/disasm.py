@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import RowType, finish
 from darwinn_testbench.disassembly import ChunkRow, disassemble
+from darwinn_testbench.programs import PartRow, format_of, list_program
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
 
@@ -22,6 +23,8 @@ EXAMPLES = """**Examples**
 `darwinn disasm --executable 0 --chunk 1 model_edgetpu.tflite`
 
 `darwinn disasm --output program.txt tiny.coral`
+
+`darwinn disasm --function forward program.pte`
 """
 
 Chunk = Annotated[
@@ -40,26 +43,47 @@ def command(
     file: options.File,
     executable: options.Executable = None,
     chunk: Chunk = None,
+    function: options.Function = None,
     output: Output = None,
     json: options.Json = False,
 ) -> None:
     """Print the instructions: operands by name, relocations, traversals as loop nests, tile sets.
 
     A traversal reads from the outermost loop to the innermost: "L1 4 x +16 > L0 8 x +1" does 8
-    steps of 1, four times, 16 apart.
+    steps of 1, four times, 16 apart. Of an ExecuTorch, IREE or BEF file every method, module and
+    function is listed.
     """
     options.only_one_on_stdout(json=json, output=output)
-    report = disassemble(options.source_of(file), executable=executable, chunk=chunk)
+    source = options.source_of(file)
+    program = format_of(source)
+    if program is not None:
+        options.only_for("DarwiNN files", executable=executable, chunk=chunk)
+        _finish(list_program(source, program, function=function), file, output, json, _lines)
+    options.only_for("programs of other formats", function=function)
+    _finish(disassemble(source, executable=executable, chunk=chunk), file, output, json, _listing)
+
+
+def _finish(
+    report: Report[RowType],
+    file: str,
+    output: Path | None,
+    as_json: bool,
+    listing: Callable[[Report[RowType]], Sequence[str]],
+) -> NoReturn:
     if output is not None:
-        write_result(output, "".join(f"{part}\n" for part in _listing(report)).encode())
+        write_result(output, "".join(f"{part}\n" for part in listing(report)).encode())
     finish(
         report,
         file=file,
-        as_json=json,
-        body=_listing if output is None else _nothing,
+        as_json=as_json,
+        body=listing if output is None else _nothing,
         summary_on_stderr=True,
-        next_step=f"darwinn dma {file} shows what the program moves, darwinn verify {file} runs it",
+        next_step=f"darwinn inspect {file} tells what is in the file, darwinn run {file} runs it",
     )
+
+
+def _lines(report: Report[PartRow]) -> Sequence[str]:
+    return [line for row in report.rows for line in row.lines]
 
 
 def _listing(report: Report[ChunkRow]) -> Sequence[str]:
@@ -68,5 +92,5 @@ def _listing(report: Report[ChunkRow]) -> Sequence[str]:
     ]
 
 
-def _nothing(_: Report[ChunkRow]) -> Sequence[str]:
+def _nothing(_: Report[RowType]) -> Sequence[str]:
     return []

@@ -12,6 +12,14 @@ from darwinn_testbench.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.inspection import ExecutableRow, inspect
+from darwinn_testbench.model import Source
+from darwinn_testbench.programs import (
+    Format,
+    FunctionRow,
+    format_of,
+    inspect_program,
+    summary_lines,
+)
 from darwinn_testbench.report import Column, InputError, Report, table
 
 NAME = "inspect"
@@ -22,6 +30,8 @@ EXAMPLES = """**Examples**
 `darwinn inspect --json model_edgetpu.tflite | jq '.rows[].instructions'`
 
 `darwinn inspect --coverage *_edgetpu.tflite`
+
+`darwinn inspect program.pte`
 """
 
 Files = Annotated[
@@ -29,8 +39,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         help=(
-            "Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input. "
-            "--coverage takes several."
+            "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte, "
+            ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. --coverage takes several."
         ),
         show_default=False,
     ),
@@ -70,14 +80,19 @@ _COVERAGE_COLUMNS: tuple[Column[CoverageRow], ...] = (
 def command(files: Files, show_coverage: Coverage = False, json: options.Json = False) -> None:
     """Show the executables of a file, their inputs and outputs, and their instruction statistics.
 
-    The whole file is verified: every offset and length, every instruction, every bit.
+    The whole file is verified: every offset and length, every instruction, every bit. Of programs
+    of other formats it shows functions, data, delegates and operators.
     """
     if show_coverage:
         _show_coverage(files, as_json=json)
     if len(files) > 1:
         raise InputError("several files can only be looked at together with --coverage")
     (file,) = files
-    report = inspect(options.source_of(file))
+    source = options.source_of(file)
+    program = format_of(source)
+    if program is not None:
+        _show_program(source, program, file, as_json=json)
+    report = inspect(source)
     finish(
         report,
         file=file,
@@ -95,6 +110,36 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
         body=_coverage_body,
         next_step="docs/isa.md says what each field means, and how well that is known",
     )
+
+
+def _show_program(source: Source, found: Format, file: str, *, as_json: bool) -> NoReturn:
+    finish(
+        inspect_program(source, found),
+        file=file,
+        as_json=as_json,
+        body=_program_body,
+        next_step=f"darwinn disasm {file} shows the program; darwinn run {file} runs it",
+    )
+
+
+def _program_body(report: Report[FunctionRow]) -> Sequence[RenderableType]:
+    figures = report.figures
+    head = f"{figures['kind']}, {figures['size']:,} bytes, sha256 {figures['sha256'][:16]}…"
+    told = {
+        key: value
+        for key, value in figures["description"].items()
+        if key not in {"file", "size", "sha256", "format"}
+    }
+    functions = [_function(row) for row in report.rows]
+    return [head, *summary_lines(told), *functions]
+
+
+def _function(row: FunctionRow) -> str:
+    """A function with what it takes and gives."""
+    lines = [f"function {row.index} {row.name}: {row.instructions} instructions"]
+    lines += [f"  input  {each}" for each in row.inputs]
+    lines += [f"  output {each}" for each in row.outputs]
+    return "\n".join(lines)
 
 
 def _coverage_body(report: Report[CoverageRow]) -> Sequence[RenderableType]:
@@ -119,6 +164,8 @@ def _package(package: Mapping[str, Any]) -> str:
 
 def _details(row: ExecutableRow) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in row.operations.items())
-    head = f"executable {row.index}: token {row.token}, {row.hints} hints; {counts}"
+    count = "" if row.program_layers is None else f"{row.program_layers} layers, "
+    model = "" if row.model is None else f", model {row.model}"
+    head = f"executable {row.index}{model}: {count}token {row.token}, {row.hints} hints; {counts}"
     note = [f"  {row.message}"] if row.message else []
     return "\n".join([head, *note, *(f"  {layer}" for layer in row.layers)])

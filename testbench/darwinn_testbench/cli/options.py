@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from darwinn_formats.files import read_stream
+from darwinn_formats.files import read_file, read_stream
 
 from darwinn_testbench.report import InputError
 
@@ -14,7 +15,10 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input.",
+        help=(
+            "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte; "
+            "IREE .vmfb; TFRT BEF or its text. - is standard input."
+        ),
         show_default=False,
     ),
 ]
@@ -70,6 +74,15 @@ Executable = Annotated[
         show_default=False,
     ),
 ]
+Function = Annotated[
+    str | None,
+    typer.Option(
+        "--function",
+        metavar="NAME",
+        help="Which method or function of an ExecuTorch, IREE or BEF program.",
+        show_default=False,
+    ),
+]
 Model = Annotated[
     int,
     typer.Option("--model", metavar="N", min=0, help="Which compiled model of the file."),
@@ -88,10 +101,26 @@ Companions = Annotated[
 def source_of(file: str) -> str | bytes:
     """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
     if file != "-":
-        return file
+        # A pipe can be read only once, and its content says what it is.
+        return read_file(file) if Path(file).is_fifo() else file
     if sys.stdin is None:
         raise InputError("standard input is closed")
     return read_stream(typer.get_binary_stream("stdin"), "standard input")
+
+
+def only_for(what: str, **given: object) -> None:
+    """Refuse options that are not for the kind of file that FILE is.
+
+    Raises:
+        InputError: naming the options.
+    """
+    names = [
+        f"--{name.replace('_', '-')}"
+        for name, value in given.items()
+        if value is not None and value is not False
+    ]
+    if names:
+        raise InputError(f"{', '.join(names)}: only for {what}")
 
 
 def only_one_on_stdout(**outputs: object) -> None:

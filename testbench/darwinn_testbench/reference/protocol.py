@@ -38,6 +38,10 @@ class Unsupported(ExecutionError):
         super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
 
 
+class Unavailable(ExecutionError):
+    """An engine that is not installed, or that does not execute programs of this kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a function.
@@ -52,6 +56,13 @@ class Port:
     shape: tuple[int | None, ...] | None
     scale: float | None = None
     zero_point: int | None = None
+
+    def __str__(self) -> str:
+        """The port for messages: ``input0 (int8 1x?x4)``."""
+        sizes = self.shape and "x".join("?" if size is None else str(size) for size in self.shape)
+        known = (self.dtype and str(self.dtype), sizes or ("scalar" if self.shape == () else ""))
+        text = " ".join(part for part in known if part)
+        return f"{self.name} ({text or 'type not stated'})"
 
 
 @dataclass(frozen=True, slots=True)

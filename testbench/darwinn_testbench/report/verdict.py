@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from darwinn_formats.errors import FormatError
+from darwinn_formats.tfrt import TextError
 from darwinn_sim.errors import SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 
 from darwinn_testbench.policy import PolicyError
 from darwinn_testbench.reference.graph import ModelError
+from darwinn_testbench.reference.protocol import ExecutionError, Unavailable, Unsupported
 
 
 class Verdict(StrEnum):
@@ -53,6 +55,10 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
     (OSError, Verdict.BAD_INPUT),
     (MemoryError, Verdict.BAD_INPUT),
     (ModelError, Verdict.BAD_INPUT),
+    (TextError, Verdict.BAD_INPUT),
+    (Unsupported, Verdict.REFUSED),
+    (Unavailable, Verdict.REFUSED),
+    (ExecutionError, Verdict.FAULT),
     (DecodeError, Verdict.REFUSED),
     (UnsupportedInstruction, Verdict.REFUSED),
     (SimulationError, Verdict.FAULT),

@@ -1,0 +1,14 @@
+"""What executes a program."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Engine(StrEnum):
+    """The choices of ``--engine``."""
+
+    MODEL = "model"
+    """The project's own: the simulated chip, and the CPU references of other formats."""
+    ORIGINAL = "original"
+    """The original runtime of a program of another format, where it is installed."""

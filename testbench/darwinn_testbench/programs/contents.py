@@ -1,0 +1,136 @@
+"""What is in a program file of another format, and its program as text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from darwinn_formats.files import read_file
+
+from darwinn_testbench.model import Source
+from darwinn_testbench.programs.formats import Format, name_of
+from darwinn_testbench.report import InputError, Report, Row, Verdict
+
+_PARTS = ("method ", "module ", "function ")
+"""How the first line of a part of a listing begins; what stands before is a part too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionRow(Row):
+    """A function of the file. ``inputs`` and ``outputs`` are names with types; ``instructions``
+    counts instructions, operations or kernels."""
+
+    index: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    instructions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRow(Row):
+    """A part of the listing: a method, a module, a function. ``lines`` are its text."""
+
+    index: int
+    lines: tuple[str, ...]
+
+
+def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
+    """Load and check a program file of the format ``found``, and tell everything that is in it.
+
+    Raises:
+        FormatError, TextError: the file is not valid.
+        OSError: the file cannot be read.
+    """
+    data = source if isinstance(source, bytes) else read_file(source)
+    file = found.load(source)
+    rows = tuple(
+        FunctionRow(
+            name=each.name,
+            verdict=Verdict.PASS,
+            index=index,
+            inputs=each.inputs,
+            outputs=each.outputs,
+            instructions=each.instructions,
+        )
+        for index, each in enumerate(found.functions(file))
+    )
+    return Report(
+        command="inspect",
+        file=name_of(source),
+        rows=rows,
+        figures={
+            "kind": found.name,
+            "size": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "description": found.describe(file),
+        },
+    )
+
+
+def list_program(source: Source, found: Format, *, function: str | None = None) -> Report[PartRow]:
+    """The program of a file of the format ``found`` as text, or one function of it.
+
+    Raises:
+        FormatError, TextError: the file is not valid.
+        InputError: there is no such function, or nothing to list.
+        OSError: the file cannot be read.
+    """
+    parts = list(_parts(found.listing(found.load(source))))
+    rows = [
+        PartRow(name=name, verdict=Verdict.PASS, index=index, lines=lines)
+        for index, (name, lines) in enumerate(parts)
+        if function is None or name.removeprefix("@") == function
+    ]
+    if function is not None and not rows:
+        known = ", ".join(name for name, _ in parts)
+        raise InputError(f"{name_of(source)}: there is no {function}, only {known}")
+    return Report(command="disasm", file=name_of(source), rows=tuple(rows))
+
+
+def _parts(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names and lines of the parts of a listing."""
+    name, held = "tables", list[str]()
+    for line in lines:
+        if line.startswith(_PARTS):
+            if held:
+                yield name, tuple(held)
+            name, held = _part_name(line), []
+        held.append(line)
+    if held:
+        yield name, tuple(held)
+
+
+def _part_name(line: str) -> str:
+    """The name in the first line of a part; functions have their number before it."""
+    words = line.split()
+    word = words[2] if words[0] == "function" and len(words) > 2 else words[1]
+    return word.strip('":')
+
+
+def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """A summary (JSON values) as lines: one for each value, and for each entry of a list."""
+    for key, value in summary.items():
+        if isinstance(value, Mapping) and any(_is_list_of_tables(each) for each in value.values()):
+            yield f"{key}:"
+            yield from (f"  {line}" for line in summary_lines(value))
+        elif _is_list_of_tables(value):
+            yield f"{key}: {len(value)}"
+            yield from (f"  {_text(entry)}" for entry in value)
+        elif text := _text(value):
+            yield f"{key}: {text}"
+
+
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _text(value: Any) -> str:
+    """A value in one line; empty for what says nothing."""
+    if isinstance(value, Mapping):
+        texts = ((key, _text(entry)) for key, entry in value.items())
+        return ", ".join(f"{key} {text}" for key, text in texts if text)
+    if isinstance(value, list | tuple):
+        return "; ".join(filter(None, map(_text, value)))
+    return "" if value is None or value is False else str(value)
