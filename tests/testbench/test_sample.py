@@ -46,6 +46,7 @@ def convolutions(draw: st.DrawFn) -> Convolution:
         draw(st.integers(1, 64)),
         draw(SEEDS),
         kernel=draw(st.sampled_from([1, 3, 5])),
+        signed=draw(st.booleans()),
     )
 
 
@@ -162,6 +163,7 @@ def test_references_agree_on_the_samples(seed: int) -> None:
     for network, budget in (
         (random_dense([60, 40, 20], seed), 0),
         (random_convolution(12, 12, 8, 12, seed), 1),
+        (random_convolution(12, 12, 8, 12, seed, signed=True), 1),
     ):
         data = uncompiled(network)
         image = random_input(network, seed)

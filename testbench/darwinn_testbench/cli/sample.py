@@ -39,11 +39,13 @@ def command(directory: Directory, seed: Seed = 0, json: options.Json = False) ->
     """Write two small networks, before compilation and compiled, for trying out everything else.
 
     A dense network (int8) and a convolution (uint8), compiled by the project itself: real
-    instructions, parameters and DMA hints. docs/sample.md explains how the programs work.
+    instructions, parameters and DMA hints. Before compilation they are there as .tflite, as .pte
+    (ExecuTorch) and as .bef (TFRT), three references to verify the compiled ones with.
+    docs/sample.md explains how the programs work.
     """
     report = sample(directory, seed=seed)
-    compiled = Path(directory, report.rows[1].name)
-    reference = Path(directory, report.rows[1].reference)
+    row = next(row for row in report.rows if row.reference)
+    compiled, reference = Path(directory, row.name), Path(directory, row.reference)
     finish(
         report,
         file=directory,

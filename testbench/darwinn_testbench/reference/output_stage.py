@@ -7,7 +7,7 @@ other rule for ties, or a float64 product, changes thousands of output bytes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.graph import Tensor
@@ -72,15 +72,26 @@ def output_stage(
 
     ``factor`` broadcasts against ``total``; the result has the dtype of ``output``.
     """
-    low, high = clip_bounds(output, activation)
-    # Its dtype holds the int32 sum exactly, so that this is the only rounding to float32.
+    bounds = clip_bounds(output, activation)
+    return requantise(total, factor, bounds, int(output.zero_point[0]), output.dtype)
+
+
+def requantise(
+    total: AnyArray,
+    factor: NDArray[np.float32] | np.float32,
+    bounds: tuple[np.float32, np.float32],
+    zero_point: int,
+    dtype: DTypeLike,
+) -> AnyArray:
+    """Exact integer sums times ``factor``, clipped to ``bounds``, rounded, plus ``zero_point``."""
+    # The dtype of the sums holds them exactly, so that this is the only rounding to float32.
     scaled = total.astype(np.float32)
     scaled *= factor
-    np.clip(scaled, low, high, out=scaled)
+    np.clip(scaled, *bounds, out=scaled)
     np.rint(scaled, out=scaled)
     # Integers of at most 17 bits: exact in float32.
-    scaled += np.float32(output.zero_point[0])
-    return scaled.astype(output.dtype)
+    scaled += np.float32(zero_point)
+    return scaled.astype(dtype)
 
 
 def summing_dtype(bound: float) -> type[np.float32] | type[np.float64]:

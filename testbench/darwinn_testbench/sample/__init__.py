@@ -4,13 +4,19 @@ Real compiled models cannot be part of this repository, so it makes its own, in 
 with the same idioms; docs/sample.md is the guide. In the order in which to read:
 
 - ``network``: the networks, quantised, from a seed; ``uncompiled``: the same as ``.tflite``.
+- ``executorch``, ``bef``: the same as ``.pte`` and as BEF, whose layers are ``natives``.
+- ``fixed_point``: a matrix product of an integer runtime as a network.
 - ``parameters``: how weights, biases and scales are laid out for the tiles.
 - ``assembler``: instructions of a chunk, with their relocations and DMA hints.
 - ``program``: what every program is made of; ``dense_program``, ``convolution_program``: the two.
 - ``package``: executables, packages, the Edge TPU ``.tflite``; ``files``: all of it in a folder.
 """
 
+from darwinn_testbench.sample.bef import bef_file, bef_text
+from darwinn_testbench.sample.executorch import executorch_program
 from darwinn_testbench.sample.files import SampleRow, sample
+from darwinn_testbench.sample.fixed_point import matrix_product
+from darwinn_testbench.sample.natives import NATIVES
 from darwinn_testbench.sample.network import (
     Convolution,
     DenseNetwork,
@@ -26,12 +32,17 @@ from darwinn_testbench.sample.package import (
 from darwinn_testbench.sample.uncompiled import uncompiled
 
 __all__ = [
+    "NATIVES",
     "Convolution",
     "DenseNetwork",
     "SampleRow",
+    "bef_file",
+    "bef_text",
     "compile_network",
     "compile_stand_alone",
     "edgetpu_model",
+    "executorch_program",
+    "matrix_product",
     "multi_chip",
     "random_convolution",
     "random_dense",

@@ -33,8 +33,10 @@ from darwinn_testbench.sample.parameters import (
     WORD_BYTES,
     Block,
     convolution_block,
+    convolution_bounds,
     output_factors,
     round_up,
+    sign_offset,
 )
 from darwinn_testbench.sample.program import (
     barrier,
@@ -92,6 +94,11 @@ class Placement:
     def border(self) -> int:
         """Pixels of border on each side."""
         return self.network.kernel // 2
+
+    @property
+    def input_zero_point(self) -> int:
+        """Zero point of the image as the chip holds it."""
+        return self.network.input.zero_point + sign_offset(self.network)
 
     @property
     def pixel(self) -> int:
@@ -326,7 +333,7 @@ def _send_along(
     receive = walk(name, "narrow_write", link.target, link.loops)
     zero_points = {
         "immediate_valid": 1,
-        "immediate": int.from_bytes(bytes([placement.network.input.zero_point]) * WORD_BYTES),
+        "immediate": int.from_bytes(bytes([placement.input_zero_point]) * WORD_BYTES),
     }
     for number, tiles in enumerate(groups):
         sends = number > 0
@@ -428,8 +435,8 @@ def _multiply(program: Assembler, tiles: int, placement: Placement, weights: int
         _output_stage(placement),
         partial_sum_read=PartialSumMode.ACCUMULATOR,
         zero_activation_power_save=1,
-        activation_zero_point=network.input.zero_point,
-        parameter_zero_point=network.weight.zero_point,
+        activation_zero_point=placement.input_zero_point,
+        parameter_zero_point=network.weight.zero_point + sign_offset(network),
         output_block_loop=2,
         reduction_loops=1 << 0,
         block_lanes=lanes - 1,
@@ -438,16 +445,16 @@ def _multiply(program: Assembler, tiles: int, placement: Placement, weights: int
 
 
 def _output_stage(placement: Placement) -> Values:
-    """Bias, scale and clip: one scale for all lanes, the real interval 0..6 in output steps."""
+    """Bias, scale and clip: one scale for all lanes, the bounds in steps from the zero point."""
     network = placement.network
     scale = output_factors(network.input, np.array([network.weight.scale]), network.output)
-    six = np.float32(6) * (np.float32(1) / network.output.scale)
+    low, high = convolution_bounds(network)
     return {
         "apply_bias": 1,
         "output_scale": float(scale[0]),
-        "low_clip": 0.0,
-        "high_clip": float(min(six, np.float32(255 - network.output.zero_point))),
-        "output_zero_point": network.output.zero_point,
+        "low_clip": float(low),
+        "high_clip": float(high),
+        "output_zero_point": network.output.zero_point + sign_offset(network),
     }
 
 

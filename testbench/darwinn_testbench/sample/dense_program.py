@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import PartialSumMode, TileFlag
 
@@ -28,6 +27,7 @@ from darwinn_testbench.sample.parameters import (
     ZERO_POINT_ROW,
     Block,
     dense_blocks,
+    dense_bounds,
     round_up,
 )
 from darwinn_testbench.sample.program import (
@@ -149,7 +149,7 @@ def _multiply(program: Assembler, tiles: int, layer: Layer, lanes: int) -> None:
     """
     row, result = layer.blocks[0].row, layer.dense.output
     steps = -(-layer.inputs // INPUTS_PER_ROW)
-    low = 0 if layer.dense.relu else -128 - result.zero_point
+    low, high = dense_bounds(layer.dense)
     program.tile(
         "TensorMac",
         tiles,
@@ -180,8 +180,8 @@ def _multiply(program: Assembler, tiles: int, layer: Layer, lanes: int) -> None:
         output_scale=1.0,
         use_scales=1,
         apply_bias=1,
-        low_clip=float(np.float32(low)),
-        high_clip=float(np.float32(127 - result.zero_point)),
+        low_clip=float(low),
+        high_clip=float(high),
         output_zero_point=result.zero_point + SIGN_OFFSET,
     )
 

@@ -1,4 +1,8 @@
-"""The sample as files: each network before compilation, and compiled in every form."""
+"""The sample as files: each network before compilation, in every format, and compiled.
+
+What is before compilation is a reference for ``verify --reference``: the ``.tflite`` is what a
+compiler would be given, the ``.pte`` and the ``.bef`` are the same network in other words.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from darwinn_formats import darwinn
 
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.sample.bef import bef_file
+from darwinn_testbench.sample.executorch import executorch_program
 from darwinn_testbench.sample.network import DenseNetwork, Sample, random_convolution, random_dense
 from darwinn_testbench.sample.package import (
     compile_network,
@@ -30,7 +36,7 @@ KERNEL = 3
 
 @dataclass(frozen=True, kw_only=True)
 class SampleRow(Row):
-    """A file that was written; ``reference`` is the file of the model before compilation, or ""."""
+    """A file that was written; ``reference`` is the ``.tflite`` of a compiled network, else ""."""
 
     content: str
     reference: str
@@ -71,6 +77,8 @@ def _files(network: Sample) -> Iterator[tuple[str, str, str, bytes]]:
     name, reference = network.name, f"{network.name}.tflite"
     package = compile_network(network)
     yield reference, "the network before compilation", "", uncompiled(network)
+    yield f"{name}.pte", "the same for ExecuTorch: float operators", "", executorch_program(network)
+    yield f"{name}.bef", "the same for TFRT: native functions", "", bef_file(network)
     yield (
         f"{name}_edgetpu.tflite",
         "compiled: parameter caching and inference",

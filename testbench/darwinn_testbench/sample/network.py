@@ -1,9 +1,9 @@
 """The networks that the sample compiles: quantised, in integers, from a seed.
 
 Two kinds, each small and each a different half of the chip: a stack of fully connected layers
-(int8, a scale for each output, ReLU between the layers) and one convolution (uint8, bias, clipped
-at 6). Weights are random; scales are chosen so that outputs spread over their range, since a
-network that saturates everywhere would not tell a right program from a wrong one.
+(int8, a scale for each output, ReLU between the layers) and one convolution (uint8 or int8, bias,
+clipped at 6 or not). Weights are random; scales are chosen so that outputs spread over their range,
+since a network that saturates everywhere would not tell a right program from a wrong one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,26 +96,29 @@ class DenseNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Convolution:
-    """A convolution with stride 1 and "same" padding, uint8, clipped to 0..6 (ReLU6).
+    """A convolution with stride 1 and "same" padding.
 
     Attributes:
         name: of the network.
         height, width: of image and result, in pixels.
-        weights: uint8, shape (outputs, kernel, kernel, inputs); the kernel is odd.
-        weight: scale and zero point of all weights.
+        weights: uint8 or int8, shape (outputs, kernel, kernel, inputs); the kernel is odd. Image
+            and result are of the same type.
+        weight: scale and zero point of all weights; the zero point of int8 weights is 0.
         bias: int32, shape (outputs,), in units of input scale times weight scale.
         input, output: quantisation of image and result.
+        relu6: whether the result is clipped to 0..6.
         source, result: names of image and result.
     """
 
     name: str
     height: int
     width: int
-    weights: NDArray[np.uint8]
+    weights: NDArray[np.uint8] | NDArray[np.int8]
     weight: Quantisation
     bias: NDArray[np.int32]
     input: Quantisation
     output: Quantisation
+    relu6: bool = True
     source: str = INPUT
     result: str = OUTPUT
 
@@ -133,6 +136,11 @@ class Convolution:
     def inputs(self) -> int:
         """Channels of the image."""
         return int(self.weights.shape[3])
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether weights, image and result are int8."""
+        return self.weights.dtype == np.int8
 
 
 Sample = DenseNetwork | Convolution
@@ -175,24 +183,36 @@ def random_convolution(
     seed: int,
     *,
     kernel: int = 3,
+    signed: bool = False,
     name: str = "convolution",
 ) -> Convolution:
-    """A convolution; an image has a multiple of 4 ``inputs``, as far as the sample can place it."""
+    """A convolution; an image has a multiple of 4 ``inputs``, as far as the sample can place it.
+
+    It is uint8 with ReLU6, or int8 without if ``signed``.
+    """
     random = np.random.default_rng(seed)
     weights = random.integers(0, 256, (outputs, kernel, kernel, inputs), np.uint8)
     spread = _sum_spread(kernel * kernel * inputs, 74.0, 74.0)
     bias = random.integers(0, max(1, int(spread)), outputs, np.int32)
     image = Quantisation(np.float32(1 / 128), int(random.integers(118, 139)))
     weight_scale = np.float32(SPREAD * _CONVOLUTION_STEP / (spread * float(image.scale)))
-    return Convolution(
-        name,
-        height,
-        width,
-        weights,
-        Quantisation(weight_scale, int(random.integers(118, 139))),
-        bias,
-        image,
-        Quantisation(_CONVOLUTION_STEP, 0),
+    weight = Quantisation(weight_scale, int(random.integers(118, 139)))
+    output = Quantisation(_CONVOLUTION_STEP, 0)
+    unsigned = Convolution(name, height, width, weights, weight, bias, image, output)
+    return _signed(unsigned, int(random.integers(-10, 11))) if signed else unsigned
+
+
+def _signed(network: Convolution, zero_point: int) -> Convolution:
+    """The int8 network with the same weights less 128, without clip and bias in the middle."""
+    middle = Quantisation(network.input.scale, network.input.zero_point - 128)
+    return replace(
+        network,
+        weights=(network.weights ^ np.uint8(128)).view(np.int8),
+        weight=Quantisation(network.weight.scale, 0),
+        bias=network.bias - network.bias.mean(dtype=np.int32),
+        input=middle,
+        output=Quantisation(network.output.scale, zero_point),
+        relu6=False,
     )
 
 

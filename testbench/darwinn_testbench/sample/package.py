@@ -37,7 +37,13 @@ from flatbuffers import flexbuffers
 from darwinn_testbench.sample import convolution_program, dense_program
 from darwinn_testbench.sample.assembler import Assembler
 from darwinn_testbench.sample.network import Convolution, DenseNetwork, Quantisation, Sample
-from darwinn_testbench.sample.parameters import SIGN_OFFSET, WORD_BYTES, Block, blob
+from darwinn_testbench.sample.parameters import (
+    SIGN_OFFSET,
+    WORD_BYTES,
+    Block,
+    blob,
+    sign_offset,
+)
 from darwinn_testbench.sample.program import barrier, begin, end, load_parameters
 from darwinn_testbench.sample.uncompiled import GraphWriter, add_activations
 
@@ -248,6 +254,8 @@ def _plan_convolution(network: Convolution) -> Plan:
         for tile in sent
     )
     image = (network.height, network.width)
+    offset = sign_offset(network)
+    dtype = DataType.SIGNED_FIXED_POINT8 if network.is_signed else DataType.FIXED_POINT8
     return Plan(
         name=network.name,
         blocks=(placement.block,),
@@ -255,16 +263,16 @@ def _plan_convolution(network: Convolution) -> Plan:
             network.source,
             placement.input_bytes,
             *(*image, network.inputs),
-            _numerics(network.input),
-            DataType.FIXED_POINT8,
+            _numerics(network.input, offset),
+            dtype,
             InputLayer(),
         ),
         output=Layer(
             network.result,
             size * len(sent),
             *(*image, network.outputs),
-            _numerics(network.output),
-            DataType.FIXED_POINT8,
+            _numerics(network.output, offset),
+            dtype,
             OutputLayer(_tile_layout(image, (height, width), lanes, sent)),
             shape=_box((0, 1), (0, network.height), (0, network.width), (0, network.outputs)),
         ),
@@ -276,7 +284,7 @@ def _plan_convolution(network: Convolution) -> Plan:
     )
 
 
-def _numerics(quantisation: Quantisation, offset: int = 0) -> NumericsConstants:
+def _numerics(quantisation: Quantisation, offset: int) -> NumericsConstants:
     """Quantisation as the chip sees it: signed values are held unsigned, ``offset`` above."""
     return NumericsConstants(quantisation.zero_point + offset, float(quantisation.scale))
 

@@ -77,6 +77,23 @@ def output_factors(
     return factors.astype(np.float32)
 
 
+def dense_bounds(layer: DenseLayer) -> tuple[np.float32, np.float32]:
+    """Lowest and highest output of a dense layer, in steps from the zero point."""
+    zero_point = layer.output.zero_point
+    low = 0 if layer.relu else -128 - zero_point
+    return np.float32(low), np.float32(127 - zero_point)
+
+
+def convolution_bounds(network: Convolution) -> tuple[np.float32, np.float32]:
+    """Lowest and highest output of a convolution, in steps from the zero point."""
+    zero_point = network.output.zero_point + sign_offset(network)
+    low, high = np.float32(-zero_point), np.float32(255 - zero_point)
+    if not network.relu6:
+        return low, high
+    six = np.float32(6) * (np.float32(1) / network.output.scale)
+    return np.float32(0), min(six, high)
+
+
 def dense_blocks(layer: DenseLayer, source: Quantisation, row: int, inputs: int) -> list[Block]:
     """The blocks of a dense layer: 64 outputs a tile, from tile 0.
 
@@ -123,9 +140,16 @@ def convolution_block(network: Convolution, tile: int, row: int) -> Block:
             f"{network.inputs} channels of an image: the sample takes a multiple of "
             f"{INPUTS_PER_ROW}, since pixels of other sizes have to be packed first"
         )
-    weights = network.weights.reshape(network.outputs, -1)
+    offset = sign_offset(network)
+    weights = (network.weights.view(np.uint8) ^ np.uint8(offset)).reshape(network.outputs, -1)
     lanes = round_up(network.outputs, OUTFEED_LANES)
-    return Block(tile, row, lanes, _rows([network.bias], weights, network.weight.zero_point))
+    zero_point = network.weight.zero_point + offset
+    return Block(tile, row, lanes, _rows([network.bias], weights, zero_point))
+
+
+def sign_offset(network: Convolution) -> int:
+    """What is added to values and zero points of a convolution on the chip."""
+    return SIGN_OFFSET if network.is_signed else 0
 
 
 def _rows(

@@ -30,8 +30,8 @@ from darwinn_testbench.sample.network import (
 _SCHEMA_VERSION = 3
 _DESCRIPTION = "darwinn-testbench sample"
 _TYPES = {np.dtype("i1"): TensorType.INT8, np.dtype("u1"): TensorType.UINT8}
-_OPERATOR_VERSIONS = {BuiltinOperator.FULLY_CONNECTED: 4, BuiltinOperator.CONV_2D: 1}
-"""Version of each operator at which the kind of quantisation used here came in."""
+_OPERATOR_VERSIONS = {BuiltinOperator.FULLY_CONNECTED: 4, BuiltinOperator.CONV_2D: 3}
+"""Version of each operator at which all kinds of quantisation used here had come in."""
 
 
 def uncompiled(network: Sample) -> bytes:
@@ -120,10 +120,10 @@ def add_activations(writer: GraphWriter, network: Sample) -> tuple[int, int]:
             writer.activation(network.source, (1, first.inputs), np.int8, network.input),
             writer.activation(network.result, (1, last.outputs), np.int8, last.output),
         )
-    size = (1, network.height, network.width)
+    size, dtype = (1, network.height, network.width), network.weights.dtype
     return (
-        writer.activation(network.source, (*size, network.inputs), np.uint8, network.input),
-        writer.activation(network.result, (*size, network.outputs), np.uint8, network.output),
+        writer.activation(network.source, (*size, network.inputs), dtype, network.input),
+        writer.activation(network.result, (*size, network.outputs), dtype, network.output),
     )
 
 
@@ -151,5 +151,6 @@ def _add_convolution(writer: GraphWriter, network: Convolution) -> None:
     weight_scale = np.array([network.weight.scale])
     weights = writer.constant("weights", network.weights, weight_scale, network.weight.zero_point)
     bias = writer.constant("bias", network.bias, network.input.scale * weight_scale)
-    options = Conv2DOptions(Padding.SAME, 1, 1, ActivationFunctionType.RELU6)
+    kind = ActivationFunctionType
+    options = Conv2DOptions(Padding.SAME, 1, 1, kind.RELU6 if network.relu6 else kind.NONE)
     writer.operator(BuiltinOperator.CONV_2D, (source, weights, bias), result, options)
