@@ -1,0 +1,288 @@
+// Narrow-to-wide unit: packs words of narrow memory into rows of wide memory, one word a cycle.
+// A row is written in the cycle after its last word; its blocks may be turned on their diagonals.
+
+module narrow_to_wide
+  import isa_pkg::*;
+  import tile_pkg::*;
+(
+    input logic clk,
+    input logic rst_n,
+
+    input  logic                   queue2unit_instruction_valid,
+    output logic                   queue2unit_instruction_ready,
+    input  narrow_to_wide_t        queue2unit_instruction_data,
+    input  logic                   queue2unit_base_valid,         // replaces the base of the read
+    input  logic            [31:0] queue2unit_base,
+    output logic                   unit2fence_idle,
+    input  logic                   fence2unit_restart,            // flag 13 is being loaded
+
+    input  flags_t   flags2unit_values,
+    output produce_t unit2flags_produce,
+
+    output logic [NarrowAddressBits-1:0] unit2narrow_read_address,
+    input  logic [                 31:0] narrow2unit_read_data,
+
+    output logic                 unit2wide_write_valid,
+    output logic [  RowBits-1:0] unit2wide_write_row,
+    output logic [CountBits-1:0] unit2wide_write_count,
+    output row_t                 unit2wide_write_data
+);
+
+  localparam int ReadLoops = 6;
+  localparam int WriteLoops = 4;
+  localparam int Watchers = 6;
+
+  narrow_to_wide_t instruction;
+  logic [15:0] read_base;
+  logic starting;
+
+  logic read_valid, read_last, write_valid, write_last, write_second;
+  logic [15:0] read_address, write_address;
+  logic [1:0][15:0] begins;
+  logic [15:0] read_ended, write_ended;
+  logic [1:0] pass;
+
+  // The row that is being filled.
+  row_t row;
+  logic [CountBits-1:0] words;
+  logic closed;
+
+  logic gathers, writes;
+  assign writes  = closed && pass[1];
+  assign gathers = read_valid && pass[0] && (!closed || writes);
+
+  logic [CountBits-1:0] place;
+  assign place = writes ? '0 : words;
+
+  logic accepts;
+  assign queue2unit_instruction_ready = unit2fence_idle;
+  assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
+  assign unit2fence_idle = !starting && !write_valid;
+
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      starting <= 1'b0;
+      closed <= 1'b0;
+      words <= '0;
+    end else begin
+      starting <= accepts;
+      if (gathers) begin
+        closed <= place == CountBits'(RowWords - 1) || read_last ||
+            read_ended[4'(instruction.row_loop)];
+        words <= place + 1'b1;
+      end else if (writes) begin
+        closed <= 1'b0;
+        words  <= '0;
+      end
+    end
+    if (accepts) begin
+      instruction <= queue2unit_instruction_data;
+      read_base <= queue2unit_base_valid ? queue2unit_base[15:0]
+                                         : queue2unit_instruction_data.narrow_read_base;
+    end
+    if (gathers) begin
+      if (place == '0) row <= '0;
+      row[place[CountBits-2:0]] <= narrow2unit_read_data;
+    end
+  end
+
+  // Instructions that are guarded by flag 16 share a double buffer: the side goes on from one to
+  // the next until a fence loads flag 13.
+  logic shares, shared_side, ended_now;
+  always_comb begin
+    shares = 1'b0;
+    for (int k = 0; k < Watchers; k++) begin
+      if (instruction.watcher[k].valid && instruction.watcher[k].flag == TILE_FLAG_RING_BUS_WRITE)
+        shares = 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      ended_now   <= 1'b0;
+      shared_side <= 1'b0;
+    end else begin
+      ended_now <= writes && write_last;
+      if (fence2unit_restart) shared_side <= 1'b0;
+      else if (ended_now && shares) begin
+        shared_side <= write_second ^ instruction.wide_write_double_start;
+      end
+    end
+  end
+
+  // What is written: words, or blocks of 4 x 4 bytes or 2 x 2 halves with rows and columns
+  // exchanged; an unfinished block is filled up with the zeros that a row begins with.
+  always_comb begin
+    unit2wide_write_data  = row;
+    unit2wide_write_count = words;
+    if (closed && instruction.transpose && instruction.transpose_16bit) begin
+      unit2wide_write_count = (words + CountBits'(1)) & ~CountBits'(1);
+      for (int w = 0; w < RowWords; w++) begin
+        for (int j = 0; j < 2; j++) begin
+          unit2wide_write_data[w][16*j+:16] = row[w-w%2+j][16*(w%2)+:16];
+        end
+      end
+    end else if (closed && instruction.transpose) begin
+      unit2wide_write_count = (words + CountBits'(3)) & ~CountBits'(3);
+      for (int w = 0; w < RowWords; w++) begin
+        for (int j = 0; j < 4; j++) begin
+          unit2wide_write_data[w][8*j+:8] = row[w-w%4+j][8*(w%4)+:8];
+        end
+      end
+    end
+  end
+
+  assign unit2wide_write_valid = writes;
+  assign unit2wide_write_row = write_address[RowBits-1:0];
+  assign unit2narrow_read_address = {read_address, 2'b00};
+  assign unit2flags_produce = produce(
+      writes && write_ended[4'(instruction.producer_depth)],
+      instruction.producer_increment,
+      TILE_FLAG_NARROW_TO_WIDE_WRITE
+  );
+
+  logic signed [ReadLoops-1:0][16:0] read_stride;
+  logic [ReadLoops-1:0][15:0] read_limit;
+  logic signed [WriteLoops-1:0][16:0] write_stride;
+  logic [WriteLoops-1:0][15:0] write_limit;
+  logic [Watchers-1:0] watcher_valid, watcher_side;
+  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
+  logic [Watchers-1:0][2:0] watcher_depth;
+  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
+
+  for (genvar k = 0; k < ReadLoops; k++) begin : gen_read_loop
+    assign read_stride[k] = instruction.narrow_read_loop[k].stride;
+    assign read_limit[k]  = instruction.narrow_read_loop[k].limit;
+  end
+  for (genvar k = 0; k < WriteLoops; k++) begin : gen_write_loop
+    assign write_stride[k] = instruction.wide_write_loop[k].stride;
+    assign write_limit[k]  = instruction.wide_write_loop[k].limit;
+  end
+  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
+    assign watcher_valid[k] = instruction.watcher[k].valid;
+    assign watcher_side[k] = instruction.watcher[k].side;
+    assign watcher_flag[k] = instruction.watcher[k].flag;
+    assign watcher_depth[k] = instruction.watcher[k].depth;
+    assign watcher_expected[k] = instruction.watcher[k].expected;
+    assign watcher_stride[k] = instruction.watcher[k].stride;
+  end
+
+  // A transposing read has its short side in loop 0, so the alternate limit is that of loop 1.
+  traversal #(
+      .Loops(ReadLoops)
+  ) read (
+      .clk,
+      .rst_n,
+      .base(read_base),
+      .stride(read_stride),
+      .limit(read_limit),
+      .double_loop(instruction.narrow_read_double_loop),
+      .double_offset(instruction.narrow_read_double_offset),
+      .double_start(instruction.narrow_read_double_start),
+      .alternate_limit(instruction.narrow_read_alternate_limit),
+      .alternate_loop(instruction.narrow_read_alternate_loop),
+      .alternate_reset(instruction.narrow_read_alternate_reset),
+      .alternate_target(instruction.transpose),
+      .prologue_enable(1'b0),
+      .prologue_loop('0),
+      .prologue_base('0),
+      .prologue_inner_limit('0),
+      .prologue_outer_limit('0),
+      .prologue_outer_stride('0),
+      .start(starting),
+      .advance(gathers),
+      .valid(read_valid),
+      .address(read_address),
+      .begins(begins[0]),
+      .ended(read_ended),
+      .last(read_last),
+      /* verilator lint_off PINCONNECTEMPTY */
+      .next_address(),
+      .in_prologue(),
+      .waits_here(),
+      .second(),
+      .index(),
+      .loop_ended()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  traversal #(
+      .Loops(WriteLoops)
+  ) write (
+      .clk,
+      .rst_n,
+      .base(instruction.wide_write_base),
+      .stride(write_stride),
+      .limit(write_limit),
+      .double_loop(instruction.wide_write_double_loop),
+      .double_offset(instruction.wide_write_double_offset),
+      .double_start(instruction.wide_write_double_start ^ (shares && shared_side)),
+      .alternate_limit(instruction.wide_write_alternate_limit),
+      .alternate_loop(instruction.wide_write_alternate_loop),
+      .alternate_reset(instruction.wide_write_alternate_reset),
+      .alternate_target(1'b0),
+      .prologue_enable(1'b0),
+      .prologue_loop('0),
+      .prologue_base('0),
+      .prologue_inner_limit('0),
+      .prologue_outer_limit('0),
+      .prologue_outer_stride('0),
+      .start(starting),
+      .advance(writes),
+      .valid(write_valid),
+      .address(write_address),
+      .begins(begins[1]),
+      .ended(write_ended),
+      .last(write_last),
+      .second(write_second),
+      /* verilator lint_off PINCONNECTEMPTY */
+      .next_address(),
+      .in_prologue(),
+      .waits_here(),
+      .index(),
+      .loop_ended()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  watchers #(
+      .Watchers (Watchers),
+      .DepthBits(3)
+  ) guards (
+      .clk,
+      .rst_n,
+      .valid(watcher_valid),
+      .side(watcher_side),
+      .flag(watcher_flag),
+      .depth(watcher_depth),
+      .expected(watcher_expected),
+      .stride(watcher_stride),
+      .flags2watchers_values(flags2unit_values),
+      .start(starting),
+      .begins,
+      .take({writes, gathers}),
+      .pass,
+      /* verilator lint_off PINCONNECTEMPTY */
+      .latest()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  logic unused;
+  assign unused = &{1'b0, queue2unit_base[31:16], write_address[15:RowBits]};
+
+`ifndef SYNTHESIS
+  assert_word_inside_narrow_memory :
+  assert property (@(posedge clk) disable iff (!rst_n)
+      gathers |-> int'(unit2narrow_read_address) + 4 <= NarrowBytes)
+  else $error("word outside narrow memory");
+  assert_row_inside_wide_memory :
+  assert property (@(posedge clk) disable iff (!rst_n) writes |-> int'(write_address) < WideRows)
+  else $error("row outside wide memory");
+  assert_every_row_has_a_place :
+  assert property (@(posedge clk) disable iff (!rst_n) closed || read_valid |-> write_valid)
+  else $error("the write traversal ends before the rows");
+  assert_every_place_has_a_row :
+  assert property (@(posedge clk) disable iff (!rst_n) write_valid |-> read_valid || words != '0)
+  else $error("the write traversal goes on behind the rows");
+`endif
+
+endmodule : narrow_to_wide

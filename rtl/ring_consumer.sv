@@ -1,0 +1,179 @@
+// Ring consumer of one channel: keeps the rows that arrive and writes them to wide memory, one a
+// cycle. The arbiter sends a row only where there is room for it.
+
+module ring_consumer
+  import isa_pkg::*;
+  import tile_pkg::*;
+#(
+    parameter int Channel = 0,  // 0 A, 1 B
+    parameter int Rows = 4  // that have arrived and wait
+) (
+    input logic clk,
+    input logic rst_n,
+
+    input  logic             queue2unit_instruction_valid,
+    output logic             queue2unit_instruction_ready,
+    input  ring_consumer_a_t queue2unit_instruction_data,   // both channels have the same fields
+    output logic             unit2fence_idle,
+
+    input  flags_t   flags2unit_values,
+    output produce_t unit2flags_produce,
+
+    input  logic                 ring2unit_row_valid,
+    output logic                 ring2unit_row_ready,
+    input  row_t                 ring2unit_row_data,
+    input  logic [CountBits-1:0] ring2unit_row_words,
+
+    output logic                 unit2wide_write_valid,
+    output logic [  RowBits-1:0] unit2wide_write_row,
+    output logic [CountBits-1:0] unit2wide_write_count,
+    output row_t                 unit2wide_write_data
+);
+
+  localparam int Loops = 4;
+  localparam int Watchers = 3;
+  localparam logic [FlagBits-1:0] Flag =
+      (Channel == 0) ? TILE_FLAG_RING_BUS_READ_A : TILE_FLAG_RING_BUS_READ_B;
+
+  ring_consumer_a_t instruction;
+  logic starting;
+
+  logic write_valid;
+  logic [15:0] write_address, begins, ended;
+  logic [1:0] pass;
+
+  // A place that may be written may still have to wait for its row.
+  logic passed, passes, arrived_valid, writes;
+  assign passes = write_valid && (passed || pass[0]);
+  assign writes = passes && arrived_valid;
+
+  descriptor_fifo #(
+      .Width(CountBits + $bits(row_t)),
+      .Depth(Rows)
+  ) arrivals (
+      .clk,
+      .rst_n,
+      .push_valid(ring2unit_row_valid),
+      .push_ready(ring2unit_row_ready),
+      .push_data ({ring2unit_row_words, ring2unit_row_data}),
+      .pop_valid (arrived_valid),
+      .pop_ready (passes),
+      .pop_data  ({unit2wide_write_count, unit2wide_write_data})
+  );
+
+  logic accepts;
+  assign queue2unit_instruction_ready = unit2fence_idle;
+  assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
+  assign unit2fence_idle = !starting && !write_valid;
+
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      starting <= 1'b0;
+      passed   <= 1'b0;
+    end else begin
+      starting <= accepts;
+      passed   <= passes && !writes;
+    end
+    if (accepts) instruction <= queue2unit_instruction_data;
+  end
+
+  assign unit2wide_write_valid = writes;
+  assign unit2wide_write_row = write_address[RowBits-1:0];
+  assign unit2flags_produce = produce(
+      writes && ended[4'(instruction.producer_depth)], instruction.producer_increment, Flag
+  );
+
+  logic signed [Loops-1:0][16:0] stride;
+  logic [Loops-1:0][15:0] limit;
+  logic [Watchers-1:0] watcher_valid;
+  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
+  logic [Watchers-1:0][1:0] watcher_depth;
+  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
+
+  for (genvar k = 0; k < Loops; k++) begin : gen_loop
+    assign stride[k] = instruction.wide_write_loop[k].stride;
+    assign limit[k]  = instruction.wide_write_loop[k].limit;
+  end
+  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
+    assign watcher_valid[k] = instruction.watcher[k].valid;
+    assign watcher_flag[k] = instruction.watcher[k].flag;
+    assign watcher_depth[k] = instruction.watcher[k].depth;
+    assign watcher_expected[k] = instruction.watcher[k].expected;
+    assign watcher_stride[k] = instruction.watcher[k].stride;
+  end
+
+  traversal #(
+      .Loops(Loops),
+      .HasPrologue(1'b1)
+  ) write (
+      .clk,
+      .rst_n,
+      .base(instruction.wide_write_base),
+      .stride,
+      .limit,
+      .double_loop(instruction.wide_write_double_loop),
+      .double_offset(instruction.wide_write_double_offset),
+      .double_start(instruction.wide_write_double_start),
+      .alternate_limit(instruction.wide_write_alternate_limit),
+      .alternate_loop(instruction.wide_write_alternate_loop),
+      .alternate_reset(instruction.wide_write_alternate_reset),
+      .alternate_target(1'b0),
+      .prologue_enable(instruction.wide_write_prologue_enable),
+      .prologue_loop(instruction.wide_write_prologue_loop),
+      .prologue_base(instruction.wide_write_prologue_base),
+      .prologue_inner_limit(instruction.wide_write_prologue_inner_limit),
+      .prologue_outer_limit(instruction.wide_write_prologue_outer_limit),
+      .prologue_outer_stride(instruction.wide_write_prologue_outer_stride),
+      .start(starting),
+      .advance(writes),
+      .valid(write_valid),
+      .address(write_address),
+      .begins,
+      .ended,
+      /* verilator lint_off PINCONNECTEMPTY */
+      .next_address(),
+      .in_prologue(),
+      .waits_here(),
+      .last(),
+      .second(),
+      .index(),
+      .loop_ended()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  watchers #(
+      .Watchers (Watchers),
+      .DepthBits(2)
+  ) guards (
+      .clk,
+      .rst_n,
+      .valid(watcher_valid),
+      .side('0),
+      .flag(watcher_flag),
+      .depth(watcher_depth),
+      .expected(watcher_expected),
+      .stride(watcher_stride),
+      .flags2watchers_values(flags2unit_values),
+      .start(starting),
+      .begins({16'b0, begins}),
+      .take({1'b0, write_valid && !passed && pass[0]}),
+      .pass,
+      /* verilator lint_off PINCONNECTEMPTY */
+      .latest()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  logic unused;
+  assign unused = &{1'b0, write_address[15:RowBits], pass[1]};
+
+`ifndef SYNTHESIS
+  assert_row_inside_wide_memory :
+  assert property (@(posedge clk) disable iff (!rst_n) writes |-> int'(write_address) < WideRows)
+  else $error("row outside wide memory");
+  assert_row_has_its_words :
+  assert property (@(posedge clk) disable iff (!rst_n)
+      ring2unit_row_valid |-> ring2unit_row_words != '0 && int'(ring2unit_row_words) <= RowWords)
+  else $error("a row on the ring has 1 to 64 words");
+`endif
+
+endmodule : ring_consumer

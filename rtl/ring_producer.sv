@@ -1,0 +1,185 @@
+// Ring producer: sends rows of wide memory over the ring bus, a row for each handshake.
+// Its watchers tell whether it is its turn; the arbiter decides between those whose turn it is.
+
+module ring_producer
+  import isa_pkg::*;
+  import tile_pkg::*;
+(
+    input logic clk,
+    input logic rst_n,
+
+    input  logic           queue2unit_instruction_valid,
+    output logic           queue2unit_instruction_ready,
+    input  ring_producer_t queue2unit_instruction_data,
+    output logic           unit2fence_idle,
+    input  logic           fence2unit_restart,            // flag 16 is being loaded
+
+    input  flags_t   flags2unit_values,
+    output produce_t unit2flags_produce,
+
+    output logic [RowBits-1:0] unit2wide_read_row,
+    input  row_t               wide2unit_read_data,
+
+    output logic      unit2ring_row_valid,
+    input  logic      unit2ring_row_ready,
+    output ring_row_t unit2ring_row_data
+);
+
+  localparam int Loops = 4;
+  localparam int Watchers = 3;
+
+  ring_producer_t instruction;
+  logic starting;
+
+  logic read_valid, read_last, read_second;
+  logic [15:0] read_address, begins, ended;
+  logic [1:0] pass;
+
+  // A row that may be sent may still have to wait for the ring.
+  logic passed, sends;
+  assign unit2ring_row_valid = read_valid && (passed || pass[0]);
+  assign unit2ring_row_data = '{
+          targets: instruction.targets,
+          channel: instruction.consumer_b,
+          token:
+          instruction.token_producer_increment
+          &&
+          ended[4'(instruction.token_producer_depth)],
+          words: CountBits'(RowWords),
+          data: wide2unit_read_data
+      };
+  assign sends = unit2ring_row_valid && unit2ring_row_ready;
+
+  logic accepts;
+  assign queue2unit_instruction_ready = unit2fence_idle;
+  assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
+  assign unit2fence_idle = !starting && !read_valid;
+
+  // Instructions with a double buffer share it: the side goes on from one to the next until a fence
+  // loads flag 16.
+  logic shares, shared_side, ended_now;
+  assign shares = instruction.wide_read_double_offset != '0;
+
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      starting <= 1'b0;
+      passed <= 1'b0;
+      ended_now <= 1'b0;
+      shared_side <= 1'b0;
+    end else begin
+      starting <= accepts;
+      passed <= unit2ring_row_valid && !unit2ring_row_ready;
+      ended_now <= sends && read_last;
+      if (fence2unit_restart) shared_side <= 1'b0;
+      else if (ended_now && shares) shared_side <= read_second ^ instruction.wide_read_double_start;
+    end
+    if (accepts) instruction <= queue2unit_instruction_data;
+  end
+
+  assign unit2wide_read_row = read_address[RowBits-1:0];
+  assign unit2flags_produce = produce(
+      sends && ended[4'(instruction.row_producer_depth)],
+      instruction.row_producer_increment,
+      TILE_FLAG_RING_BUS_WRITE
+  );
+
+  logic signed [Loops-1:0][16:0] stride;
+  logic [Loops-1:0][15:0] limit;
+  logic [Watchers-1:0] watcher_valid;
+  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
+  logic [Watchers-1:0][1:0] watcher_depth;
+  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
+
+  for (genvar k = 0; k < Loops; k++) begin : gen_loop
+    assign stride[k] = instruction.wide_read_loop[k].stride;
+    assign limit[k]  = instruction.wide_read_loop[k].limit;
+  end
+  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
+    assign watcher_valid[k] = instruction.watcher[k].valid;
+    assign watcher_flag[k] = instruction.watcher[k].flag;
+    assign watcher_depth[k] = instruction.watcher[k].depth;
+    assign watcher_expected[k] = instruction.watcher[k].expected;
+    assign watcher_stride[k] = instruction.watcher[k].stride;
+  end
+
+  traversal #(
+      .Loops(Loops)
+  ) read (
+      .clk,
+      .rst_n,
+      .base(instruction.wide_read_base),
+      .stride,
+      .limit,
+      .double_loop(instruction.wide_read_double_loop),
+      .double_offset(instruction.wide_read_double_offset),
+      .double_start(instruction.wide_read_double_start ^ (shares && shared_side)),
+      .alternate_limit(instruction.wide_read_alternate_limit),
+      .alternate_loop(instruction.wide_read_alternate_loop),
+      .alternate_reset(instruction.wide_read_alternate_reset),
+      .alternate_target(1'b0),
+      .prologue_enable(1'b0),
+      .prologue_loop('0),
+      .prologue_base('0),
+      .prologue_inner_limit('0),
+      .prologue_outer_limit('0),
+      .prologue_outer_stride('0),
+      .start(starting),
+      .advance(sends),
+      .valid(read_valid),
+      .address(read_address),
+      .begins,
+      .ended,
+      .last(read_last),
+      .second(read_second),
+      /* verilator lint_off PINCONNECTEMPTY */
+      .next_address(),
+      .in_prologue(),
+      .waits_here(),
+      .index(),
+      .loop_ended()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  watchers #(
+      .Watchers (Watchers),
+      .DepthBits(2)
+  ) guards (
+      .clk,
+      .rst_n,
+      .valid(watcher_valid),
+      .side('0),
+      .flag(watcher_flag),
+      .depth(watcher_depth),
+      .expected(watcher_expected),
+      .stride(watcher_stride),
+      .flags2watchers_values(flags2unit_values),
+      .start(starting),
+      .begins({16'b0, begins}),
+      .take({1'b0, read_valid && !passed && pass[0]}),
+      .pass,
+      /* verilator lint_off PINCONNECTEMPTY */
+      .latest()
+      /* verilator lint_on PINCONNECTEMPTY */
+  );
+
+  logic unused;
+  assign unused = &{1'b0, read_address[15:RowBits], pass[1]};
+
+  // The row is read anew in each cycle, so its address stands for it.
+  handshake_check #(
+      .Width(16)
+  ) outgoing (
+      .clk,
+      .rst_n,
+      .valid  (unit2ring_row_valid),
+      .ready  (unit2ring_row_ready),
+      .payload(read_address)
+  );
+
+`ifndef SYNTHESIS
+  assert_row_inside_wide_memory :
+  assert property (@(posedge clk) disable iff (!rst_n) sends |-> int'(read_address) < WideRows)
+  else $error("row outside wide memory");
+`endif
+
+endmodule : ring_producer
