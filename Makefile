@@ -66,8 +66,9 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.registers | diff docs/registers.md -
 
-bench: $(READY)  ## Measure loading, disassembly and inference (needs DARWINN_CORPUS)
-	@$(BIN)/python -m benchmarks.speed
+bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
+	@status=0; for each in speed executorch iree bef; do \
+	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
 
 clean:  ## Remove the environment, caches and everything built
 	@rm -rf $(VENV) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
