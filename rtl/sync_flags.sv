@@ -3,7 +3,8 @@
 
 module sync_flags #(
     parameter int Flags = 19,
-    parameter int Producers = 8
+    parameter int Producers = 8,
+    localparam int FlagBits = $clog2(Flags)
 ) (
     input logic clk,
     input logic rst_n,
@@ -14,8 +15,11 @@ module sync_flags #(
     input logic [Flags-1:0] fence2flags_load_mask,
     input logic [     15:0] fence2flags_load_value,
 
-    output logic [Flags-1:0][15:0] flags2units_values  /* verilator public_flat_rw */
+    output logic [Flags-1:0][15:0] flags2units_values
 );
+
+  logic [Flags-1:0][15:0] values  /* verilator public_flat_rd */;
+  assign flags2units_values = values;
 
   logic [Flags-1:0][15:0] increment;
   logic [Flags-1:0] counted;
@@ -27,22 +31,22 @@ module sync_flags #(
     contended = 1'b0;
     for (int p = 0; p < Producers; p++) begin
       if (units2flags_produce[p].valid) begin
-        contended = contended | counted[units2flags_produce[p].flag];
-        counted[units2flags_produce[p].flag] = 1'b1;
-        increment[units2flags_produce[p].flag] = units2flags_produce[p].amount;
+        contended = contended | counted[units2flags_produce[p].flag[FlagBits-1:0]];
+        counted[units2flags_produce[p].flag[FlagBits-1:0]] = 1'b1;
+        increment[units2flags_produce[p].flag[FlagBits-1:0]] = units2flags_produce[p].amount;
       end
     end
   end
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
-      flags2units_values <= '0;
+      values <= '0;
     end else begin
       for (int f = 0; f < Flags; f++) begin
         if (fence2flags_load_valid && fence2flags_load_mask[f]) begin
-          flags2units_values[f] <= fence2flags_load_value;
+          values[f] <= fence2flags_load_value;
         end else begin
-          flags2units_values[f] <= flags2units_values[f] + increment[f];
+          values[f] <= values[f] + increment[f];
         end
       end
     end

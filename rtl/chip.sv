@@ -1,0 +1,414 @@
+// The chip without the scalar core's own instructions: harness, the scalar core's units, ring bus
+// and tiles. Whoever drives it hands over instructions and descriptors in program order.
+
+module chip
+  import dma_pkg::*;
+  import isa_pkg::*;
+  import scalar_pkg::handover_t;
+  import tile_pkg::produce_t;
+  import tile_pkg::ring_row_t;
+  import tile_pkg::row_t;
+#(
+    parameter int Tiles = 16,
+    parameter int DataBytes = 8,
+    parameter int RingCyclesPerRow = 96,
+    localparam int CountBits = $clog2(DataBytes + 1)
+) (
+    input logic clk,
+    input logic rst_n,
+
+    // Registers, for the host.
+    input  logic [18:0] s_axil_awaddr,
+    input  logic [ 2:0] s_axil_awprot,
+    input  logic        s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  logic [63:0] s_axil_wdata,
+    input  logic [ 7:0] s_axil_wstrb,
+    input  logic        s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  logic        s_axil_bready,
+    input  logic [18:0] s_axil_araddr,
+    input  logic [ 2:0] s_axil_arprot,
+    input  logic        s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [63:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  logic        s_axil_rready,
+    output logic [ 5:0] dma2host_interrupt,
+
+    // The scalar core.
+    input  logic                          core2units_instruction_valid,
+    output logic                          core2units_instruction_ready,
+    input  handover_t                     core2units_instruction_data,
+    input  logic                          core2dma_descriptor_valid,
+    output logic                          core2dma_descriptor_ready,
+    input  descriptor_t                   core2dma_descriptor_data,
+    input  logic                          core2output_word_valid,
+    output logic                          core2output_word_ready,
+    input  logic        [           31:0] core2output_word_data,
+    output logic                          dma2core_instruction_valid,
+    input  logic                          dma2core_instruction_ready,
+    output logic        [8*DataBytes-1:0] dma2core_instruction_data,
+    output logic        [  CountBits-1:0] dma2core_instruction_count,
+
+    // What the monitors watch. Idle: no unit of the scalar core, or no tile, has anything to do.
+    output logic [scalar_pkg::IdleBits-1:0] units2monitor_idle,
+    output scalar_pkg::flags_t flags2monitor_values,
+    output logic [Tiles-1:0] tiles2monitor_idle,
+    output logic [Tiles-1:0][tile_pkg::Units-1:0] tiles2monitor_units,
+    output tile_pkg::flags_t [Tiles-1:0] tiles2monitor_flags,
+    output logic ring2monitor_row_valid,
+    output logic dma2monitor_start_valid,
+    output logic [31:0] dma2monitor_start_index,
+    output outcome_e dma2monitor_start_outcome,
+    output logic [DoneEvents-1:0] dma2monitor_done_valid,
+    output logic [32*DoneEvents-1:0] dma2monitor_done_index,
+    output logic dma2interrupts_raise_valid,
+    output logic [1:0] dma2interrupts_raise_data,
+
+    // Host memory.
+    output logic [            1:0] m_axi_arid,
+    output logic [AddressBits-1:0] m_axi_araddr,
+    output logic [            7:0] m_axi_arlen,
+    output logic [            2:0] m_axi_arsize,
+    output logic [            1:0] m_axi_arburst,
+    output logic                   m_axi_arvalid,
+    input  logic                   m_axi_arready,
+    input  logic [            1:0] m_axi_rid,
+    input  logic [8*DataBytes-1:0] m_axi_rdata,
+    input  logic [            1:0] m_axi_rresp,
+    input  logic                   m_axi_rlast,
+    input  logic                   m_axi_rvalid,
+    output logic                   m_axi_rready,
+    output logic [            1:0] m_axi_awid,
+    output logic [AddressBits-1:0] m_axi_awaddr,
+    output logic [            7:0] m_axi_awlen,
+    output logic [            2:0] m_axi_awsize,
+    output logic [            1:0] m_axi_awburst,
+    output logic                   m_axi_awvalid,
+    input  logic                   m_axi_awready,
+    output logic [8*DataBytes-1:0] m_axi_wdata,
+    output logic [  DataBytes-1:0] m_axi_wstrb,
+    output logic                   m_axi_wlast,
+    output logic                   m_axi_wvalid,
+    input  logic                   m_axi_wready,
+    input  logic [            1:0] m_axi_bid,
+    input  logic [            1:0] m_axi_bresp,
+    input  logic                   m_axi_bvalid,
+    output logic                   m_axi_bready
+);
+
+  // Streams of the DMA engine.
+  logic dma2input_activation_valid;
+  logic dma2input_activation_ready;
+  logic [8*DataBytes-1:0] dma2input_activation_data;
+  logic [CountBits-1:0] dma2input_activation_count;
+  logic dma2input_parameter_valid;
+  logic dma2input_parameter_ready;
+  logic [8*DataBytes-1:0] dma2input_parameter_data;
+  logic [CountBits-1:0] dma2input_parameter_count;
+  logic outfeed2dma_output_valid;
+  logic outfeed2dma_output_ready;
+  logic [8*DataBytes-1:0] outfeed2dma_output_data;
+  logic [CountBits-1:0] outfeed2dma_output_count;
+
+  harness #(
+      .DataBytes(DataBytes)
+  ) harness (
+      .*,
+      .core2dma_descriptor_fence(core2dma_descriptor_data.fence),
+      .core2dma_descriptor_tag(core2dma_descriptor_data.tag),
+      .core2dma_descriptor_size(core2dma_descriptor_data.size),
+      .core2dma_descriptor_address(core2dma_descriptor_data.address)
+  );
+
+  // Instructions.
+  logic core2activation_instruction_valid;
+  logic core2activation_instruction_ready;
+  logic core2parameter_instruction_valid;
+  logic core2parameter_instruction_ready;
+  logic core2infeed_instruction_valid;
+  logic core2infeed_instruction_ready;
+  logic core2outfeed_instruction_valid;
+  logic core2outfeed_instruction_ready;
+  logic core2fence_instruction_valid;
+  logic core2fence_instruction_ready;
+  logic [Tiles-1:0] core2tiles_instruction_valid;
+  logic [Tiles-1:0] core2tiles_instruction_ready;
+  instruction_dispatch #(.Tiles(Tiles)) dispatch (.*);
+
+  pop_input_t pop;
+  ring_infeed_t infeed_instruction;
+  ring_outfeed_t outfeed_instruction;
+  scalar_fence_t fence_instruction;
+  assign pop = pop_input_t'(core2units_instruction_data.bits[$bits(pop_input_t)-1:0]);
+  assign infeed_instruction = ring_infeed_t'(core2units_instruction_data.bits[$bits(
+      ring_infeed_t
+  )-1:0]);
+  assign outfeed_instruction = ring_outfeed_t'(core2units_instruction_data.bits[$bits(
+      ring_outfeed_t
+  )-1:0]);
+  assign fence_instruction = scalar_fence_t'(core2units_instruction_data.bits[$bits(
+      scalar_fence_t
+  )-1:0]);
+
+  // Sync flags of the scalar core.
+  scalar_pkg::flags_t flags;
+  produce_t activation_produce, parameter_produce, infeed_produce, outfeed_produce;
+  produce_t [1:0] ring_produce;
+  logic fence_load_valid;
+  logic [scalar_pkg::Flags-1:0] fence_load_mask;
+  logic [15:0] fence_load_value;
+  sync_flags #(
+      .Flags(scalar_pkg::Flags),
+      .Producers(6)
+  ) scalar_flags (
+      .clk,
+      .rst_n,
+      .units2flags_produce({
+        activation_produce, parameter_produce, infeed_produce, outfeed_produce, ring_produce
+      }),
+      .fence2flags_load_valid(fence_load_valid),
+      .fence2flags_load_mask(fence_load_mask),
+      .fence2flags_load_value(fence_load_value),
+      .flags2units_values(flags)
+  );
+  assign flags2monitor_values = flags;
+
+  // From the host into the buffers.
+  localparam int ActivationBits = $clog2(scalar_pkg::ActivationUnits);
+  localparam int ParameterBits = $clog2(scalar_pkg::ParameterUnits);
+  logic activation_idle, parameter_idle;
+  logic activation_write_valid, parameter_write_valid;
+  logic [ActivationBits-1:0] activation_write_address, activation_read_address;
+  logic [ParameterBits-1:0] parameter_write_address, parameter_read_address;
+  logic [8*scalar_pkg::ActivationUnitBytes-1:0] activation_write_data, activation_read_data;
+  logic [8*scalar_pkg::ParameterUnitBytes-1:0] parameter_write_data, parameter_read_data;
+  input_pop #(
+      .DataBytes(DataBytes),
+      .UnitBytes(scalar_pkg::ActivationUnitBytes),
+      .Units(scalar_pkg::ActivationUnits),
+      .Flag(SCALAR_FLAG_AV_POP)
+  ) activation_pop (
+      .clk,
+      .rst_n,
+      .core2input_instruction_valid(core2activation_instruction_valid),
+      .core2input_instruction_ready(core2activation_instruction_ready),
+      .core2input_instruction_data(pop),
+      .input2core_idle(activation_idle),
+      .dma2input_unit_valid(dma2input_activation_valid),
+      .dma2input_unit_ready(dma2input_activation_ready),
+      .dma2input_unit_data(dma2input_activation_data),
+      .dma2input_unit_count(dma2input_activation_count),
+      .flags2input_values(flags),
+      .input2flags_produce(activation_produce),
+      .input2buffer_write_valid(activation_write_valid),
+      .input2buffer_write_address(activation_write_address),
+      .input2buffer_write_data(activation_write_data)
+  );
+  input_pop #(
+      .DataBytes(DataBytes),
+      .UnitBytes(scalar_pkg::ParameterUnitBytes),
+      .Units(scalar_pkg::ParameterUnits),
+      .Flag(SCALAR_FLAG_PARAMETER_POP)
+  ) parameter_pop (
+      .clk,
+      .rst_n,
+      .core2input_instruction_valid(core2parameter_instruction_valid),
+      .core2input_instruction_ready(core2parameter_instruction_ready),
+      .core2input_instruction_data(pop),
+      .input2core_idle(parameter_idle),
+      .dma2input_unit_valid(dma2input_parameter_valid),
+      .dma2input_unit_ready(dma2input_parameter_ready),
+      .dma2input_unit_data(dma2input_parameter_data),
+      .dma2input_unit_count(dma2input_parameter_count),
+      .flags2input_values(flags),
+      .input2flags_produce(parameter_produce),
+      .input2buffer_write_valid(parameter_write_valid),
+      .input2buffer_write_address(parameter_write_address),
+      .input2buffer_write_data(parameter_write_data)
+  );
+  input_buffer #(
+      .UnitBytes(scalar_pkg::ActivationUnitBytes),
+      .Units(scalar_pkg::ActivationUnits)
+  ) activation_buffer (
+      .clk,
+      .input2buffer_write_valid  (activation_write_valid),
+      .input2buffer_write_address(activation_write_address),
+      .input2buffer_write_data   (activation_write_data),
+      .infeed2buffer_read_address(activation_read_address),
+      .buffer2infeed_read_data   (activation_read_data)
+  );
+  input_buffer #(
+      .UnitBytes(scalar_pkg::ParameterUnitBytes),
+      .Units(scalar_pkg::ParameterUnits)
+  ) parameter_buffer (
+      .clk,
+      .input2buffer_write_valid  (parameter_write_valid),
+      .input2buffer_write_address(parameter_write_address),
+      .input2buffer_write_data   (parameter_write_data),
+      .infeed2buffer_read_address(parameter_read_address),
+      .buffer2infeed_read_data   (parameter_read_data)
+  );
+
+  // Between the buffers, scalar memory, the ring and the host.
+  logic infeed_idle, outfeed_idle, output_idle;
+  logic infeed2ring_row_valid;
+  logic infeed2ring_row_ready;
+  ring_row_t infeed2ring_row_data;
+  logic infeed2ring_token_valid;
+  logic infeed2ring_token_ready;
+  logic infeed2ring_token_channel;
+  logic ring2outfeed_row_valid;
+  logic ring2outfeed_row_ready;
+  row_t ring_row;
+  logic outfeed2output_unit_valid;
+  logic outfeed2output_unit_ready;
+  logic [63:0] outfeed2output_unit_data;
+  logic outfeed2memory_write_valid;
+  logic [scalar_pkg::MemoryBits-1:0] outfeed2memory_write_address;
+  logic [31:0] outfeed2memory_write_data;
+  logic [scalar_pkg::MemoryBits-1:0] infeed2memory_read_address;
+  logic [31:0] memory2infeed_read_data;
+
+  ring_infeed infeed (
+      .*,
+      .core2infeed_instruction_data(infeed_instruction),
+      .infeed2core_idle(infeed_idle),
+      .flags2infeed_values(flags),
+      .infeed2flags_produce(infeed_produce),
+      .infeed2activations_read_address(activation_read_address),
+      .activations2infeed_read_data(activation_read_data),
+      .infeed2parameters_read_address(parameter_read_address),
+      .parameters2infeed_read_data(parameter_read_data)
+  );
+  ring_outfeed outfeed (
+      .*,
+      .core2outfeed_instruction_data(outfeed_instruction),
+      .outfeed2core_idle(outfeed_idle),
+      .flags2outfeed_values(flags),
+      .outfeed2flags_produce(outfeed_produce),
+      .ring2outfeed_row_data(ring_row)
+  );
+  scalar_memory memory (.*);
+  host_output #(
+      .DataBytes(DataBytes)
+  ) output_bytes (
+      .*,
+      .output2dma_byte_valid(outfeed2dma_output_valid),
+      .output2dma_byte_ready(outfeed2dma_output_ready),
+      .output2dma_byte_data(outfeed2dma_output_data),
+      .output2dma_byte_count(outfeed2dma_output_count),
+      .bus2output_word_valid(m_axi_wvalid && m_axi_wready),
+      .bus2output_word_strobes(m_axi_wstrb),
+      .bus2output_word_last(m_axi_wlast),
+      .bus2output_answer_valid(m_axi_bvalid && m_axi_bready),
+      .output2core_idle(output_idle)
+  );
+
+  // In the order of ScalarFence.wait_idle; output is delivered when the outfeed gives no more.
+  logic [Tiles-1:0] tiles2fence_passed_valid;
+  assign units2monitor_idle = {
+    output_idle && outfeed_idle, outfeed_idle, infeed_idle, parameter_idle, activation_idle
+  };
+  scalar_fence #(
+      .Tiles(Tiles)
+  ) fence (
+      .*,
+      .core2fence_instruction_data(fence_instruction),
+      .units2fence_idle(units2monitor_idle),
+      .flags2fence_values(flags),
+      .fence2flags_load_valid(fence_load_valid),
+      .fence2flags_load_mask(fence_load_mask),
+      .fence2flags_load_value(fence_load_value)
+  );
+
+  // Ring bus.
+  logic [Tiles-1:0] tiles2ring_row_valid;
+  logic [Tiles-1:0] tiles2ring_row_ready;
+  ring_row_t tiles2ring_row_data[Tiles];
+  logic [Tiles-1:0][1:0] ring2tiles_row_valid;
+  logic [Tiles-1:0][1:0] ring2tiles_row_ready;
+  logic [tile_pkg::CountBits-1:0] ring_words;
+  logic [1:0] ring2tiles_token_valid;
+  ring_bus #(
+      .Tiles(Tiles),
+      .CyclesPerRow(RingCyclesPerRow)
+  ) ring (
+      .*,
+      .ring2tiles_row_data (ring_row),
+      .ring2tiles_row_words(ring_words),
+      .ring2flags_produce  (ring_produce)
+  );
+  assign ring2monitor_row_valid = ring2outfeed_row_valid || ring2tiles_row_valid != '0;
+
+  // Tiles, and the mesh between them: a torus of four rows and columns. Links to tiles that this
+  // build lacks take nothing and give nothing.
+  localparam int Grid = 4;
+  logic [Tiles-1:0][tile_pkg::Links-1:0] sent_valid, sent_ready;
+  logic [Tiles-1:0][tile_pkg::Links-1:0][31:0] sent_data;
+
+  function automatic int neighbour(input int number, input int link);
+    int row_number, column;
+    row_number = number / Grid;
+    column = number % Grid;
+    case (link)
+      0: row_number = (row_number + 1) % Grid;
+      1: column = (column + Grid - 1) % Grid;
+      2: row_number = (row_number + Grid - 1) % Grid;
+      default: column = (column + 1) % Grid;
+    endcase
+    return Grid * row_number + column;
+  endfunction
+
+  for (genvar t = 0; t < Tiles; t++) begin : gen_tile
+    logic [tile_pkg::Links-1:0] received_valid, received_ready;
+    logic [tile_pkg::Links-1:0][31:0] received_data;
+    for (genvar k = 0; k < tile_pkg::Links; k++) begin : gen_link
+      // What arrives on a link comes from the neighbour on the opposite side.
+      localparam int Source = neighbour(t, k ^ 2);
+      if (Source < Tiles) begin : gen_present
+        assign received_valid[k] = sent_valid[Source][k];
+        assign received_data[k] = sent_data[Source][k];
+        assign sent_ready[Source][k] = received_ready[k];
+      end else begin : gen_absent
+        assign received_valid[k] = 1'b0;
+        assign received_data[k]  = '0;
+      end
+      if (neighbour(t, k) >= Tiles) begin : gen_edge
+        assign sent_ready[t][k] = 1'b0;
+      end
+    end
+    tile tile (
+        .clk,
+        .rst_n,
+        .core2tile_instruction_valid(core2tiles_instruction_valid[t]),
+        .core2tile_instruction_ready(core2tiles_instruction_ready[t]),
+        .core2tile_instruction_data(core2units_instruction_data.bits),
+        .core2tile_base_valid(core2units_instruction_data.base_valid),
+        .core2tile_base(core2units_instruction_data.base),
+        .tile2core_fence_valid(tiles2fence_passed_valid[t]),
+        .tile2core_units_idle(tiles2monitor_units[t]),
+        .tile2core_idle(tiles2monitor_idle[t]),
+        .tile2ring_row_valid(tiles2ring_row_valid[t]),
+        .tile2ring_row_ready(tiles2ring_row_ready[t]),
+        .tile2ring_row_data(tiles2ring_row_data[t]),
+        .ring2tile_row_valid(ring2tiles_row_valid[t]),
+        .ring2tile_row_ready(ring2tiles_row_ready[t]),
+        .ring2tile_row_data(ring_row),
+        .ring2tile_row_words(ring_words),
+        .ring2tile_token_valid(ring2tiles_token_valid),
+        .tile2mesh_word_valid(sent_valid[t]),
+        .tile2mesh_word_ready(sent_ready[t]),
+        .tile2mesh_word_data(sent_data[t]),
+        .mesh2tile_word_valid(received_valid),
+        .mesh2tile_word_ready(received_ready),
+        .mesh2tile_word_data(received_data)
+    );
+    assign tiles2monitor_flags[t] = tile.flags;
+  end
+
+endmodule : chip

@@ -1,0 +1,244 @@
+// The C++ side of chip_player.sv: clock, hand-over of instructions, descriptors and pushed words, and
+// waits with a bound. Host memory is in workload.cpp; Python opens both as one library.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Vchip_player.h"
+#include "Vchip_player___024root.h"
+#include "verilated.h"
+
+namespace {
+
+// How a wait ended.
+enum Outcome : uint32_t { DONE, TIMED_OUT, ASSERTION };
+
+enum EventKind : uint32_t { INTERRUPT, REFUSED, MEMORY_ERROR };
+
+struct Event {
+    uint32_t cycle;
+    uint32_t kind;
+    uint32_t index;
+};
+
+// The first assertion that failed.
+std::string failure;
+
+// What a time-out shows: bit sets and 16-bit flags, as the ports hold them.
+struct Status {
+    uint64_t cycle;
+    uint64_t rows;
+    uint32_t started;
+    uint32_t completed;
+    uint32_t units_idle;
+    uint32_t tiles_idle;
+    uint32_t tile_units_idle[5];
+    uint16_t scalar_flags[9];
+    uint16_t tile_flags[16][19];
+};
+
+// Cycles after which it is looked whether anything has moved.
+constexpr uint64_t GLANCE = 1024;
+constexpr unsigned OUTPUT_DONE = 3;  // completion event of outputs and interrupts
+
+template <typename Port> void copy_port(void* target, size_t size, const Port& port) {
+    memcpy(target, &port, sizeof(port) < size ? sizeof(port) : size);
+}
+
+class Player {
+  public:
+    explicit Player(int seed) {
+        failure.clear();
+        context.randReset(2);
+        context.randSeed(seed);
+        chip = std::make_unique<Vchip_player>(&context);
+        chip->rst_n = 0;
+        for (int i = 0; i < 4; i++) cycle();
+        chip->rst_n = 1;
+        for (int i = 0; i < 4; i++) cycle();
+    }
+
+    void cycle() {
+        begin_cycle();
+        end_cycle();
+    }
+
+    // Offers something until it is taken; see `wait`.
+    template <typename Ready> uint32_t offer(uint8_t& valid, uint64_t limit, Ready ready) {
+        valid = 1;
+        const uint32_t outcome = wait(limit, ready);
+        valid = 0;
+        return outcome;
+    }
+
+    // Goes on to the end of the first cycle in which `ready` is true. The wait is given up when
+    // nothing has moved for more than `limit` cycles.
+    template <typename Ready> uint32_t wait(uint64_t limit, Ready ready) {
+        uint64_t moved_at = status.cycle;
+        while (true) {
+            begin_cycle();
+            const bool done = ready();
+            end_cycle();
+            if (!failure.empty()) return ASSERTION;
+            if (done) return DONE;
+            if (status.cycle % GLANCE == 0 && has_moved()) moved_at = status.cycle;
+            if (status.cycle - moved_at > limit) return TIMED_OUT;
+        }
+    }
+
+    bool idle() const {
+        return chip->units2monitor_all_idle && outputs_issued == outputs_done;
+    }
+
+    const Status& look() {
+        status.units_idle = chip->units2monitor_idle;
+        status.tiles_idle = chip->tiles2monitor_idle;
+        copy_port(status.tile_units_idle, sizeof(status.tile_units_idle), chip->tiles2monitor_units);
+        copy_port(status.scalar_flags, sizeof(status.scalar_flags), chip->flags2monitor_values);
+        copy_port(status.tile_flags, sizeof(status.tile_flags), chip->tiles2monitor_flags);
+        return status;
+    }
+
+    VerilatedContext context;
+    std::unique_ptr<Vchip_player> chip;
+    Status status = {};
+    std::vector<Event> events;
+    std::vector<uint8_t> instructions;  // bytes of the instruction stream
+    uint64_t outputs_issued = 0;
+    uint64_t outputs_done = 0;
+
+  private:
+    // What is to be seen in a cycle is seen before the clock edge that ends it.
+    void begin_cycle() {
+        chip->clk = 0;
+        chip->eval();
+        watch();
+    }
+
+    void end_cycle() {
+        chip->clk = 1;
+        chip->eval();
+        context.timeInc(1);
+        status.cycle++;
+    }
+
+    void watch() {
+        if (chip->dma2core_instruction_valid) {
+            uint8_t bytes[sizeof(chip->dma2core_instruction_data)];
+            memcpy(bytes, &chip->dma2core_instruction_data, sizeof(bytes));
+            instructions.insert(instructions.end(), bytes,
+                                bytes + chip->dma2core_instruction_count);
+        }
+        status.rows += chip->ring2monitor_row_valid;
+        if (chip->dma2interrupts_raise_valid) note(INTERRUPT, chip->dma2interrupts_raise_data);
+        if (chip->memory2monitor_error_valid) note(MEMORY_ERROR, 0);
+        if (chip->dma2monitor_start_valid) {
+            status.started++;
+            if (chip->dma2monitor_start_outcome) note(REFUSED, chip->dma2monitor_start_index);
+        }
+        if (chip->dma2monitor_done_valid) {
+            status.completed += __builtin_popcount(chip->dma2monitor_done_valid);
+            outputs_done += chip->dma2monitor_done_valid >> OUTPUT_DONE & 1;
+        }
+    }
+
+    void note(uint32_t kind, uint32_t index) {
+        events.push_back({static_cast<uint32_t>(status.cycle), kind, index});
+    }
+
+    // Whether anything has changed since this was last asked.
+    bool has_moved() {
+        Status now = look();
+        now.cycle = 0;
+        const bool moved = memcmp(&now, &seen, sizeof(now)) != 0;
+        seen = now;
+        return moved;
+    }
+
+    Status seen = {};
+};
+
+}  // namespace
+
+// What Verilator calls where an assertion fails.
+void vl_stop(const char* filename, int line, const char* scope) {
+    if (failure.empty()) {
+        failure = std::string(filename) + ":" + std::to_string(line) + ", in " + scope;
+    }
+}
+
+void vl_fatal(const char* filename, int line, const char* scope, const char*) {
+    vl_stop(filename, line, scope);
+}
+
+extern "C" {
+
+const char* chip_failure() { return failure.c_str(); }
+
+Player* chip_open(int seed) { return new Player(seed); }
+
+void chip_close(Player* player) { delete player; }
+
+uint32_t chip_hand_over(Player* player, const uint8_t* bits, uint32_t bytes, uint32_t tiles,
+                        uint32_t base_valid, uint32_t base, uint64_t limit) {
+    Vchip_player& chip = *player->chip;
+    memset(&chip.core2units_instruction_bits, 0, sizeof(chip.core2units_instruction_bits));
+    memcpy(&chip.core2units_instruction_bits, bits, bytes);
+    chip.core2units_instruction_tiles = tiles;
+    chip.core2units_instruction_base_valid = base_valid;
+    chip.core2units_instruction_base = base;
+    return player->offer(chip.core2units_instruction_valid, limit,
+                         [&] { return chip.core2units_instruction_ready; });
+}
+
+uint32_t chip_descriptor(Player* player, uint32_t fence, uint32_t tag, uint32_t size,
+                         uint64_t address, uint64_t limit) {
+    Vchip_player& chip = *player->chip;
+    chip.core2dma_descriptor_fence = fence;
+    chip.core2dma_descriptor_tag = tag;
+    chip.core2dma_descriptor_size = size;
+    chip.core2dma_descriptor_address = address;
+    player->outputs_issued += !fence && tag >= OUTPUT_DONE;
+    return player->offer(chip.core2dma_descriptor_valid, limit,
+                         [&] { return chip.core2dma_descriptor_ready; });
+}
+
+uint32_t chip_push(Player* player, uint32_t word, uint64_t limit) {
+    Vchip_player& chip = *player->chip;
+    chip.core2output_word_data = word;
+    return player->offer(chip.core2output_word_valid, limit,
+                         [&] { return chip.core2output_word_ready; });
+}
+
+// Waits for the next `count` bytes of the instruction stream.
+uint32_t chip_fetch(Player* player, uint8_t* target, uint64_t count, uint64_t limit) {
+    uint32_t outcome =
+        player->wait(limit, [&] { return player->instructions.size() >= count; });
+    if (outcome != DONE) return outcome;
+    memcpy(target, player->instructions.data(), count);
+    player->instructions.erase(player->instructions.begin(),
+                               player->instructions.begin() + static_cast<long>(count));
+    return DONE;
+}
+
+// Waits until no unit has anything to do and all outputs and interrupts have left.
+uint32_t chip_settle(Player* player, uint64_t limit) {
+    return player->wait(limit, [&] { return player->idle(); });
+}
+
+const Status* chip_status(Player* player) { return &player->look(); }
+
+uint32_t chip_events(Player* player, const Event** events) {
+    *events = player->events.data();
+    return static_cast<uint32_t>(player->events.size());
+}
+
+void chip_forget_events(Player* player) { player->events.clear(); }
+
+uint32_t* chip_scalar_memory(Player* player) {
+    return player->chip->rootp->chip_player__DOT__chip__DOT__memory__DOT__words.m_storage;
+}
+}

@@ -1,0 +1,153 @@
+// The chip with host memory in C++ (DPI), for whole programs: chip_player.cpp drives the scalar
+// core's side and the clock, and is a library that Python opens.
+
+module chip_player
+  import dma_pkg::*;
+#(
+    parameter int Tiles = 16,
+    parameter int DataBytes = 8,
+    parameter int RingCyclesPerRow = 96,
+    parameter int Latency = 4,
+    localparam int CountBits = $clog2(DataBytes + 1)
+) (
+    input logic clk,
+    input logic rst_n,
+
+    input  logic                            core2units_instruction_valid,
+    output logic                            core2units_instruction_ready,
+    input  logic [     tile_pkg::Tiles-1:0] core2units_instruction_tiles,
+    input  logic                            core2units_instruction_base_valid,
+    input  logic [                    31:0] core2units_instruction_base,
+    input  logic [isa_pkg::LongestBits-1:0] core2units_instruction_bits,
+
+    input  logic        core2dma_descriptor_valid,
+    output logic        core2dma_descriptor_ready,
+    input  logic        core2dma_descriptor_fence,
+    input  logic [ 3:0] core2dma_descriptor_tag,
+    input  logic [31:0] core2dma_descriptor_size,
+    input  logic [63:0] core2dma_descriptor_address,
+
+    input  logic        core2output_word_valid,
+    output logic        core2output_word_ready,
+    input  logic [31:0] core2output_word_data,
+
+    output logic                   dma2core_instruction_valid,
+    output logic [8*DataBytes-1:0] dma2core_instruction_data,
+    output logic [  CountBits-1:0] dma2core_instruction_count,
+
+    output logic [                     5:0]                            dma2host_interrupt,
+    output logic [scalar_pkg::IdleBits-1:0]                            units2monitor_idle,
+    output logic                                                       units2monitor_all_idle,
+    output logic [   scalar_pkg::Flags-1:0][               15:0]       flags2monitor_values,
+    output logic [               Tiles-1:0]                            tiles2monitor_idle,
+    output logic [               Tiles-1:0][tile_pkg::Units-1:0]       tiles2monitor_units,
+    output logic [               Tiles-1:0][tile_pkg::Flags-1:0][15:0] tiles2monitor_flags,
+    output logic                                                       ring2monitor_row_valid,
+    output logic                                                       dma2monitor_start_valid,
+    output logic [                    31:0]                            dma2monitor_start_index,
+    output logic [                     2:0]                            dma2monitor_start_outcome,
+    output logic [          DoneEvents-1:0]                            dma2monitor_done_valid,
+    output logic [       32*DoneEvents-1:0]                            dma2monitor_done_index,
+    output logic                                                       dma2interrupts_raise_valid,
+    output logic [                     1:0]                            dma2interrupts_raise_data,
+    output logic                                                       memory2monitor_error_valid
+);
+
+  // The host's registers keep their values of reset.
+  logic s_axil_awready, s_axil_wready, s_axil_bvalid, s_axil_arready, s_axil_rvalid;
+  logic [63:0] s_axil_rdata;
+  logic [1:0] s_axil_bresp, s_axil_rresp;
+
+  // Host memory's bus.
+  logic [1:0] m_axi_arid;
+  logic [AddressBits-1:0] m_axi_araddr;
+  logic [7:0] m_axi_arlen;
+  logic [2:0] m_axi_arsize;
+  logic [1:0] m_axi_arburst;
+  logic m_axi_arvalid;
+  logic m_axi_arready;
+  logic [1:0] m_axi_rid;
+  logic [8*DataBytes-1:0] m_axi_rdata;
+  logic [1:0] m_axi_rresp;
+  logic m_axi_rlast;
+  logic m_axi_rvalid;
+  logic m_axi_rready;
+  logic [1:0] m_axi_awid;
+  logic [AddressBits-1:0] m_axi_awaddr;
+  logic [7:0] m_axi_awlen;
+  logic [2:0] m_axi_awsize;
+  logic [1:0] m_axi_awburst;
+  logic m_axi_awvalid;
+  logic m_axi_awready;
+  logic [8*DataBytes-1:0] m_axi_wdata;
+  logic [DataBytes-1:0] m_axi_wstrb;
+  logic m_axi_wlast;
+  logic m_axi_wvalid;
+  logic m_axi_wready;
+  logic [1:0] m_axi_bid;
+  logic [1:0] m_axi_bresp;
+  logic m_axi_bvalid;
+  logic m_axi_bready;
+
+  assign units2monitor_all_idle = units2monitor_idle == '1 && tiles2monitor_idle == '1;
+
+  outcome_e outcome;
+  assign dma2monitor_start_outcome = outcome;
+  assign memory2monitor_error_valid = (m_axi_rvalid && m_axi_rready && m_axi_rresp[1]) ||
+      (m_axi_bvalid && m_axi_bready && m_axi_bresp[1]);
+
+  chip #(
+      .Tiles(Tiles),
+      .DataBytes(DataBytes),
+      .RingCyclesPerRow(RingCyclesPerRow)
+  ) chip (
+      .*,
+      .s_axil_awaddr('0),
+      .s_axil_awprot('0),
+      .s_axil_awvalid(1'b0),
+      .s_axil_wdata('0),
+      .s_axil_wstrb('0),
+      .s_axil_wvalid(1'b0),
+      .s_axil_bready(1'b1),
+      .s_axil_araddr('0),
+      .s_axil_arprot('0),
+      .s_axil_arvalid(1'b0),
+      .s_axil_rready(1'b1),
+      .core2units_instruction_data({
+        core2units_instruction_tiles,
+        core2units_instruction_base_valid,
+        core2units_instruction_base,
+        core2units_instruction_bits
+      }),
+      .core2dma_descriptor_data({
+        core2dma_descriptor_fence,
+        core2dma_descriptor_tag,
+        core2dma_descriptor_size,
+        core2dma_descriptor_address
+      }),
+      .dma2core_instruction_ready(1'b1),
+      .dma2monitor_start_outcome(outcome)
+  );
+
+  host_memory #(
+      .DataBytes(DataBytes),
+      .Latency  (Latency)
+  ) memory (
+      .*,
+      .stall('0)
+  );
+
+  logic unused;
+  assign unused = &{
+    1'b0,
+    s_axil_awready,
+    s_axil_wready,
+    s_axil_bvalid,
+    s_axil_bresp,
+    s_axil_arready,
+    s_axil_rvalid,
+    s_axil_rresp,
+    s_axil_rdata
+  };
+
+endmodule : chip_player

@@ -1,0 +1,171 @@
+// RingOutfeed: takes units from the rows that arrive over the ring bus, to the host or to scalar
+// memory. A row whose units have been asked for is dropped with what is left of it.
+
+module ring_outfeed
+  import isa_pkg::*;
+  import scalar_pkg::*;
+  import tile_pkg::produce_t;
+  import tile_pkg::row_t;
+(
+    input logic clk,
+    input logic rst_n,
+
+    input  logic          core2outfeed_instruction_valid,
+    output logic          core2outfeed_instruction_ready,
+    input  ring_outfeed_t core2outfeed_instruction_data,
+    output logic          outfeed2core_idle,
+
+    input  flags_t   flags2outfeed_values,
+    output produce_t outfeed2flags_produce,
+
+    input  logic ring2outfeed_row_valid,
+    output logic ring2outfeed_row_ready,
+    input  row_t ring2outfeed_row_data,
+
+    output logic        outfeed2output_unit_valid,
+    input  logic        outfeed2output_unit_ready,
+    output logic [63:0] outfeed2output_unit_data,
+
+    output logic                  outfeed2memory_write_valid,
+    output logic [MemoryBits-1:0] outfeed2memory_write_address,
+    output logic [          31:0] outfeed2memory_write_data
+);
+
+  localparam int CounterBits = 15;
+
+  logic instruction_valid;
+  ring_outfeed_t instruction;
+  logic start, advance, last, offered;
+  scalar_queue #(
+      .Width($bits(ring_outfeed_t))
+  ) queue (
+      .clk,
+      .rst_n,
+      .push_valid(core2outfeed_instruction_valid),
+      .push_ready(core2outfeed_instruction_ready),
+      .push_data(core2outfeed_instruction_data),
+      .valid(instruction_valid),
+      .data(instruction),
+      .start,
+      .done(advance && last)
+  );
+  assign outfeed2core_idle = !instruction_valid;
+
+  logic row_valid, row_taken;
+  row_t row;
+  descriptor_fifo #(
+      .Width($bits(row_t)),
+      .Depth(RingRows)
+  ) rows (
+      .clk,
+      .rst_n,
+      .push_valid(ring2outfeed_row_valid),
+      .push_ready(ring2outfeed_row_ready),
+      .push_data (ring2outfeed_row_data),
+      .pop_valid (row_valid),
+      .pop_ready (row_taken),
+      .pop_data  (row)
+  );
+
+  logic [CounterBits-1:0] address;
+  logic [15:0] begins, ended;
+  logic pass;
+  /* verilator lint_off PINCONNECTEMPTY */
+  traversal #(
+      .Loops(3),
+      .AddressBits(CounterBits),
+      .CounterBits(CounterBits)
+  ) walk (
+      .clk,
+      .rst_n,
+      .base(instruction.buffer_base),
+      .stride({
+        instruction.buffer_loop[2].stride,
+        instruction.buffer_loop[1].stride,
+        instruction.buffer_loop[0].stride
+      }),
+      .limit({
+        instruction.buffer_loop[2].limit,
+        instruction.buffer_loop[1].limit,
+        instruction.buffer_loop[0].limit
+      }),
+      .double_loop(instruction.buffer_double_loop),
+      .double_offset(instruction.buffer_double_offset),
+      .double_start(instruction.buffer_double_start),
+      .alternate_limit(instruction.buffer_alternate_limit),
+      .alternate_loop(instruction.buffer_alternate_loop),
+      .alternate_reset(instruction.buffer_alternate_reset),
+      .alternate_target(1'b0),
+      .prologue_enable(1'b0),
+      .prologue_loop('0),
+      .prologue_base('0),
+      .prologue_inner_limit('0),
+      .prologue_outer_limit('0),
+      .prologue_outer_stride('0),
+      .start,
+      .advance,
+      .valid(offered),
+      .address,
+      .next_address(),
+      .in_prologue(),
+      .waits_here(),
+      .begins,
+      .ended,
+      .last,
+      .second(),
+      .index(),
+      .loop_ended()
+  );
+  watchers #(
+      .Watchers(1),
+      .Flags(Flags),
+      .FlagBits(FlagBits),
+      .DepthBits(2)
+  ) watch (
+      .clk,
+      .rst_n,
+      .valid(instruction.watcher_valid),
+      .side('0),
+      .flag(instruction.watcher_flag),
+      .depth(instruction.watcher_depth),
+      .expected(instruction.watcher_expected),
+      .stride(instruction.watcher_stride),
+      .flags2watchers_values(flags2outfeed_values),
+      .start,
+      .begins({16'd0, begins}),
+      .take({1'b0, advance}),
+      .pass({unused_pass, pass}),
+      .latest()
+  );
+  /* verilator lint_on PINCONNECTEMPTY */
+
+  // Two words go to the host, or one to scalar memory.
+  logic [5:0] position;  // of the first word in the row that has not been taken
+  logic [6:0] next;
+  logic takes;
+  assign next = 7'(position) + (instruction.to_host ? 7'd2 : 7'd1);
+  assign takes = offered && pass && row_valid;
+  assign advance = takes && (!instruction.to_host || outfeed2output_unit_ready);
+  assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 || last);
+
+  assign outfeed2output_unit_valid = takes && instruction.to_host;
+  assign outfeed2output_unit_data = {row[position+6'd1], row[position]};
+  assign outfeed2memory_write_valid = advance && !instruction.to_host;
+  assign outfeed2memory_write_address = address[MemoryBits-1:0];
+  assign outfeed2memory_write_data = row[position];
+  assign outfeed2flags_produce = tile_pkg::produce(
+      advance && ended[4'(instruction.producer_depth)],
+      instruction.producer_increment,
+      5'(SCALAR_FLAG_RING_OUTFEED)
+  );
+
+  always_ff @(posedge clk) begin
+    if (!rst_n || start || row_taken) position <= '0;
+    else if (advance) position <= next[5:0];
+  end
+
+  logic unused_pass;
+  logic unused;
+  assign unused = &{1'b0, unused_pass, address, instruction};
+
+endmodule : ring_outfeed
