@@ -182,6 +182,7 @@ CORE = np.dtype(
         ("until_first", "i8"),
         ("until_last", "i8"),
         ("until_left", "i8"),
+        ("observed_tile", "i8"),
         ("tap_begin", "i8"),
         ("tap_end", "i8"),
         ("tap_length", "i8"),
@@ -191,7 +192,8 @@ CORE = np.dtype(
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of the
 run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
 ``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
-awaited; at 0 the run stops, -1: none are. ``origin_*`` name the first tensor operand that
+awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
+is to be observed. ``origin_*`` name the first tensor operand that
 nothing had written. ``operands`` are the registers as they were before the present bundle.
 ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
 parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of

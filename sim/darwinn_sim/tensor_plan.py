@@ -32,12 +32,14 @@ SEGMENT = np.dtype(
         ("continues", "u1"),
         ("ends", "u1"),
         ("outputs", "u1"),
+        ("observed", "u1"),
     ]
 )
 """Iterations ``first`` to ``first + count - 1``. ``waits``: blocks that begin, where a watcher is
 tested, else 0. A run of sums ``starts`` (``continues``: from wide memory) and ``ends`` here; the
 sums leave through the output stage (``outputs``). ``parameter_reads`` and ``sum_writes`` are
-increments of flags 1 and 2."""
+increments of flags 1 and 2. Before an ``observed`` segment the chip stands still, so that somebody
+can look at what it is about to read; a plan has none by itself."""
 
 PLACE = np.dtype(
     [

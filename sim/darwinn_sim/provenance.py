@@ -1,0 +1,489 @@
+"""Where everything that a layer reads comes from: a run in which data carry their maker's mark.
+
+The program runs as it is, with all its moves, flags and descriptors, but on marked data. Every
+tensor instruction writes the mark of its layer in place of its results, each input consists of its
+own mark, and each word of the parameters holds its place in the file. Whatever a tensor unit finds
+in its memories then says which layer, which input and which bytes of the parameters it came from,
+however it was moved, packed, broadcast, or parked in the host meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from darwinn_formats.darwinn import Executable
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, layers, state, sync, tensor_unit
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.driver import layer_bytes
+from darwinn_sim.program import LoweredProgram, Tables
+
+Places = NDArray[np.int64]
+Words = NDArray[np.uint32]
+
+WORD_BYTES = 4
+_PARAMETER_MARK = 0xFF
+"""Highest byte of a word of parameters. Layers and inputs have marks from 1 to the byte below."""
+
+_STREAMED = 1 << 23
+"""Bit of a parameter word that says which executable brought it; its place is below, in words."""
+
+_ARRIVAL_FLAGS = (
+    sync.SCALE_BIAS_WRITE,
+    sync.WIDE_WRITE,
+    sync.RING_READ_A,
+    sync.RING_READ_A + 1,
+)
+"""Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
+
+_NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
+
+
+def _no_places() -> Places:
+    return np.zeros(0, np.int64)
+
+
+def _nothing_made() -> NDArray[np.bool_]:
+    return np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Makers of data: numbers of ``layers``, names of ``inputs``, and words of the parameters.
+
+    ``cached`` and ``streamed`` are places in words, ascending, in the parameters of the executable
+    that caches them and of the one that does the inference.
+    """
+
+    layers: frozenset[int] = frozenset()
+    inputs: frozenset[str] = frozenset()
+    cached: Places = field(default_factory=_no_places)
+    streamed: Places = field(default_factory=_no_places)
+
+    @property
+    def computed(self) -> bool:
+        """Whether any of it follows from an input."""
+        return bool(self.layers or self.inputs)
+
+    def __or__(self, other: Origin) -> Origin:
+        """Both together."""
+        return Origin(
+            self.layers | other.layers,
+            self.inputs | other.inputs,
+            np.union1d(self.cached, other.cached),
+            np.union1d(self.streamed, other.streamed),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """What one tile reads for a tensor instruction, in all executions of it.
+
+    ``activations`` come from narrow memory, ``parameters`` from wide memory, ``scales`` (and
+    biases) from the scale/bias buffer. ``first`` and ``last`` belong to the first and the last
+    group of results: which of the activations that they take (see :func:`group_operands`) a layer
+    or an input has made. Padding and other constants were made by none.
+    """
+
+    activations: Origin = field(default_factory=Origin)
+    parameters: Origin = field(default_factory=Origin)
+    scales: Origin = field(default_factory=Origin)
+    first: NDArray[np.bool_] = field(default_factory=_nothing_made)
+    last: NDArray[np.bool_] = field(default_factory=_nothing_made)
+
+    def __or__(self, other: Reads) -> Reads:
+        """Both together, of the same instruction on the same tile."""
+        return Reads(
+            self.activations | other.activations,
+            self.parameters | other.parameters,
+            self.scales | other.scales,
+            self.first | other.first,
+            self.last | other.last,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """The layers of a program, what each instruction reads on each tile, and what outputs are.
+
+    ``reads`` is indexed by (instruction, tile); an instruction that is never executed there has no
+    entry. An output that the scalar core computes has an origin without layers.
+    """
+
+    program: LoweredProgram
+    layers: tuple[layers.Layer, ...]
+    reads: Mapping[tuple[int, int], Reads]
+    outputs: Mapping[str, Origin]
+
+
+def trace(caching: Executable | None, inference: Executable, *, seed: int = 0) -> Provenance:
+    """Run a model on marked data, once for every 250 layers or so.
+
+    Args:
+        caching: the executable that caches the model's parameters, or None.
+        inference: the executable to look at.
+        seed: see :class:`Accelerator`.
+
+    Raises:
+        SimulationError: the program fails, or uses what the model of the chip lacks.
+        FormatError: it has no instructions.
+    """
+    most = _PARAMETER_MARK - 1 - len(inference.input_layers)
+    runs = [_MarkedRun(caching, inference, range(most), seed)]
+    for first in range(most, len(runs[0].layers), most):
+        runs.append(_MarkedRun(caching, inference, range(first, first + most), seed))
+    reads = [run.reads() for run in runs]
+    return Provenance(
+        runs[0].program,
+        runs[0].layers,
+        {key: reduce(Reads.__or__, (each[key] for each in reads)) for key in reads[0]},
+        {
+            name: reduce(Origin.__or__, (run.outputs[name] for run in runs))
+            for name in runs[0].outputs
+        },
+    )
+
+
+def group_operands(tables: Tables, row: int, *, last: bool = False) -> Places:
+    """Byte addresses of the activations that the first (last) group of results takes, in order.
+
+    ``row`` is that of a tensor instruction. A group is what one run of sums gives, or several that
+    partial sums join.
+    """
+    instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
+    first, count = int(place["iteration"]), int(place["iterations"])
+    operands = tables.tensor_plan.operand[first : first + count].astype(np.int64)
+    main = instruction["main"]
+    sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
+    if main["alternate_loop"] or int(np.prod(sizes)) != count:
+        return operands[_run_of_sums(tables, row, last)]
+    chosen = np.zeros(1, np.int64)
+    step = 1
+    for loop, size in enumerate(sizes):
+        if instruction["reduction_loops"] >> loop & 1:
+            chosen = np.add.outer(step * np.arange(size), chosen).ravel()
+        elif last:
+            chosen += step * (size - 1)
+        step *= size
+    return operands[chosen]
+
+
+def _run_of_sums(tables: Tables, row: int, last: bool) -> slice:
+    """Iterations of the first or last run of sums."""
+    segments = _segments(tables, row)
+    ends = (segments["first"] + segments["count"])[segments["ends"] != 0]
+    if last:
+        return slice(int(ends[-2]) if len(ends) > 1 else 0, None)
+    return slice(0, int(ends[0]) if len(ends) else None)
+
+
+def _segments(tables: Tables, row: int) -> NDArray[np.void]:
+    place = tables.tensor_plan.place[row]
+    first = int(place["segment"])
+    segments: NDArray[np.void] = tables.tensor_plan.segment[first : first + int(place["segments"])]
+    return segments
+
+
+class _MarkingAccelerator(Accelerator):
+    """A chip that executes another program in place of one that was loaded."""
+
+    replacement: tuple[LoweredProgram, LoweredProgram] | None = None
+
+    def load(self, executable: Executable) -> LoweredProgram:
+        program = super().load(executable)
+        if self.replacement is not None and program is self.replacement[0]:
+            return self.replacement[1]
+        return program
+
+
+class _MarkedRun:
+    """One run of a model, in which the layers of ``window`` and all inputs write marks."""
+
+    def __init__(
+        self, caching: Executable | None, inference: Executable, window: range, seed: int
+    ) -> None:
+        accelerator = _MarkingAccelerator(seed=seed)
+        if caching is not None:
+            accelerator.run(_with_places(caching, 0), {})
+        self.program = accelerator.load(inference)
+        self.layers = layers.find(self.program)
+        self._window = window
+        self._inputs = [layer.name for layer in inference.input_layers]
+        self._words = [
+            0 if each is None else -(-len(each.parameters) // WORD_BYTES)
+            for each in (caching, inference)
+        ]
+        self._tiles = accelerator._tiles
+        self._looks: dict[tuple[int, int], _Look] = {}
+        self._found: dict[tuple[int, int], _Found] = {}
+        accelerator.replacement = self.program, self._marked()
+        accelerator.observer = self._observe
+        inputs = {
+            layer.name: bytes([self._mark_of_input(k)])
+            * (layer_bytes(layer) * max(1, inference.batch_size))
+            for k, layer in enumerate(inference.input_layers)
+        }
+        result = accelerator.run(_with_places(inference, _STREAMED), inputs)
+        self.outputs = {name: self._made_by(data) for name, data in result.outputs.items()}
+
+    def reads(self) -> dict[tuple[int, int], Reads]:
+        """What was seen, by instruction and tile."""
+        return {
+            key: Reads(
+                activations=self._origin(found.activations),
+                parameters=self._origin(found.parameters),
+                scales=self._origin(found.scales),
+                first=found.first,
+                last=found.last,
+            )
+            for key, found in self._found.items()
+        }
+
+    def _mark_of_input(self, number: int) -> int:
+        return _PARAMETER_MARK - 1 - number
+
+    def _marked(self) -> LoweredProgram:
+        """The program with marks in place of results, and segments to be observed."""
+        tables = self.program.tables
+        tensor, mesh, segment = (
+            each.copy() for each in (tables.tensor, tables.mesh, tables.tensor_plan.segment)
+        )
+        for name in _OUTPUT_STAGE:
+            tensor[name] = 0
+        for layer in self.layers:
+            if layer.number in self._window:
+                rows = tables.row[list(layer.instructions)]
+                mark = layer.number - self._window.start + 1
+                # A 16-bit result is two marks.
+                tensor["offset"][rows] = mark * np.where(tensor["output_16bit"][rows], 257, 1)
+        # What replaces received words is constant: padding, zero points.
+        mesh["immediate"] = 0
+        for row, place in enumerate(tables.tensor_plan.place):
+            first = int(place["segment"])
+            segment["observed"][first + _to_observe(tables, row)] = 1
+        plan = tables.tensor_plan._replace(segment=segment)
+        return self.program._replace(
+            tables=tables._replace(tensor=tensor, mesh=mesh, tensor_plan=plan)
+        )
+
+    def _observe(self, number: int) -> None:
+        """Look at what ``number``, a tile, is about to read."""
+        tile = self._tiles[number]
+        unit = tile["units"][state.TENSOR_UNIT]
+        instruction, position = int(unit["current"]), int(unit["position"])
+        row = int(self.program.tables.row[instruction])
+        if (row, position) not in self._looks:
+            self._looks[row, position] = _Look.at(self.program.tables, row, position)
+        look = self._looks[row, position]
+        found = self._found.setdefault((instruction, number), _Found())
+        scales = look.scales(self.program.tables.tensor[row], unit["waited"])
+        found.activations.append(look.operands.take(tile["narrow"]))
+        found.parameters.append(look.parameters.take(tile["wide"]))
+        found.scales.append(tile["scale_bias"][scales])
+        if look.first is not None:
+            found.first = found.first | look.first.made(tile["narrow"])
+        if look.last is not None:
+            found.last = found.last | look.last.made(tile["narrow"])
+
+    def _made_by(self, data: bytes) -> Origin:
+        return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
+
+    def _origin(self, words: Sequence[Words]) -> Origin:
+        """Makers of words: of each byte, or of a word of parameters."""
+        every = np.unique(np.concatenate(words))
+        of_parameters = every >> 24 == _PARAMETER_MARK
+        marks = np.unique(every[~of_parameters].view(np.uint8))
+        first_input = self._mark_of_input(len(self._inputs) - 1)
+        codes = every[of_parameters].astype(np.int64) & 0xFFFFFF
+        cached, streamed = codes[codes < _STREAMED], codes[codes >= _STREAMED] - _STREAMED
+        return Origin(
+            frozenset(
+                (marks[(marks > 0) & (marks < first_input)] - 1 + self._window.start).tolist()
+            ),
+            frozenset(self._inputs[self._mark_of_input(0) - k] for k in marks if k >= first_input),
+            # What is no place in the parameters was computed: a negative number.
+            cached[cached < self._words[0]],
+            streamed[streamed < self._words[1]],
+        )
+
+
+_OUTPUT_STAGE = (
+    "scale",
+    "high_clip",
+    "low_clip",
+    "bias",
+    "raw",
+    "table",
+    "range_reduction",
+    "apply_bias",
+    "use_scales",
+    "offset",
+)
+"""Without these a tensor instruction writes zeros."""
+
+
+class _Found:
+    """Words that a tile has read for an instruction, by memory, with what it does not take as 0."""
+
+    def __init__(self) -> None:
+        self.activations: list[Words] = []
+        self.parameters: list[Words] = []
+        self.scales: list[Words] = []
+        self.first: NDArray[np.bool_] = np.zeros(1, np.bool_)
+        self.last: NDArray[np.bool_] = np.zeros(1, np.bool_)
+
+
+class _Taken(NamedTuple):
+    """Bytes that are taken from a memory: words, and masks of the bytes of each."""
+
+    words: Places
+    masks: Words
+
+    @classmethod
+    def of(cls, addresses: Places) -> _Taken:
+        """The bytes at ``addresses``."""
+        words, where = np.unique(addresses >> 2, return_inverse=True)
+        masks = np.zeros(len(words), np.uint32)
+        np.bitwise_or.at(masks, where, (0xFF << 8 * (addresses & 3)).astype(np.uint32))
+        return cls(words, masks)
+
+    def take(self, memory: Words) -> Words:
+        """The words, with zeros for bytes that are not taken; words of parameters are whole."""
+        words = memory[self.words]
+        return np.where(words >> 24 == _PARAMETER_MARK, words, words & self.masks)
+
+
+class _Group(NamedTuple):
+    """Byte addresses of the activations of one group of results, in order."""
+
+    addresses: Places
+
+    def made(self, narrow: Words) -> NDArray[np.bool_]:
+        """Which of them a layer or an input has made."""
+        words = narrow[self.addresses >> 2]
+        octets = narrow.view(np.uint8)[self.addresses]
+        made: NDArray[np.bool_] = (octets != 0) & (words >> 24 != _PARAMETER_MARK)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What is read between two observed segments.
+
+    ``first`` and ``last`` are the operands of the first and the last group of results, where this
+    is the first or the last look at the instruction.
+    """
+
+    operands: _Taken
+    parameters: _Taken
+    lanes: int
+    first: _Group | None
+    last: _Group | None
+
+    @classmethod
+    def at(cls, tables: Tables, row: int, position: int) -> _Look:
+        plan, instruction = tables.tensor_plan, tables.tensor[row]
+        begin = int(plan.place[row]["iteration"])
+        segments, observed = _segments(tables, row), _to_observe(tables, row)
+        # Activations of later blocks may not be there yet; rows stay until others are awaited.
+        reading = _until_next(segments, position, segments["waits"])
+        staying = _until_next(segments, position, segments["waits"] & _arrival_depths(instruction))
+        operands = np.unique(plan.operand[begin:][_iterations(reading)])
+        granules = np.unique(plan.granule[begin:][_iterations(staying)])
+        lanes = int(staying["lanes"].max())
+        mac = instruction["operation"] == tensor_unit.MAC
+        return cls(
+            _Taken.of(_operand_bytes(instruction, operands.astype(np.int64))),
+            _Taken.of(_parameter_bytes(instruction, granules.astype(np.int64), lanes)),
+            lanes,
+            _Group(group_operands(tables, row)) if mac and position == observed[0] else None,
+            _Group(group_operands(tables, row, last=True))
+            if mac and position == observed[-1]
+            else None,
+        )
+
+    def scales(self, instruction: NDArray[np.void], waited: NDArray[np.int64]) -> Places:
+        """Words of the scale/bias buffer that the block takes; ``waited`` as the unit has it."""
+        watcher = int(instruction["scale_watcher"])
+        half = 0
+        if watcher >= 0:
+            watchers = instruction["watchers"]
+            block = watchers["expected"][watcher]
+            block += (waited[watcher] - 1) * watchers["stride"][watcher]
+            half = int(block - 1) & 1
+        used = [k for k, name in enumerate(("use_scales", "apply_bias")) if instruction[name]]
+        starts = np.array([chip.LANES * (2 * k + half) for k in used], np.int64)
+        return np.add.outer(starts, np.arange(self.lanes)).ravel()
+
+
+def _to_observe(tables: Tables, row: int) -> Places:
+    """Segments before which to look: the first, the last that waits, and where rows arrive."""
+    segments = _segments(tables, row)
+    if not len(segments):
+        return _no_places()
+    waiting = np.flatnonzero(segments["waits"])
+    arriving = np.flatnonzero(segments["waits"] & _arrival_depths(tables.tensor[row]))
+    return np.unique(np.concatenate([[0], waiting[-1:], arriving]))
+
+
+def _arrival_depths(instruction: NDArray[np.void]) -> int:
+    """Depths of the blocks before which rows of wide memory, or scales, are awaited."""
+    watchers = instruction["watchers"]
+    depths = (
+        1 << int(watchers["depth"][k])
+        for k in range(int(watchers["count"]))
+        if watchers["flag"][k] in _ARRIVAL_FLAGS
+    )
+    return reduce(int.__or__, depths, 0)
+
+
+def _until_next(
+    segments: NDArray[np.void], position: int, waits: NDArray[np.integer]
+) -> NDArray[np.void]:
+    """Segments from ``position`` to the next one that waits."""
+    later = np.flatnonzero(waits[position + 1 :])
+    return segments[position : position + 1 + int(later[0])] if later.size else segments[position:]
+
+
+def _iterations(segments: NDArray[np.void]) -> slice:
+    last = segments[-1]
+    return slice(int(segments[0]["first"]), int(last["first"]) + int(last["count"]))
+
+
+def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
+    if instruction["operation"] == tensor_unit.INTERPOLATE:
+        width = int(instruction["block_lanes"])
+    elif instruction["operation"] == tensor_unit.MAC:
+        width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
+    else:
+        width = 0
+    return np.unique(np.add.outer(addresses, np.arange(width)) & _NARROW_MASK)
+
+
+def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
+    """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
+    if instruction["operation"] == tensor_unit.INTERPOLATE:
+        return _no_places()
+    planes = 2 if instruction["parameter_16bit"] else 1
+    if instruction["operation"] == tensor_unit.MAC:
+        count = np.full(len(granules), planes * int(instruction["products"]))
+    else:
+        count = np.where(granules & 3, planes, 4)
+    taken = np.unique(
+        np.concatenate([first + np.arange(n) for first, n in zip(granules, count, strict=True)])
+    )
+    rows, plane = taken >> 2, taken & 3
+    return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
+
+
+def _with_places(executable: Executable, flags: int) -> Executable:
+    """The executable with each word of its parameters replaced by its place in them."""
+    size = len(executable.parameters)
+    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | _PARAMETER_MARK << 24
+    return dataclasses.replace(executable, parameters=places.astype("<u4").tobytes()[:size])
