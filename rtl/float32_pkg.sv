@@ -1,5 +1,6 @@
 // IEEE 754 single precision as the tensor unit's output needs it: from an int32 sum, times a scale,
 // through a polynomial, to an integer. Rounds to nearest, ties to even; keeps subnormal numbers.
+// The long functions are not to be copied to each place that calls them.
 
 package float32_pkg;
 
@@ -36,6 +37,7 @@ package float32_pkg;
   // bit as a sticky one. `exponent` is what a significand of 24 bits would have as biased exponent.
   function automatic float32_t pack(input logic sign, input logic signed [10:0] exponent,
                                     input logic [47:0] magnitude);
+    /* verilator no_inline_task */
     logic [47:0] value;
     logic signed [10:0] power;
     logic [5:0] below;
@@ -70,12 +72,14 @@ package float32_pkg;
   endfunction
 
   function automatic float32_t from_int32(input logic signed [31:0] x);
+    /* verilator no_inline_task */
     logic [31:0] magnitude;
     magnitude = x[31] ? 32'(-x) : 32'(x);
     return (x == 0) ? '0 : pack(x[31], 11'sd150, 48'(magnitude));
   endfunction
 
   function automatic float32_t multiply(input float32_t a, input float32_t b);
+    /* verilator no_inline_task */
     logic sign;
     logic signed [10:0] exponent;
     sign = a.sign ^ b.sign;
@@ -88,6 +92,7 @@ package float32_pkg;
   endfunction
 
   function automatic float32_t add(input float32_t a, input float32_t b);
+    /* verilator no_inline_task */
     float32_t larger, smaller;
     logic signed [10:0] difference;
     logic [5:0] shift;
@@ -118,6 +123,7 @@ package float32_pkg;
 
   // Nearest integer; of a number beyond 32 bits its low 32 bits, or the nearest end.
   function automatic logic signed [31:0] to_int32(input float32_t x, input logic saturate);
+    /* verilator no_inline_task */
     logic [55:0] value;
     logic [31:0] magnitude;
     logic signed [10:0] shift;

@@ -17,7 +17,8 @@ module narrow_memory #(
     input logic [WritePorts-1:0][           31:0] units2narrow_write_data
 );
 
-  logic [7:0] bytes[Bytes]  /* verilator public_flat_rw */;
+  // Every address has a place; the memory ends at Bytes all the same.
+  logic [7:0] bytes[1<<AddressBits]  /* verilator public_flat_rd */;
 
   always_comb begin
     for (int p = 0; p < ReadPorts; p++) begin

@@ -23,24 +23,76 @@ module output_stage
     output logic [15:0] result
 );
 
-  float32_t scaled, clipped, value;
+  float32_t scaled, clipped, argument, found, value;
+  logic [30:0] normal;
+  logic signed [10:0] power;
+  logic [7:0] exponent;
+  logic [2:0] segment;
+  logic reduces, negates;
   logic signed [32:0] shifted;
   logic signed [32:0] highest;
 
   assign highest = wide_output ? 33'sd65535 : 33'sd255;
 
+  // Bias, scale, clip.
   always_comb begin
     scaled  = '0;
     clipped = '0;
-    shifted = '0;
-    result  = '0;
-    value   = '0;
     if (active) begin
       scaled  = multiply(from_int32(sum + bias), scale);
       clipped = scaled;
       if (clips && less_than(high_clip, clipped)) clipped = high_clip;
       if (clips && less_than(clipped, low_clip)) clipped = low_clip;
-      value   = applies_function ? function_of(clipped) : clipped;
+    end
+  end
+
+  // The argument of the polynomial. Range reduction: y = m * 4^k with 1 <= m < 4, and the result is
+  // table(m) * 2^-k; a subnormal y is brought into the normal range first.
+  assign reduces = range_reduction && !clipped.sign && !is_zero(
+      clipped[30:0]
+  ) && clipped.exponent != 8'hff;
+  assign negates = !range_reduction && symmetric && odd && clipped.sign && !is_zero(clipped[30:0]);
+  always_comb begin
+    argument = clipped;
+    normal   = clipped[30:0];
+    power    = '0;
+    if (active && applies_function) begin
+      if (reduces) begin
+        if (clipped.exponent == '0) normal = 31'(multiply(clipped, TwoTo24));
+        power = 11'(normal[30:23]) - 11'sd127 - ((clipped.exponent == '0) ? 11'sd24 : 11'sd0);
+        argument = {1'b0, 8'd127 + 8'(power[0]), normal[22:0]};
+      end else if (!range_reduction && symmetric) begin
+        argument.sign = 1'b0;
+      end
+    end
+  end
+  assign exponent = 8'(11'sd127 - (power >>> 1));
+
+  // Horner's rule, from the highest power, in the segment that the argument lies in.
+  always_comb begin
+    value   = clipped;
+    segment = '0;
+    found   = '0;
+    if (active && applies_function) begin
+      for (int s = 0; s < FunctionSegments - 1; s++) begin
+        if (int'(segment) == s && !less_than(argument, function_table.lower_bound[s])) begin
+          segment = segment + 3'd1;
+        end
+      end
+      found = function_table.coefficient[segment][FunctionCoefficients-1];
+      for (int k = FunctionCoefficients - 2; k >= 0; k--) begin
+        found = add(multiply(found, argument), function_table.coefficient[segment][k]);
+      end
+      value = reduces ? multiply(found, {1'b0, exponent, 23'b0}) : found;
+      value.sign = value.sign ^ negates;
+    end
+  end
+
+  // Rounding, zero point, saturation.
+  always_comb begin
+    shifted = '0;
+    result  = '0;
+    if (active) begin
       shifted = 33'(to_int32(value, !raw)) + 33'($signed({1'b0, zero_point}));
       if (raw) result = {8'b0, shifted[7:0]};
       else if (shifted < 33'sd0) result = '0;
@@ -48,43 +100,5 @@ module output_stage
       else result = shifted[15:0];
     end
   end
-
-  // Range reduction: y = m * 4^k with 1 <= m < 4, and the result is table(m) * 2^-k.
-  function automatic float32_t function_of(input float32_t y);
-    float32_t scaled_up, normal, found;
-    logic signed [10:0] power, k;
-    if (range_reduction) begin
-      if (y.sign || is_zero(y[30:0]) || y.exponent == 8'hff) return polynomial(y);
-      scaled_up = multiply(y, TwoTo24);
-      normal = (y.exponent == '0) ? scaled_up : y;
-      power = 11'(normal.exponent) - 11'sd127 - ((y.exponent == '0) ? 11'sd24 : 11'sd0);
-      k = power >>> 1;
-      normal.exponent = 8'd127 + 8'(power[0]);
-      return multiply(polynomial(normal), {1'b0, 8'(11'sd127 - k), 23'b0});
-    end
-    if (symmetric) begin
-      found = polynomial({1'b0, y[30:0]});
-      if (odd && y.sign && !is_zero(y[30:0])) found.sign = !found.sign;
-      return found;
-    end
-    return polynomial(y);
-  endfunction
-
-  // Horner's rule, from the highest power, in the segment that y lies in.
-  function automatic float32_t polynomial(input float32_t y);
-    logic [2:0] segment;
-    float32_t sum_so_far;
-    segment = '0;
-    for (int s = 0; s < FunctionSegments - 1; s++) begin
-      if (int'(segment) == s && !less_than(y, function_table.lower_bound[s])) begin
-        segment = segment + 3'd1;
-      end
-    end
-    sum_so_far = function_table.coefficient[segment][FunctionCoefficients-1];
-    for (int k = FunctionCoefficients - 2; k >= 0; k--) begin
-      sum_so_far = add(multiply(sum_so_far, y), function_table.coefficient[segment][k]);
-    end
-    return sum_so_far;
-  endfunction
 
 endmodule : output_stage

@@ -15,7 +15,7 @@ module scale_bias_buffer
     output row_t scale2tensor_biases
 );
 
-  row_t rows[4]  /* verilator public_flat_rw */;
+  row_t rows[4]  /* verilator public_flat_rd */;
 
   assign scale2tensor_scales = rows[{1'b0, tensor2scale_half}];
   assign scale2tensor_biases = rows[{1'b1, tensor2scale_half}];

@@ -27,7 +27,7 @@ module tensor_cells
     output row_t next_sums
 );
 
-  localparam logic signed [31:0] Least = -32'sd1 <<< 30;
+  localparam logic [31:0] Least = 32'hc000_0000;  // -2^30
 
   logic maximum, multiplies, interpolates;
   assign maximum = instruction.opcode == OPCODE_TENSOR_MAX;
@@ -47,8 +47,8 @@ module tensor_cells
   end
 
   // Activations without their zero point; those that no multiplier takes are 0.
-  logic signed [3:0][31:0] activation;
-  logic signed [31:0] activation_sum;
+  logic [3:0][31:0] activation;
+  logic [31:0] activation_sum;
   always_comb begin
     activation_sum = '0;
     for (int k = 0; k < 4; k++) begin
@@ -67,58 +67,63 @@ module tensor_cells
   logic [3:0] reduced;
   assign reduced = (plane != '0) ? 4'b0001 : instruction.parameter_16bit ? 4'b0011 : 4'b1111;
 
-  function automatic logic signed [31:0] parameter_of(input logic [31:0] bytes, input int k);
-    if (instruction.parameter_16bit) return {16'b0, bytes[16*(k&1)+:16]};
-    return {24'b0, bytes[8*k+:8]};
+  // One cell that multiplies: parameters are four bytes, or two halves of 16 bits.
+  function automatic logic [31:0] multiplied(
+      input logic [31:0] start, input logic [31:0] bytes, input logic wide, input logic [31:0] a0,
+      input logic [31:0] a1, input logic [31:0] a2, input logic [31:0] a3);
+    /* verilator no_inline_task */
+    if (wide) return start + a0 * {16'b0, bytes[15:0]} + a1 * {16'b0, bytes[31:16]};
+    return start + a0 * {24'b0, bytes[7:0]} + a1 * {24'b0, bytes[15:8]} +
+        a2 * {24'b0, bytes[23:16]} + a3 * {24'b0, bytes[31:24]};
   endfunction
 
-  function automatic logic signed [31:0] multiplied(input logic signed [31:0] start,
-                                                    input logic [31:0] bytes,
-                                                    input logic [31:0] loaded_zero_point);
-    logic signed [31:0] zero_point;
-    zero_point = instruction.load_parameter_zero_point ? loaded_zero_point
-                                                       : {16'b0, instruction.parameter_zero_point};
-    return start + activation[0] * parameter_of(
-        bytes, 0
-    ) + activation[1] * parameter_of(
-        bytes, 1
-    ) + activation[2] * parameter_of(
-        bytes, 2
-    ) + activation[3] * parameter_of(
-        bytes, 3
-    ) - activation_sum * zero_point;
-  endfunction
-
-  function automatic logic signed [31:0] reduced_by(input logic signed [31:0] start,
-                                                    input logic [31:0] bytes);
-    logic signed [31:0] result, value;
+  // One cell that takes the maximum or the sum of the values that `chosen` names.
+  function automatic logic [31:0] reduced_by(input logic [31:0] start, input logic [31:0] bytes,
+                                             input logic wide, input logic [3:0] chosen,
+                                             input logic takes_maximum);
+    /* verilator no_inline_task */
+    logic [31:0] result, value;
     result = start;
     for (int k = 0; k < 4; k++) begin
-      value = parameter_of(bytes, k);
-      if (reduced[k]) begin
-        if (!maximum) result = result + value;
-        else if (value > result) result = value;
+      value = wide ? {16'b0, bytes[16*(k&1)+:16]} : {24'b0, bytes[8*k+:8]};
+      if (chosen[k]) begin
+        if (!takes_maximum) result = result + value;
+        else if ($signed(value) > $signed(result)) result = value;
       end
     end
     return result;
   endfunction
 
-  logic signed [31:0] start;
-  logic [31:0] bytes;
+  logic [31:0] start, bytes, zero_point;
   always_comb begin
     next_sums = sums;
     start = '0;
     bytes = '0;
+    zero_point = {16'b0, instruction.parameter_zero_point};
     if (active) begin
       for (int lane = 0; lane < RowWords; lane++) begin
         start = sums[lane];
         if (starts) start = maximum ? Least : continues ? stored_sums[lane] : '0;
-        bytes = 32'({parameters_high[lane], parameters_low[lane]} >> {plane, 3'b0});
-        if (CountBits'(lane) >= lanes) next_sums[lane] = start;
-        else if (multiplies) next_sums[lane] = multiplied(start, bytes, zero_points[lane]);
-        else if (!interpolates) next_sums[lane] = reduced_by(start, bytes);
-        else if (tap_word != 4'(lane / 4)) next_sums[lane] = start;
-        else next_sums[lane] = start + {24'b0, activations[8*(lane%4)+:8]} * tap_weight;
+        if (CountBits'(lane) < lanes) begin
+          bytes = 32'({parameters_high[lane], parameters_low[lane]} >> {plane, 3'b0});
+          if (multiplies) begin
+            if (instruction.load_parameter_zero_point) zero_point = zero_points[lane];
+            start = multiplied(
+              start - activation_sum * zero_point,
+              bytes,
+              instruction.parameter_16bit,
+              activation[0],
+              activation[1],
+              activation[2],
+              activation[3]
+            );
+          end else if (!interpolates) begin
+            start = reduced_by(start, bytes, instruction.parameter_16bit, reduced, maximum);
+          end else if (tap_word == 4'(lane / 4)) begin
+            start = start + {24'b0, activations[8*(lane%4)+:8]} * tap_weight;
+          end
+        end
+        next_sums[lane] = start;
       end
     end
   end

@@ -186,7 +186,7 @@ module tile
   localparam int Producers = 10 + 2 * Links;
   localparam int MeshProducers = 9;
   flags_t flags;
-  produce_t [Producers-1:0] produce;
+  produce_t [Producers-1:0] increments;
   logic load_valid;
   logic [Flags-1:0] load_mask;
   logic [15:0] load_value;
@@ -197,19 +197,19 @@ module tile
   ) sync (
       .clk,
       .rst_n,
-      .units2flags_produce(produce),
+      .units2flags_produce(increments),
       .fence2flags_load_valid(load_valid),
       .fence2flags_load_mask(load_mask),
       .fence2flags_load_value(load_value),
       .flags2units_values(flags)
   );
 
-  assign produce[7] = '{
+  assign increments[7] = '{
           valid: ring2tile_token_valid[0],
           flag: TILE_FLAG_RING_PRODUCER_A,
           amount: 16'd1
       };
-  assign produce[8] = '{
+  assign increments[8] = '{
           valid: ring2tile_token_valid[1],
           flag: TILE_FLAG_RING_PRODUCER_B,
           amount: 16'd1
@@ -254,7 +254,7 @@ module tile
       .queue2unit_instruction_data(tensor_instruction),
       .unit2fence_idle(unit_idle[TILE_UNIT_TENSOR]),
       .flags2unit_values(flags),
-      .unit2flags_produce(produce[2:0]),
+      .unit2flags_produce(increments[2:0]),
       .unit2narrow_read_address(narrow_read_address[NarrowTensor]),
       .narrow2unit_read_data(narrow_read_data[NarrowTensor]),
       .unit2narrow_write_valid(narrow_write_valid[NarrowTensor]),
@@ -280,7 +280,7 @@ module tile
       .unit2fence_idle(unit_idle[TILE_UNIT_RING_PRODUCER]),
       .fence2unit_restart(load_valid && load_mask[TILE_FLAG_RING_BUS_WRITE]),
       .flags2unit_values(flags),
-      .unit2flags_produce(produce[3]),
+      .unit2flags_produce(increments[3]),
       .unit2wide_read_row(wide_read_row[WideReadRing]),
       .wide2unit_read_data(wide_read_data[WideReadRing]),
       .unit2ring_row_valid(tile2ring_row_valid),
@@ -313,7 +313,7 @@ module tile
         .queue2unit_instruction_data(ring_consumer_instruction[c]),
         .unit2fence_idle(unit_idle[TILE_UNIT_RING_CONSUMER_A+c]),
         .flags2unit_values(flags),
-        .unit2flags_produce(produce[4+c]),
+        .unit2flags_produce(increments[4+c]),
         .ring2unit_row_valid(ring2tile_row_valid[c]),
         .ring2unit_row_ready(ring2tile_row_ready[c]),
         .ring2unit_row_data(ring2tile_row_data),
@@ -336,7 +336,7 @@ module tile
       .unit2fence_idle(unit_idle[TILE_UNIT_NARROW_TO_WIDE]),
       .fence2unit_restart(load_valid && load_mask[TILE_FLAG_NARROW_TO_WIDE_WRITE]),
       .flags2unit_values(flags),
-      .unit2flags_produce(produce[6]),
+      .unit2flags_produce(increments[6]),
       .unit2narrow_read_address(narrow_read_address[NarrowPacker]),
       .narrow2unit_read_data(narrow_read_data[NarrowPacker]),
       .unit2wide_write_valid(wide_write_valid[WideWritePacker]),
@@ -353,7 +353,7 @@ module tile
       .queue2unit_instruction_data(wide_to_narrow_instruction),
       .unit2fence_idle(unit_idle[TILE_UNIT_WIDE_TO_NARROW]),
       .flags2unit_values(flags),
-      .unit2flags_produce(produce[MeshProducers+2*Links]),
+      .unit2flags_produce(increments[MeshProducers+2*Links]),
       .unit2wide_read_row(wide_read_row[WideReadSpreader]),
       .wide2unit_read_data(wide_read_data[WideReadSpreader]),
       .unit2narrow_write_valid(narrow_write_valid[NarrowPacker]),
@@ -389,8 +389,8 @@ module tile
         .queue2unit_instruction_data(mesh_instruction[k]),
         .unit2fence_idle(unit_idle[TILE_UNIT_MESH_SOUTH+k]),
         .flags2unit_values(flags),
-        .unit2flags_inbound(produce[MeshProducers+2*k]),
-        .unit2flags_outbound(produce[MeshProducers+2*k+1]),
+        .unit2flags_inbound(increments[MeshProducers+2*k]),
+        .unit2flags_outbound(increments[MeshProducers+2*k+1]),
         .unit2narrow_read_address(narrow_read_address[NarrowMesh+k]),
         .narrow2unit_read_data(narrow_read_data[NarrowMesh+k]),
         .unit2narrow_write_valid(narrow_write_valid[NarrowMesh+k]),

@@ -1,5 +1,5 @@
 // Wide memory of a tile: rows of 64 words of 32 bits, read whole and written from word 0 on.
-// Reads are combinational; where two ports write a word in one cycle the higher port wins.
+// Reads are combinational; where two ports write a row in one cycle the higher port wins.
 
 module wide_memory #(
     parameter int Rows = 2080,
@@ -20,7 +20,8 @@ module wide_memory #(
     input logic [WritePorts-1:0][    Words-1:0][31:0] units2wide_write_data
 );
 
-  logic [Words-1:0][31:0] rows[Rows]  /* verilator public_flat_rw */;
+  // Every row that an address can name has a place; the memory ends at Rows all the same.
+  logic [Words-1:0][31:0] rows[1<<RowBits]  /* verilator public_flat_rd */;
 
   always_comb begin
     for (int p = 0; p < ReadPorts; p++) begin
@@ -28,15 +29,23 @@ module wide_memory #(
     end
   end
 
-  always_ff @(posedge clk) begin
+  logic [WritePorts-1:0][Words-1:0][31:0] written;
+  always_comb begin
     for (int p = 0; p < WritePorts; p++) begin
+      written[p] = units2wide_write_data[p];
       if (units2wide_write_valid[p]) begin
         for (int w = 0; w < Words; w++) begin
-          if (CountBits'(w) < units2wide_write_count[p]) begin
-            rows[units2wide_write_row[p]][w] <= units2wide_write_data[p][w];
+          if (CountBits'(w) >= units2wide_write_count[p]) begin
+            written[p][w] = rows[units2wide_write_row[p]][w];
           end
         end
       end
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    for (int p = 0; p < WritePorts; p++) begin
+      if (units2wide_write_valid[p]) rows[units2wide_write_row[p]] <= written[p];
     end
   end
 

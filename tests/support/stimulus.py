@@ -7,8 +7,10 @@ nightly profile draws new ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,14 @@ Draw = Any
 """The ``draw`` function of a composite strategy."""
 
 
-def constrained_random(examples: int) -> settings:
-    """Settings of a random test of the gate: ``examples`` examples, the same in every run."""
+def constrained_random(examples: int, nightly_examples: int | None = None) -> settings:
+    """Settings of a random test of the gate: ``examples`` examples, the same in every run.
+
+    The nightly profile draws ``nightly_examples`` new ones, ten times as many if not told.
+    """
     nightly = settings.get_current_profile_name() == "nightly"
     return settings(
-        max_examples=10 * examples if nightly else examples,
+        max_examples=(nightly_examples or 10 * examples) if nightly else examples,
         derandomize=not nightly,
         database=None,
         report_multiple_bugs=False,
@@ -94,6 +99,33 @@ class Walk:
         return slow_traversal.walk(self.fields(instruction, name), name, target=self.target)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a traversal shall be like: loops that iterate (0, 1, 2; 3: or more), and the rest."""
+
+    depth: int
+    backward: bool
+    double: bool
+    alternate: bool
+
+
+KINDS = (
+    *(Kind(*parts) for parts in product((1, 2, 3), *[(False, True)] * 3)),
+    *(Kind(0, False, double, False) for double in (False, True)),
+)
+"""Every kind; a traversal of one element has neither a direction nor an alternate limit."""
+
+Aims = Mapping[str, Kind]
+"""Traversals, by name, that shall be of a kind; a test aims at one of an instruction at a time."""
+
+NO_AIMS: Aims = MappingProxyType({})
+
+
+def aims(*names: str) -> st.SearchStrategy[Aims]:
+    """Each kind for each of the traversals ``names``, one at a time."""
+    return st.sampled_from([{name: kind} for name in names for kind in KINDS])
+
+
 def near_edges(low: int, high: int) -> st.SearchStrategy[int]:
     """Integers of a range, its ends drawn often."""
     edges = sorted({low, min(low + 1, high), max(high - 1, low), high})
@@ -158,12 +190,17 @@ def walk(
     double: bool = True,
     alternate: bool = True,
     target: int = 0,
+    kind: Kind | None = None,
 ) -> Walk:
     """A traversal whose addresses are multiples of ``unit`` from ``low`` to ``high``.
 
-    ``count``: exactly so many elements; otherwise at most ``most``.
+    ``count``: exactly so many elements; otherwise at most ``most``. With a ``kind`` the traversal
+    is of that kind, and has as many elements as it likes.
     """
     loops = BY_NAME[instruction].field(f"{name}_limit").count
+    if kind is not None:
+        candidate = _of_kind(draw, kind, loops, target, unit)
+        return placed(draw, candidate, instruction, name, low, high, unit)
     if count is None:
         counts, other = free_shape(draw, loops, most, alternate=alternate, target=target)
     else:
@@ -179,6 +216,29 @@ def walk(
         loop = draw(st.integers(0, loops - 1))
         candidate = replace(candidate, double=(loop, distance, draw(st.integers(0, 1))))
     return placed(draw, candidate, instruction, name, low, high, unit)
+
+
+def _of_kind(draw: Draw, kind: Kind, loops: int, target: int, unit: int) -> Walk:
+    """A traversal of few elements and short steps, to be placed anywhere."""
+    depth = kind.depth if kind.depth < 3 else draw(st.integers(3, min(loops, 4)))
+    moving = set(draw(st.permutations(range(loops)))[:depth])
+    if kind.alternate:
+        moving = {target, *sorted(moving - {target})[: depth - 1]}
+    counts = [draw(st.integers(2, 4)) if k in moving else 1 for k in range(loops)]
+    steps = [draw(st.integers(0, 6)) if k in moving else 0 for k in range(loops)]
+    if moving:
+        first = draw(st.sampled_from(sorted(moving)))
+        steps[first] = -draw(st.integers(1, 6)) if kind.backward else draw(st.integers(1, 6))
+    candidate = Walk(tuple(counts), tuple(unit * step for step in steps), target=target)
+    if kind.alternate:
+        loop = draw(st.integers(target + 1, loops - 1))
+        shorter = draw(st.integers(1, counts[target] - 1))
+        candidate = replace(candidate, alternate=(loop, shorter))
+    if kind.double:
+        loop = draw(st.integers(0, loops - 1))
+        double = (loop, unit * draw(st.integers(1, 20)), draw(st.integers(0, 1)))
+        candidate = replace(candidate, double=double)
+    return replace(candidate, odd_stride=draw(st.sampled_from([0, 0, 1, -3])))
 
 
 def placed(

@@ -13,11 +13,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from darwinn_sim.isa import systemverilog
 from darwinn_sim.registers_rdl import systemrdl
@@ -28,7 +29,7 @@ from darwinn_testbench.rtl import toolchain
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
 """Environment variable: folder for what is built; without it, one in the user's cache folder."""
 
-VERILATOR_ARGUMENTS = (
+_LIBRARY_ARGUMENTS = (
     "--assert",
     "-O3",
     "--x-assign",
@@ -36,6 +37,10 @@ VERILATOR_ARGUMENTS = (
     "--x-initial",
     "unique",
     "-Wno-fatal",
+)
+
+VERILATOR_ARGUMENTS = (
+    *_LIBRARY_ARGUMENTS,
     # The runner makes every signal public, which costs most of the speed; cocotb needs the top.
     "--no-public-flat-rw",
     "--public-depth",
@@ -65,7 +70,8 @@ class Design:
     """A top module, the packages that it imports (in order), and its parameters.
 
     ``registers`` says whether the generated register block is part of it, ``defines`` are macros,
-    ``c_sources`` file names of C++ sources in the same folder.
+    ``c_sources`` file names of C++ sources in the same folder, and ``blocks`` modules with many
+    instances, which a library compiles by themselves (and without waves).
     """
 
     top: str
@@ -75,6 +81,7 @@ class Design:
     instructions: bool = False
     defines: tuple[str, ...] = ()
     c_sources: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
     waves: bool = False
 
     @property
@@ -208,6 +215,69 @@ def build(design: Design) -> Path:
         except (SystemExit, RuntimeError) as error:
             raise SimulationFailed(f"{design.top} cannot be built:\n{_end(log)}") from error
     return folder / "verilated"
+
+
+LIBRARY_FLAGS = ("-fPIC", "-DVL_USER_STOP", "-DVL_USER_FATAL")
+"""Compiler options of a library; its own C++ source says what becomes of a failed assertion."""
+
+_EXPANDED_WORDS = 16
+"""Longest vector, in words, that is moved by code of its own for each word: rows are longer."""
+
+
+@cache
+def library(design: Design) -> Path:
+    """Bring a shared library with ``design`` and its C++ sources up to date and return its path.
+
+    Python opens it with ctypes and drives it through what its C++ sources export: no simulator
+    process, and no cocotb. Raises ``SimulationFailed`` with the end of the tools' output.
+    """
+    toolchain.use_wheel_programs()
+    folder = build_root() / f"library-{design.key}"
+    path, log = folder / f"lib{design.top}.so", folder / "build.log"
+    with _locked(folder), log.open("w") as output:
+        sources = _sources(design, folder)
+        packages, top = sources[:-1], sources[-1]
+        wrappers = [_block(name, packages, folder, design, output) for name in design.blocks]
+        archives = [str(wrapper.parent / f"lib{wrapper.stem}.a") for wrapper in wrappers]
+        _verilate(
+            *("--exe", "--top-module", design.top, "-o", str(path)),
+            *("--Mdir", str(folder / "verilated"), "-LDFLAGS", " ".join(["-shared", *archives])),
+            *(f"-G{name}={value}" for name, value in design.parameters.items()),
+            *map(str, (*packages, *wrappers, top)),
+            *(str(source_folder() / name) for name in design.c_sources),
+            design=design,
+            output=output,
+        )
+    return path
+
+
+def _block(
+    name: str, packages: Sequence[Path], folder: Path, design: Design, output: IO[str]
+) -> Path:
+    """Compile a module by itself, once for all its instances; return the module that stands for it
+    in the design around it."""
+    place = folder / f"block-{name}"
+    _verilate(
+        *("--lib-create", name, "--top-module", name, "--Mdir", str(place)),
+        *map(str, (*packages, source_folder() / f"{name}.sv")),
+        design=design,
+        output=output,
+    )
+    return place / f"{name}.sv"
+
+
+def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
+    command = [
+        *("verilator", "--cc", "--build", "-j", "1", *_LIBRARY_ARGUMENTS),
+        *("--expand-limit", str(_EXPANDED_WORDS), "-CFLAGS", " ".join(LIBRARY_FLAGS)),
+        *("-MAKEFLAGS", "OPT_FAST=-O2", "-y", str(source_folder())),
+        *(f"-D{define}" for define in design.defines),
+        *(("--trace-fst",) if design.waves else ()),
+        *arguments,
+    ]
+    if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
+        output.flush()
+        raise SimulationFailed(f"{design.top} cannot be built:\n{_end(Path(output.name))}")
 
 
 def simulate(
