@@ -140,6 +140,18 @@ def read_inputs(
         InputError: a file that does not fit its port, an unknown name, a port without data.
         OSError: a file that cannot be read.
     """
+    return input_sets(read_arrays(specifications, ports), ports)
+
+
+def read_arrays(
+    specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
+) -> dict[str, Tensor]:
+    """Arrays by port name from files, as :func:`read_inputs` takes them, of whatever shape.
+
+    Raises:
+        InputError: a file that cannot be read as data, an unknown name.
+        OSError: a file that cannot be read.
+    """
     arrays: dict[str, Tensor] = {}
     for specification in [os.fspath(item) for item in specifications]:
         name, path = _split(specification, ports)
@@ -151,7 +163,7 @@ def read_inputs(
             if port.name in arrays:
                 raise InputError(f"{specification}: input {port.name} already has data")
             arrays[port.name] = array
-    return input_sets(arrays, ports)
+    return arrays
 
 
 def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[dict[str, Tensor]]:
@@ -197,7 +209,7 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
     if suffix == ".npz":
         return _read_archive(path, ports)
     if suffix == ".npy":
-        return [(ports[0], _read_array(path))]
+        return [(ports[0], read_array(path))]
     if suffix in _IMAGE_SUFFIXES:
         return [(ports[0], _read_image(path, ports[0]))]
     try:
@@ -210,7 +222,8 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
     return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
 
 
-def _read_array(path: Path) -> Tensor:
+def read_array(path: Path) -> Tensor:
+    """The array of an .npy file; InputError if it is damaged or too large."""
     try:
         # Mapped, so that a header which promises more than the file holds allocates nothing.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -223,16 +236,21 @@ def _read_array(path: Path) -> Tensor:
     return np.array(array)
 
 
-def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+def read_archive(path: Path) -> dict[str, Tensor]:
+    """The arrays of an .npz file by name; InputError if it is damaged or too large."""
     try:
         with zipfile.ZipFile(path) as members:
             sizes = sum(member.file_size for member in members.infolist())
         if sizes > _DATA_LIMIT:
             raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_DATA_LIMIT}")
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: np.asarray(archive[name]) for name in archive.files}
+            return {name: np.asarray(archive[name]) for name in archive.files}
     except _DAMAGED as error:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+
+
+def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+    arrays = read_archive(path)
     by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
     if by_name:
         return by_name
@@ -314,8 +332,10 @@ def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
 
 def _random(port: TensorPort, generator: np.random.Generator) -> Tensor:
     if port.dtype.kind == "f":
-        normal: Tensor = generator.standard_normal(port.shape).astype(port.dtype)
+        normal: Tensor = np.asarray(generator.standard_normal(port.shape)).astype(port.dtype)
         return normal
+    if port.dtype.kind == "b":
+        return generator.integers(2, size=port.shape).astype(np.bool_)
     limits = np.iinfo(port.dtype)
     values: Tensor = generator.integers(
         limits.min, limits.max, size=port.shape, dtype=port.dtype.type, endpoint=True

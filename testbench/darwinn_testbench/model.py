@@ -77,7 +77,7 @@ class BoundTensor:
 class BoundModel:
     """A compiled model with its layers bound to tensors.
 
-    ``number`` is its place among the models of the file.
+    ``number`` is its place among the ``count`` models of the file.
     """
 
     file: str
@@ -85,6 +85,16 @@ class BoundModel:
     compiled: CompiledModel
     inputs: tuple[BoundLayer, ...]
     outputs: tuple[BoundLayer, ...]
+    count: int = 1
+
+    @property
+    def note(self) -> str:
+        """Which of several models this is, for summaries; empty of the only one."""
+        if self.count == 1:
+            return ""
+        others = [str(k) for k in range(self.count) if k != self.number]
+        which = "is the other" if len(others) == 1 else "are the others"
+        return f"model {self.number} of {self.count} (--model {', '.join(others)} {which})"
 
     @property
     def ports(self) -> tuple[TensorPort, ...]:
@@ -164,6 +174,7 @@ def _bind(
         compiled=model,
         inputs=_bind_layers(executable.input_layers, batch, tensors),
         outputs=_bind_layers(executable.output_layers, batch, tensors),
+        count=len(file.models) or 1,
     )
 
 

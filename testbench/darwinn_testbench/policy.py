@@ -88,6 +88,12 @@ moves at most 2^-(k+1) of the bytes, by 1. Factors below 1/2 give a quarter at m
 stay near 1 % (docs/comparison.md)."""
 
 
+FLOAT_REFERENCE = LsbBudget(1)
+"""Quantised outputs against a reference whose floating point results were quantised with the same
+scale and zero point: both round the same number once, which a tie or a last bit of the sum can
+move by one step."""
+
+
 def parse(text: str) -> Policy:
     """Read the textual form of a policy; ``parse(str(policy)) == policy``.
 

@@ -22,7 +22,9 @@ from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choo
 from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
 from darwinn_testbench.model import BoundLayer, BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
-from darwinn_testbench.reference.graph import ModelError, TensorValues
+from darwinn_testbench.programs.pairing import parse_maps
+from darwinn_testbench.programs.sides import port_of, refuse_compiled
+from darwinn_testbench.reference.graph import ModelError, Network, TensorValues
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
 from darwinn_testbench.reference.model import CpuModel
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of, worst
@@ -73,29 +75,38 @@ class OutputRow(Row):
 class References:
     """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
 
-    ``ports`` are the inputs of the uncompiled graph.
+    ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
+    the compiled model, where they differ, as for :func:`verify`.
 
     Raises:
         FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
-        InputError: the compiled model was compiled from another model.
+        InputError: the compiled model was compiled from another model, or it is compiled itself.
         OSError: the file cannot be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], bound: BoundModel) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], bound: BoundModel, maps: Sequence[str] = ()
+    ) -> None:
+        refuse_compiled(path)
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
+        self.names = _tensor_names(network, bound, maps)
         self.ports = tuple(_port(network.tensors[index]) for index in network.inputs)
         self._tensors: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
             self._match(output)
-        ports = [network.tensor(port.name) for port in bound.ports]
+        ports = [network.tensor(self.name(port.name)) for port in bound.ports]
         self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
+
+    def name(self, port: str) -> str:
+        """The name that the tensor of a port has in the uncompiled graph."""
+        return self.names.get(port, port)
 
     def _match(self, output: BoundLayer) -> None:
         name = output.port.name
         try:
-            (matched,) = self.cpu.match([output.layer])
+            (matched,) = self.cpu.match([replace(output.layer, name=self.name(output.layer.name))])
         except ModelError as error:
             self._unmatched[name] = error.reason
             return
@@ -155,9 +166,9 @@ class Expectation:
     chip: TensorValues
     litert: TensorValues | str
 
-    def intermediate(self, name: str) -> Tensor | None:
+    def intermediate(self, port: str) -> Tensor | None:
         """The value of a tensor within the graph, which a later part of a pipeline starts from."""
-        tensor = self.references.cpu.network.tensor(name)
+        tensor = self.references.cpu.network.tensor(self.references.name(port))
         for values in (self.litert, self.chip):
             if tensor is not None and not isinstance(values, str) and tensor.index in values:
                 return values[tensor.index]
@@ -176,6 +187,7 @@ def verify(
     policy: Policy | None = None,
     strict: bool = False,
     layers: bool = False,
+    maps: Sequence[str] = (),
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
@@ -194,6 +206,8 @@ def verify(
         strict: reading memory that nothing has written is a fault.
         layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
             rows (``layer_check.TensorRow``) are in the figures under ``tensors``.
+        maps: ``NAME=OTHER`` for inputs and outputs that have other names in the reference, where
+            OTHER is a name or an index.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -202,7 +216,7 @@ def verify(
     bound = choose_model(open_models(source, companions), model)
     if layers and reference is None:
         raise InputError("layers are compared with the model before compilation: give --reference")
-    references = None if reference is None else References(reference, bound)
+    references = None if reference is None else References(reference, bound, maps)
     ports = bound.ports if references is None else references.ports
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed)
@@ -252,8 +266,33 @@ def verify(
             "tensors": tensor_rows,
         },
         decided=_decide(rows, transfers, fault, references is not None),
-        message=_summary(rows, tensor_rows, transfers, fault),
+        message=_summary(rows, tensor_rows, transfers, fault, bound.note),
     )
+
+
+def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> dict[str, str]:
+    """Names of tensors of the graph by names of ports, as ``maps`` say."""
+    said = parse_maps(
+        maps,
+        [port_of(each) for each in bound.ports],
+        [port_of(each.port) for each in bound.outputs],
+    )
+    names = {}
+    for kind, each_said, indices in (
+        ("input", said.inputs, network.inputs),
+        ("output", said.outputs, network.outputs),
+    ):
+        for name, each in each_said.items():
+            if each.layout is not None or each.shape is not None:
+                raise InputError(f"--map {name}: both sides are NHWC, nothing can be said of it")
+            tensor = network.tensor(each.right)
+            if tensor is None and each.right.isdigit() and int(each.right) < len(indices):
+                tensor = network.tensors[indices[int(each.right)]]
+            if tensor is None:
+                known = ", ".join(f"{k} {network.tensors[i].name}" for k, i in enumerate(indices))
+                raise InputError(f"--map: there is no {kind} {each.right}, only {known}")
+            names[name] = tensor.name
+    return names
 
 
 def _port(tensor: GraphTensor) -> TensorPort:
@@ -294,8 +333,9 @@ def _device_inputs(
 
 def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Tensor | None:
     """An input of the uncompiled graph, or a tensor within it."""
-    if name in tensors or expectation is None:
-        return tensors.get(name)
+    own = name if expectation is None else expectation.references.name(name)
+    if own in tensors or expectation is None:
+        return tensors.get(own)
     return expectation.intermediate(name)
 
 
@@ -389,8 +429,9 @@ def _summary(
     tensors: Sequence[TensorRow],
     transfers: Sequence[DmaFigures],
     fault: SimulationError | None,
+    note: str,
 ) -> str:
-    """One line: what was checked, and with what result."""
+    """One line: what was checked, and with what result; ``note`` says which model it was."""
     if fault is not None:
         return str(fault)
     parts = [_count(rows, by) for by in _SUMMARIES]
@@ -402,7 +443,7 @@ def _summary(
     parts.append(
         f"the DMA of {len(wrong)} runs differs from the hints" if wrong else "DMA as hinted"
     )
-    return "; ".join(filter(None, parts))
+    return "; ".join(filter(None, [*parts, note]))
 
 
 _SUMMARIES = {

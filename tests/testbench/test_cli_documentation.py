@@ -14,7 +14,7 @@ from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.execution import RunRow, TapFigures
 from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
-from darwinn_testbench.programs import FunctionRow, PartRow
+from darwinn_testbench.programs import ComparedRow, FunctionRow, PartRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.sample import SampleRow
@@ -23,6 +23,7 @@ from darwinn_testbench.verify import OutputRow
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 PRINTED = (
     ChunkRow,
+    ComparedRow,
     Comparison,
     CoverageRow,
     DmaFigures,

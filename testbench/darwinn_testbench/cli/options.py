@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from darwinn_formats.files import read_file, read_stream
 
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
 
 File = Annotated[
@@ -83,6 +85,28 @@ Function = Annotated[
         show_default=False,
     ),
 ]
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        "--engine",
+        help=(
+            "model: the simulated chip, and the project's CPU references of other formats; "
+            "original: the original runtime of an ExecuTorch or IREE program, if it is installed."
+        ),
+    ),
+]
+Natives = Annotated[
+    str | None,
+    typer.Option(
+        "--natives",
+        metavar="MODULE",
+        help=(
+            "Python module, or .py file, whose NATIVES are the native functions of a BEF file by "
+            "name. It is executed."
+        ),
+        show_default=False,
+    ),
+]
 Model = Annotated[
     int,
     typer.Option("--model", metavar="N", min=0, help="Which compiled model of the file."),
@@ -115,12 +139,25 @@ def only_for(what: str, **given: object) -> None:
         InputError: naming the options.
     """
     names = [
-        f"--{name.replace('_', '-')}"
+        f"--{name.rstrip('_').replace('_', '-')}"
         for name, value in given.items()
         if value is not None and value is not False
     ]
     if names:
         raise InputError(f"{', '.join(names)}: only for {what}")
+
+
+def no_original(engine: Engine) -> None:
+    """Refuse the original runtime for files of the Edge TPU.
+
+    Raises:
+        Unavailable: it was asked for.
+    """
+    if engine is Engine.ORIGINAL:
+        raise Unavailable(
+            "--engine original is for ExecuTorch and IREE programs: the original of a DarwiNN file "
+            "is an Edge TPU"
+        )
 
 
 def only_one_on_stdout(**outputs: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from darwinn_sim.examine import StopPoint, Tap
@@ -12,8 +12,10 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import RunRow, outputs_as, run
 from darwinn_testbench.preload import parse as parse_preload
+from darwinn_testbench.programs import format_of, load_natives, run_program
 from darwinn_testbench.report import Column, InputError, Report, table
 from darwinn_testbench.report.files import write_result
 
@@ -29,6 +31,8 @@ EXAMPLES = """**Examples**
 `darwinn run segment_0_of_2_edgetpu.tflite --then segment_1_of_2_edgetpu.tflite`
 
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
+
+`darwinn run program.pte --function forward --inputs x.npy --engine original`
 """
 
 Until = Annotated[
@@ -116,19 +120,49 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
+    engine: options.EngineOption = Engine.MODEL,
+    function: options.Function = None,
+    natives: options.Natives = None,
     json: options.Json = False,
 ) -> None:
     """Run a compiled model: load its parameters, then one inference for each set of inputs.
 
     Without --inputs the inputs are random, from the seed. --until and --tap look inside before
     the end. A bare stream runs on the buffers of its descriptors: input0, output0 and so on.
+    Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
     """
     options.only_one_on_stdout(json=json, output=output)
+    source = options.source_of(file)
+    if format_of(source) is not None:
+        options.only_for(
+            "DarwiNN files",
+            until=until,
+            tap=tap,
+            preload=preload,
+            then=then,
+            model=model or None,
+            with_=companions,
+            strict=strict,
+        )
+        with progress_bar() as progress:
+            report = run_program(
+                source,
+                inputs,
+                function=function,
+                engine=engine,
+                natives=None if natives is None else load_natives(natives),
+                seed=seed,
+                runs=runs,
+                progress=progress,
+            )
+        _finish(report, file, output, json)
+    options.only_for("programs of other formats", function=function, natives=natives)
+    options.no_original(engine)
     stop, taps = _examine(until, tap or ())
     preloads = [each for text in preload or () for each in parse_preload(text)]
     with progress_bar() as progress:
         report = run(
-            options.source_of(file),
+            source,
             inputs,
             model=model,
             companions=companions or (),
@@ -141,12 +175,16 @@ def command(
             strict=strict,
             progress=progress,
         )
+    _finish(report, file, output, json)
+
+
+def _finish(report: Report[RunRow], file: str, output: str | None, as_json: bool) -> NoReturn:
     if output is not None:
         write_result(output, outputs_as(output, report))
     finish(
         report,
         file=file,
-        as_json=json,
+        as_json=as_json,
         body=_body,
         next_step=_next_step(report, file),
         summary_on_stderr=output == "-",

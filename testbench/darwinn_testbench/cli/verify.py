@@ -9,11 +9,13 @@ import typer
 from rich.console import RenderableType
 
 from darwinn_testbench import policy as policies
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import compared, options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compare import Comparison
+from darwinn_testbench.engine import Engine
 from darwinn_testbench.layer_check import TensorRow
+from darwinn_testbench.programs import format_of, load_natives, verify_against
 from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.verify import OutputRow, verify
 
@@ -29,6 +31,10 @@ EXAMPLES = """**Examples**
 `darwinn verify model_edgetpu.tflite --reference model.tflite --layers`
 
 `darwinn verify model_edgetpu.tflite --reference model.tflite --json --junit result.xml`
+
+`darwinn verify model_edgetpu.tflite --reference model.pte --map image=x --localise`
+
+`darwinn verify program.pte --expected outputs.npz --inputs x.npy`
 """
 
 Reference = Annotated[
@@ -37,7 +43,10 @@ Reference = Annotated[
         "--reference",
         "-r",
         metavar="MODEL",
-        help="The model before compilation (.tflite), which gives the expected outputs.",
+        help=(
+            "The model before compilation (.tflite), or the same network as ExecuTorch .pte, IREE "
+            ".vmfb or BEF: it gives the expected outputs."
+        ),
         show_default=False,
     ),
 ]
@@ -47,18 +56,54 @@ PolicyText = Annotated[
         "--policy",
         metavar="P",
         help=(
-            "Judge by LiteRT instead of by the chip's arithmetic: exact, lsb:N, lsb:N,F% "
-            "or float:ATOL,RTOL."
+            "How far outputs may be from the reference: exact, lsb:N, lsb:N,F% or "
+            "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic."
         ),
         show_default=False,
+    ),
+]
+
+Expected = Annotated[
+    str | None,
+    typer.Option(
+        "--expected",
+        metavar="PATH",
+        help=(
+            "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
+            "with call0_in0, call0_out0 and so on."
+        ),
+        show_default=False,
+    ),
+]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="NAME=OTHER",
+        help=(
+            "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
+            "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
+            "leave it open. Repeat it for several."
+        ),
+        show_default=False,
+    ),
+]
+Localise = Annotated[
+    bool,
+    typer.Option(
+        "--localise",
+        help=(
+            "Name the first layer or value that differs, and each further one that differs of "
+            "itself: what follows is computed from the same values on both sides."
+        ),
     ),
 ]
 
 _COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("run", lambda row: row.run, "right"),
     Column("output", lambda row: row.name, may_shrink=True),
-    Column("vs chip", lambda row: _difference(row.chip_arithmetic)),
-    Column("vs LiteRT", lambda row: _difference(row.litert)),
+    Column("vs chip", lambda row: compared.difference(row.chip_arithmetic)),
+    Column("vs LiteRT", lambda row: compared.difference(row.litert)),
     Column("top-1/5", lambda row: _agreement(row.litert), "right"),
     Column("s", lambda row: row.seconds, "right"),
     Column("verdict", lambda row: row.verdict),
@@ -93,6 +138,12 @@ def command(
     companions: options.Companions = None,
     strict: options.Strict = False,
     layers: Layers = False,
+    localise: Localise = False,
+    maps: MapOption = None,
+    expected: Expected = None,
+    engine: options.EngineOption = Engine.MODEL,
+    function: options.Function = None,
+    natives: options.Natives = None,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -105,12 +156,51 @@ def command(
     computed from the model before compilation. The difference to LiteRT, whose rounding differs a
     little, is always shown and decides only under --policy. Without --reference the program is
     run, and faults, deadlocks and its DMA are judged.
+
+    A reference of another format is given the same inputs, dequantised where it computes in
+    floating point; its outputs are quantised as FILE's and may then be 1 step off, integers must be
+    equal. FILE itself may be of another format; a .bpte brings its expected outputs along.
     """
     written = results.Results(json, junit, sarif, markdown, github)
     declared = None if policy is None else policies.parse(policy)
+    source = options.source_of(file)
+    is_program = format_of(source) is not None
+    if is_program or expected or (reference is not None and format_of(reference) is not None):
+        options.only_for("compiled models with a .tflite reference", layers=layers)
+        if is_program:
+            options.only_for("DarwiNN files", with_=companions, model=model or None, strict=strict)
+        with progress_bar() as progress:
+            judged = verify_against(
+                source,
+                reference,
+                inputs,
+                expected=expected,
+                function=function,
+                maps=maps or (),
+                model=model,
+                companions=companions or (),
+                natives=None if natives is None else load_natives(natives),
+                engine=engine,
+                policy=declared,
+                seed=seed,
+                runs=runs,
+                strict=strict,
+                localise=localise,
+                progress=progress,
+            )
+        written.write([judged])
+        finish(
+            judged,
+            file=file,
+            as_json=json,
+            body=compared.body,
+            next_step=compared.next_step(judged, file),
+        )
+    options.only_for("programs of other formats", function=function, natives=natives)
+    options.no_original(engine)
     with progress_bar() as progress:
         report = verify(
-            options.source_of(file),
+            source,
             reference,
             inputs,
             model=model,
@@ -120,6 +210,7 @@ def command(
             policy=declared,
             strict=strict,
             layers=layers,
+            maps=maps or (),
             progress=progress,
         )
     written.write([report])
@@ -144,18 +235,6 @@ def _holders(row: TensorRow) -> str:
     """The layers that hold a tensor, one for each pass, and the host if it is sent there."""
     names = ["+".join(map(str, row.layers))] if row.layers else []
     return ", ".join([*names, "host"] if row.output else names)
-
-
-def _difference(comparison: Comparison | None) -> str:
-    """Share of the elements that differ, and the greatest difference."""
-    if comparison is None:
-        return "-"
-    if comparison.elements == 0:
-        return comparison.reason
-    if comparison.differing == 0:
-        return "equal"
-    share = 100 * comparison.differing / comparison.elements
-    return f"{share:.3g} %, by {comparison.max_difference:g}"
 
 
 def _agreement(comparison: Comparison | None) -> str:

@@ -1,0 +1,59 @@
+"""Outputs compared across programs, as `darwinn verify` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from darwinn_testbench.compare import Comparison
+from darwinn_testbench.programs import ComparedRow
+from darwinn_testbench.report import Column, Report, Verdict, table
+
+
+def difference(comparison: Comparison | None) -> str:
+    """Share of the elements that differ, and the greatest difference."""
+    if comparison is None:
+        return "-"
+    if comparison.elements == 0:
+        return comparison.reason
+    if comparison.differing == 0:
+        return "equal"
+    share = 100 * comparison.differing / comparison.elements
+    return f"{share:.3g} %, by {comparison.max_difference:g}"
+
+
+_COLUMNS: tuple[Column[ComparedRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("output", lambda row: row.name, may_shrink=True),
+    Column("counterpart", lambda row: row.counterpart, may_shrink=True),
+    Column("difference", lambda row: difference(row.comparison)),
+    Column("policy", lambda row: row.policy),
+    Column("s", lambda row: row.seconds, "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
+    """The table of outputs, with what there is to say of them."""
+    figures = report.figures
+    done = {row.name: row.conversion for row in report.rows if row.conversion}
+    notes = [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
+    notes += [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
+    notes += [str(each) for each in figures["divergences"]]
+    source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
+    head = f"{figures['inferences']} calls, inputs {source}; {figures['seconds']:.1f} s in all"
+    return [table(_COLUMNS, report.rows), *notes, head]
+
+
+def next_step(report: Report[ComparedRow], file: str) -> str:
+    """What to try after this verdict."""
+    match report.verdict:
+        case Verdict.PASS if report.figures["reference"] or report.figures["expected"]:
+            return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.PASS:
+            return f"darwinn verify {file} --reference MODEL compares the outputs"
+        case Verdict.MISMATCH if not report.figures["divergences"]:
+            return "the same with --localise names the first value that differs"
+        case _:
+            return "the same with --json says where and by how much it differs"

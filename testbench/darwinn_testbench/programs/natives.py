@@ -1,0 +1,42 @@
+"""Native functions of BEF files, from a Python module that the user names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from darwinn_testbench.programs.formats import Natives
+from darwinn_testbench.report import InputError
+
+ATTRIBUTE = "NATIVES"
+"""The module's mapping of native functions by name."""
+
+
+def load_natives(name: str) -> Natives:
+    """The native functions of a module, by its name or by the path of its ``.py`` file.
+
+    The module is executed: it is the user's own code.
+
+    Raises:
+        InputError: there is no such module, it fails, or it has no mapping ``NATIVES``.
+    """
+    try:
+        module = _from_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    except Exception as error:
+        raise InputError(f"--natives {name}: {type(error).__name__}: {error}") from error
+    natives = getattr(module, ATTRIBUTE, None)
+    if not isinstance(natives, Mapping):
+        raise InputError(f"--natives {name}: has no mapping {ATTRIBUTE} of functions by name")
+    return natives
+
+
+def _from_file(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

@@ -1,0 +1,184 @@
+"""Programs of other formats on the CPU: their inputs, and what a run gives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.execution import RunRow, digest
+from darwinn_testbench.inputs import (
+    Inputs,
+    Tensor,
+    TensorMap,
+    TensorPort,
+    input_sets,
+    random_inputs,
+    read_arrays,
+)
+from darwinn_testbench.model import Source
+from darwinn_testbench.programs.formats import Natives, name_of, open_program
+from darwinn_testbench.reference.protocol import Datum, ExecutionError, Port
+from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+_OPEN_SIZE = 1
+"""Size that random inputs take in a dimension that the program leaves open."""
+
+
+def run_program(
+    source: Source,
+    inputs: Inputs = None,
+    *,
+    function: str | None = None,
+    engine: Engine = Engine.MODEL,
+    natives: Natives | None = None,
+    seed: int = 0,
+    runs: int = 1,
+    progress: ProgressCallback = silent,
+) -> Report[RunRow]:
+    """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
+
+    Inputs are given as for :func:`darwinn_testbench.execution.run`; random ones have size 1 where
+    the program leaves a size open. State that the program has stays from call to call.
+
+    Raises:
+        FormatError, OSError: the file is not valid or cannot be read.
+        InputError: inputs that do not fit, or whose type the program does not say.
+        Unsupported, Unavailable: it needs what the engine does not have; it is named.
+    """
+    program = open_program(source, function=function, engine=engine, natives=natives)
+    ports = unique(program.inputs(function))
+    sets = choose_values(inputs, ports, seed=seed, runs=runs)
+    rows: list[RunRow] = []
+    fault: ExecutionError | None = None
+    begin = time.perf_counter()
+    try:
+        for number, values in enumerate(sets):
+            progress(f"call {number + 1} of {len(sets)}", number, len(sets))
+            start = time.perf_counter()
+            outputs = program.run([values[port.name] for port in ports], function=function)
+            seconds = time.perf_counter() - start
+            names = unique([Port(each.name, None, None) for each in outputs])
+            rows += [
+                _row(number, port.name, each.data, seconds)
+                for port, each in zip(names, outputs, strict=True)
+            ]
+    except ExecutionError as error:
+        fault = error
+    return Report(
+        command="run",
+        file=name_of(source),
+        rows=tuple(rows),
+        figures={
+            "model": None,
+            "function": function,
+            "engine": engine,
+            "seed": seed,
+            "inferences": len(sets),
+            "random_inputs": inputs is None,
+            "seconds": time.perf_counter() - begin,
+            "stopped": False,
+            "narrow_bytes": None,
+            "narrow_bytes_declared": None,
+            "warnings": [],
+            "taps": [],
+        },
+        decided=None if fault is None else verdict_of(fault),
+        message="" if fault is None else str(fault),
+    )
+
+
+def unique(ports: Sequence[Port]) -> tuple[Port, ...]:
+    """The ports with names of their own: of several of a name the later ones get their number."""
+    names: dict[str, None] = {}
+    found = []
+    for number, port in enumerate(ports):
+        name = port.name or f"value{number}"
+        while name in names:
+            name = f"{name}#{number}"
+        names[name] = None
+        found.append(replace(port, name=name))
+    return tuple(found)
+
+
+def choose_values(
+    given: Inputs, ports: Sequence[Port], *, seed: int, runs: int
+) -> Sequence[TensorMap]:
+    """Values by port name: from files, arrays, or ``runs`` random sets.
+
+    Raises:
+        InputError: data that does not fit, or a type that the program does not say.
+        OSError: a file that cannot be read.
+    """
+    if given is None:
+        return random_inputs([_random_port(port) for port in ports], seed, runs)
+    files = [item for item in given if not isinstance(item, Mapping)]
+    if files:
+        arrays = read_arrays(files, [_reading_port(port) for port in ports])
+        return input_sets(arrays, [_given_port(port, arrays) for port in ports])
+    return list(_given_sets([item for item in given if isinstance(item, Mapping)], ports))
+
+
+def _given_sets(
+    items: Sequence[Mapping[str, Any]], ports: Sequence[Port]
+) -> Iterator[dict[str, Tensor]]:
+    for item in items:
+        arrays = {name: np.asarray(value) for name, value in item.items()}
+        yield from input_sets(arrays, [_given_port(port, arrays) for port in ports])
+
+
+def _random_port(port: Port) -> TensorPort:
+    if port.dtype is None or port.shape is None:
+        raise InputError(f"{port}: the program does not say its type: give its data with --inputs")
+    return _reading_port(port)
+
+
+def _reading_port(port: Port) -> TensorPort:
+    """The port for what reads files: with a size and a type where they are open."""
+    shape = tuple(_OPEN_SIZE if size is None else size for size in port.shape or ())
+    dtype = np.dtype(np.uint8) if port.dtype is None else port.dtype
+    return TensorPort(port.name, shape, dtype, port.scale or 0.0, port.zero_point or 0)
+
+
+def _given_port(port: Port, arrays: Mapping[str, Tensor]) -> TensorPort:
+    """The port with the sizes and the type of its data where the program leaves them open."""
+    known = _reading_port(port)
+    array = arrays.get(port.name)
+    if array is None:
+        return known
+    is_open = port.shape is None or None in port.shape
+    if is_open and port.shape is not None and not _within(array.shape, port.shape):
+        raise InputError(f"{port}: the data has shape {'x'.join(map(str, array.shape))}")
+    return replace(
+        known,
+        shape=array.shape if is_open else known.shape,
+        dtype=array.dtype if port.dtype is None else known.dtype,
+    )
+
+
+def _within(shape: tuple[int, ...], sizes: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(sizes) and all(
+        size in (None, actual) for actual, size in zip(shape, sizes, strict=True)
+    )
+
+
+def _row(number: int, name: str, data: Datum, seconds: float) -> RunRow:
+    tensor = np.asarray(data)
+    ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"
+    return RunRow(
+        name=name,
+        verdict=Verdict.PASS,
+        run=number,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        minimum=tensor.min().item() if ordered else None,
+        maximum=tensor.max().item() if ordered else None,
+        sha256=digest(tensor),
+        seconds=seconds,
+        tensor=tensor,
+    )

@@ -1,0 +1,185 @@
+"""Everything that can be run and compared, behind the protocol of the CPU references.
+
+A compiled model on the simulated chip, a model before compilation in LiteRT, and the programs of
+other formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from darwinn_formats import tflite
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
+from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
+
+from darwinn_testbench.execution import Session
+from darwinn_testbench.inputs import TensorPort
+from darwinn_testbench.model import BoundModel, Source
+from darwinn_testbench.programs.formats import name_of
+from darwinn_testbench.reference.graph import ModelError
+from darwinn_testbench.reference.graph import Tensor as GraphTensor
+from darwinn_testbench.reference.litert import LiteRtReference
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Output,
+    Port,
+    Tap,
+    Unavailable,
+)
+from darwinn_testbench.report import InputError
+
+FUNCTION = "main"
+"""The only function of what has no names for functions."""
+
+
+class DeviceProgram:
+    """A compiled model on the simulated chip (``protocol.Reference``)."""
+
+    functions = (FUNCTION,)
+
+    def __init__(self, model: BoundModel, session: Session) -> None:
+        self.model = model
+        self.session = session
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """The tensors that a caller supplies."""
+        return tuple(map(port_of, self.model.ports))
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """The tensors that are sent to the host."""
+        return tuple(port_of(each.port) for each in self.model.outputs)
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """One inference.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        if tap is not None:
+            raise ExecutionError("layers of a chip are seen through its own taps")
+        given = {
+            port.name: np.asarray(value)
+            for port, value in zip(self.model.ports, inputs, strict=True)
+        }
+        results = self.session.infer(given).outputs
+        return tuple(
+            Output(port.name, results[port.name], port.scale, port.zero_point)
+            for port in self.outputs()
+        )
+
+    def reset(self) -> None:
+        """Nothing: a chip keeps no state that a program does not pass itself."""
+
+
+class TfliteProgram:
+    """A TensorFlow Lite model in LiteRT (``protocol.Reference``).
+
+    Raises:
+        FormatError, ModelError: it is no valid model, or LiteRT refuses it.
+        InputError: it is compiled for the Edge TPU.
+    """
+
+    functions = (FUNCTION,)
+
+    def __init__(self, source: Source) -> None:
+        data = source if isinstance(source, bytes) else read_file(source)
+        self.litert = LiteRtReference(data, file=name_of(source))
+        self.network = self.litert.network
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of the graph."""
+        return self._ports(self.network.inputs)
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of the graph."""
+        return self._ports(self.network.outputs)
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Run the graph; LiteRT computes it as a whole, so a tap is refused."""
+        if tap is not None:
+            raise Unavailable("LiteRT cannot go on from given values")
+        try:
+            results = self.litert.outputs([np.asarray(value) for value in inputs])
+        except ModelError as error:
+            raise ExecutionError(str(error)) from error
+        return tuple(
+            Output(port.name, data, port.scale, port.zero_point)
+            for port, data in zip(self.outputs(), results, strict=True)
+        )
+
+    def reset(self) -> None:
+        """Nothing: variables begin at every call."""
+
+    def _ports(self, indices: Sequence[int]) -> tuple[Port, ...]:
+        return tuple(_graph_port(self.network.tensors[index]) for index in indices)
+
+
+def is_uncompiled(source: Source) -> bool:
+    """Whether a file is a TensorFlow Lite model that is not compiled for the Edge TPU.
+
+    Raises:
+        FormatError: it starts as a TensorFlow Lite model and is none.
+        OSError: it cannot be read.
+    """
+    data = source if isinstance(source, bytes) else read_file(source)
+    return data[4:8] == tflite.IDENTIFIER and not _has_custom_operator(data, source)
+
+
+def _has_custom_operator(data: bytes, source: Source) -> bool:
+    try:
+        model = tflite.load(data)
+    except FormatError as error:
+        raise error.with_file(name_of(source)) from None
+    return any(code.custom_code == CUSTOM_OPERATOR for code in model.operator_codes)
+
+
+def refuse_compiled(source: Source) -> None:
+    """Refuse a file that is compiled for the Edge TPU where a reference is wanted.
+
+    Raises:
+        InputError: it is one.
+        OSError: it cannot be read.
+    """
+    data = source if isinstance(source, bytes) else read_file(source)
+    is_graph = data[4:8] == tflite.IDENTIFIER
+    if data[4:8] == PACKAGE_IDENTIFIER or (is_graph and _has_custom_operator(data, source)):
+        raise InputError(
+            f"{name_of(source)} is itself compiled for the Edge TPU: a reference is the model "
+            "before compilation (.tflite), or a program of another format"
+        )
+
+
+def port_of(port: TensorPort) -> Port:
+    """The port of a tensor of a compiled model."""
+    quantised = bool(port.scale)
+    return Port(
+        port.name,
+        port.dtype,
+        port.shape,
+        port.scale if quantised else None,
+        port.zero_point if quantised else None,
+    )
+
+
+def _graph_port(tensor: GraphTensor) -> Port:
+    if not tensor.quantised:
+        return Port(tensor.name, tensor.dtype, tensor.shape)
+    scale, zero_point = float(tensor.scale[0]), int(tensor.zero_point[0])
+    return Port(tensor.name, tensor.dtype, tensor.shape, scale, zero_point)
+
+
+def file_of(program: Any, given: Source | Any) -> str:
+    """How messages call one side: its file, or its kind where it was given as an object."""
+    if isinstance(given, bytes | str | os.PathLike):
+        return name_of(given)
+    return type(program).__name__

@@ -1,0 +1,488 @@
+"""Does a program compute what another one does, or what is stored?
+
+Either side is a compiled model on the simulated chip, a model before compilation, or a program of
+another format. Inputs and outputs are paired (:mod:`pairing`), values are converted as
+quantisation and layout ask (:mod:`conversion`), and every output is judged by one declared policy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from darwinn_formats import executorch
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.compare import Comparison, compare
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.execution import Session, choose_model, digest
+from darwinn_testbench.inputs import Inputs, Tensor, TensorMap
+from darwinn_testbench.model import Source, open_models
+from darwinn_testbench.policy import NAMED, Policy
+from darwinn_testbench.programs.conversion import convert, default_policy
+from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
+from darwinn_testbench.programs.pairing import Maps, Pair, arrange, pair, parse_maps
+from darwinn_testbench.programs.run import choose_values, unique
+from darwinn_testbench.programs.sides import (
+    DeviceProgram,
+    TfliteProgram,
+    file_of,
+    is_uncompiled,
+    refuse_compiled,
+)
+from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    ExecutionError,
+    Output,
+    Port,
+    Reference,
+    Unavailable,
+)
+from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+COMPLETION = "completion"
+STORED = "stored outputs"
+REFERENCE = "reference"
+"""What may decide an output's verdict."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRow(Row):
+    """One output of one call, compared with its counterpart.
+
+    ``conversion`` says what was done to the counterpart's values before they were compared;
+    ``comparison`` is None where there was nothing to compare with. ``seconds`` is for the call.
+    """
+
+    run: int
+    counterpart: str
+    conversion: str
+    shape: tuple[int, ...]
+    dtype: str
+    sha256: str
+    decided_by: str
+    policy: str
+    comparison: Comparison | None = None
+    seconds: float = 0.0
+    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+
+    @property
+    def case(self) -> str:
+        """Outputs have the same name in every run."""
+        return f"run {self.run}: {self.name}"
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the call."""
+        return self.seconds
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call: inputs by name, and what is expected where that is stored."""
+
+    inputs: TensorMap
+    function: str | None = None
+    stored: tuple[Output, ...] | None = None
+    fresh: bool = False
+
+
+class Side:
+    """A program with its name, and whether the order of its inputs and outputs says something."""
+
+    def __init__(self, program: Reference, file: str) -> None:
+        self.program = program
+        self.file = file
+
+    @property
+    def device(self) -> DeviceProgram | None:
+        """The compiled model; None for other programs."""
+        return self.program if isinstance(self.program, DeviceProgram) else None
+
+    def inputs(self, function: str | None) -> tuple[Port, ...]:
+        """Inputs, with names of their own."""
+        return unique(self.program.inputs(function))
+
+    def outputs(self, function: str | None) -> tuple[Port, ...]:
+        """Outputs, with names of their own."""
+        return unique(self.program.outputs(function))
+
+
+def open_side(
+    source: Source,
+    *,
+    function: str | None = None,
+    engine: Engine = Engine.MODEL,
+    natives: Natives | None = None,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    seed: int = 0,
+    strict: bool = False,
+) -> Side:
+    """Whatever a file is, ready to run; raises as :func:`verify_against` does."""
+    if format_of(source) is not None:
+        return Side(
+            open_program(source, function=function, natives=natives, engine=engine),
+            name_of(source),
+        )
+    if is_uncompiled(source):
+        return Side(TfliteProgram(source), name_of(source))
+    models = open_models(source, companions)
+    bound = choose_model(models, model)
+    return Side(DeviceProgram(bound, Session(bound, strict=strict, seed=seed)), name_of(source))
+
+
+def verify_against(
+    source: Source,
+    reference: Source | Reference | None = None,
+    inputs: Inputs = None,
+    *,
+    expected: str | os.PathLike[str] | None = None,
+    function: str | None = None,
+    maps: Sequence[str] = (),
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    natives: Natives | None = None,
+    engine: Engine = Engine.MODEL,
+    policy: Policy | None = None,
+    seed: int = 0,
+    runs: int = 1,
+    strict: bool = False,
+    localise: bool = False,
+    progress: ProgressCallback = silent,
+) -> Report[ComparedRow]:
+    """Run ``source`` and judge every output by a reference, or by stored outputs.
+
+    Args:
+        source: a compiled model, or a program of another format.
+        reference: a program of any format, not compiled for the Edge TPU, or an object that runs.
+        inputs: files, or arrays by the names of ``source``; without them ``runs`` random sets from
+            ``seed``, or the inputs of ``expected``.
+        expected: stored outputs in place of a reference (``stored.read_stored``). A bundled
+            ExecuTorch program needs neither: its test cases are judged.
+        function: which function of a program.
+        maps: which input or output of the reference is which: ``NAME=OTHER``, where OTHER is a
+            name or an index, and ``:nchw`` or a shape such as ``:1x8`` may follow.
+        model, companions: which model of a compiled file, and files compiled together with it.
+        natives: native functions of BEF files.
+        engine: what executes programs of other formats.
+        policy: how far an output may be from its counterpart. Without it integers have to be equal,
+            quantised ones within ``policy.FLOAT_REFERENCE`` of a floating point counterpart, and
+            floating point outputs within ``float32-reassociated`` (``float32`` of stored ones).
+        strict: reading memory that nothing has written is a fault.
+        localise: also find the first value that differs (:mod:`localise`).
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError, PolicyError, ModelError: an argument does not fit.
+        Unsupported, Unavailable: a program needs what its engine does not have; it is named.
+    """
+    if reference is not None and expected is not None:
+        raise InputError("--reference and --expected are two answers: give one")
+    left = open_side(
+        source,
+        function=function,
+        engine=engine,
+        natives=natives,
+        model=model,
+        companions=companions,
+        seed=seed,
+        strict=strict,
+    )
+    right = None if reference is None else _open_reference(reference, engine, natives)
+    cases = _cases(source, left, inputs, expected, function, seed, runs)
+    job = _Job(left, right, maps, policy, localise)
+    begin = time.perf_counter()
+    fault: Exception | None = None
+    try:
+        for number, case in enumerate(cases):
+            progress(f"call {number + 1} of {len(cases)}", number, len(cases))
+            job.run(number, case)
+    except (SimulationError, ExecutionError) as error:
+        if isinstance(error, Unavailable):
+            raise
+        fault = error
+    rows = tuple(job.rows)
+    return Report(
+        command="verify",
+        file=left.file,
+        rows=rows,
+        figures={
+            "reference": None if right is None else right.file,
+            "expected": None if expected is None else os.fspath(expected),
+            "model": None if left.device is None else model,
+            "function": function,
+            "engine": engine,
+            "seed": seed,
+            "inferences": len(cases),
+            "random_inputs": inputs is None and expected is None and not _stored(cases),
+            "policy": None if policy is None else str(policy),
+            "seconds": time.perf_counter() - begin,
+            "divergences": job.divergences,
+        },
+        decided=None if fault is None else verdict_of(fault),
+        message=str(fault) if fault is not None else _summary(rows, right, left),
+    )
+
+
+def _open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:
+    if not isinstance(reference, bytes | str | os.PathLike):
+        return Side(reference, file_of(reference, reference))
+    refuse_compiled(reference)
+    if is_uncompiled(reference):
+        return Side(TfliteProgram(reference), name_of(reference))
+    return Side(open_program(reference, natives=natives, engine=engine), name_of(reference))
+
+
+def _cases(
+    source: Source,
+    left: Side,
+    inputs: Inputs,
+    expected: str | os.PathLike[str] | None,
+    function: str | None,
+    seed: int,
+    runs: int,
+) -> Sequence[Case]:
+    """The calls to be made: of stored ones those of ``function``, if it is given."""
+    if expected is None:
+        bundled = [] if inputs is not None else _bundled(source)
+        if bundled:
+            return [
+                _stored_case(left, call) for call in bundled if function in (None, call.function)
+            ]
+        sets = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
+        return _Sets(sets, function)
+    sets = () if inputs is None else choose_values(inputs, left.inputs(function), seed=seed, runs=1)
+    calls = read_stored(expected, max(1, len(sets)))
+    if inputs is None and any(call.inputs is None for call in calls):
+        raise InputError(f"{os.fspath(expected)} holds no inputs: give them with --inputs")
+    if inputs is None:
+        return [_stored_case(left, call, function) for call in calls]
+    if len(calls) != len(sets):
+        raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
+    return [
+        Case(values, function or call.function, call.outputs)
+        for values, call in zip(sets, calls, strict=True)
+    ]
+
+
+def _bundled(source: Source) -> list[StoredCall]:
+    found = format_of(source)
+    file = None if found is None else found.load(source)
+    return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
+
+
+def _stored_case(left: Side, call: StoredCall, function: str | None = None) -> Case:
+    name = call.function or function
+    ports = left.inputs(name)
+    values = call.inputs or ()
+    if len(values) != len(ports):
+        raise InputError(f"{left.file}: {len(values)} stored inputs, {len(ports)} are needed")
+    names = [port.name for port in ports]
+    arrays = dict(zip(names, map(np.asarray, values), strict=True))
+    if left.device is None:
+        return Case(arrays, name, call.outputs, call.fresh)
+    # The chip takes what is quantised, in the shape of its layers.
+    (fitting,) = choose_values([arrays], ports, seed=0, runs=1)
+    return Case(fitting, name, call.outputs, call.fresh)
+
+
+class _Sets(Sequence[Case]):
+    """Cases of input sets, which are made when they are asked for."""
+
+    def __init__(self, sets: Sequence[TensorMap], function: str | None) -> None:
+        self.sets, self.function = sets, function
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __iter__(self) -> Any:
+        return (Case(values, self.function) for values in self.sets)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Case(self.sets[index], self.function)
+
+
+def _stored(cases: Sequence[Case]) -> bool:
+    return not isinstance(cases, _Sets)
+
+
+class _Job:
+    """The calls of one verification."""
+
+    def __init__(
+        self,
+        left: Side,
+        right: Side | None,
+        maps: Sequence[str],
+        policy: Policy | None,
+        localise: bool,
+    ) -> None:
+        self.left, self.right, self.policy, self.localise = left, right, policy, localise
+        self.maps = maps
+        self.rows: list[ComparedRow] = []
+        self.divergences: list[Any] = []
+
+    def run(self, number: int, case: Case) -> None:
+        """Make a call on both sides and judge its outputs."""
+        if case.fresh:
+            self.left.program.reset()
+        given = self._maps(case.function)
+        expected = case.stored
+        if self.right is not None:
+            expected = self._expect(case, given)
+        ports = self.left.inputs(case.function)
+        start = time.perf_counter()
+        outputs = self.left.program.run(
+            [case.inputs[port.name] for port in ports], function=case.function
+        )
+        seconds = time.perf_counter() - start
+        actual = _realised(outputs, self.left.outputs(case.function))
+        if expected is None:
+            self.rows += [_row(number, port, data, COMPLETION, seconds) for port, data in actual]
+            return
+        wanted = _realised(expected, None)
+        for each in self._pairs(actual, wanted, given, stored=self.right is None):
+            (data,) = (data for port, data in actual if port is each.left)
+            self.rows.append(self._judge(number, each, data, wanted[each.position][1], seconds))
+
+    def _maps(self, function: str | None) -> Maps:
+        return parse_maps(self.maps, self.left.inputs(function), self.left.outputs(function))
+
+    def _expect(self, case: Case, maps: Maps) -> tuple[Output, ...]:
+        assert self.right is not None
+        ports = self.right.inputs(None)
+        pairs = pair(
+            self.left.inputs(case.function),
+            ports,
+            maps.inputs,
+            kind="input",
+            files=(self.left.file, self.right.file),
+            device=self.left.device is not None,
+            all_right=True,
+        )
+        values: list[Datum] = [None] * len(ports)
+        for each in pairs:
+            given = convert(np.asarray(case.inputs[each.left.name]), each.left, each.right).values
+            shape = each.shape or each.right.shape
+            values[each.position] = arrange(given, each.layout, shape, where=str(each.right))
+        try:
+            return self.right.program.run(values)
+        except Unavailable:
+            raise
+        except ExecutionError as error:
+            raise Unavailable(f"the reference {self.right.file} fails: {error}") from error
+
+    def _pairs(
+        self,
+        actual: Sequence[tuple[Port, Datum]],
+        wanted: Sequence[tuple[Port, Datum]],
+        maps: Maps,
+        *,
+        stored: bool,
+    ) -> tuple[Pair, ...]:
+        return pair(
+            [port for port, _ in actual],
+            [port for port, _ in wanted],
+            maps.outputs,
+            kind="output",
+            files=(self.left.file, STORED if self.right is None else self.right.file),
+            device=self.left.device is not None and not stored,
+            all_right=stored,
+        )
+
+    def _judge(
+        self, number: int, each: Pair, actual: Datum, expected: Datum, seconds: float
+    ) -> ComparedRow:
+        by = STORED if self.right is None else REFERENCE
+        row = replace(_row(number, each.left, actual, by, seconds), counterpart=each.right.name)
+        tensor, wanted = np.asarray(actual), np.asarray(expected)
+        if tensor.dtype.kind not in "fiub" or wanted.dtype.kind not in "fiub":
+            same = type(actual) is type(expected) and actual == expected
+            return (
+                row
+                if same
+                else replace(
+                    row, verdict=Verdict.MISMATCH, message=f"{actual!r} instead of {expected!r}"
+                )
+            )
+        try:
+            converted = convert(wanted, each.right, each.left)
+            values = arrange(
+                converted.values, each.layout.back, tensor.shape, where=str(each.right)
+            )
+        except InputError as error:
+            return replace(row, verdict=Verdict.MISMATCH, message=str(error))
+        policy = self.policy or (
+            NAMED["float32"]
+            if self.right is None and tensor.dtype.kind == "f"
+            else default_policy(converted)
+        )
+        found = compare(tensor, values, policy, zero_point=each.left.zero_point or 0)
+        how = [converted.how, str(each.layout.back)]
+        return replace(
+            row,
+            verdict=Verdict(found.verdict),
+            message=found.reason,
+            policy=found.policy,
+            comparison=found,
+            conversion=", ".join(filter(None, how)),
+        )
+
+
+def _realised(outputs: Sequence[Output], ports: Sequence[Port] | None) -> list[tuple[Port, Datum]]:
+    """Ports of results, with the types and shapes that they turned out to have."""
+    named = ports or unique([Port(each.name, None, None) for each in outputs])
+    found: list[tuple[Port, Datum]] = []
+    for port, each in zip(named, outputs, strict=True):
+        data = each.data
+        known: dict[str, Any] = {"scale": each.scale, "zero_point": each.zero_point}
+        if data is not None and not isinstance(data, str):
+            array = np.asarray(data)
+            known |= {"dtype": array.dtype, "shape": array.shape}
+        found.append((replace(port, **known), data))
+    return found
+
+
+def _row(number: int, port: Port, data: Datum, decided_by: str, seconds: float) -> ComparedRow:
+    tensor = np.asarray(data)
+    return ComparedRow(
+        name=port.name,
+        verdict=Verdict.PASS,
+        run=number,
+        counterpart="",
+        conversion="",
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        sha256=digest(tensor),
+        decided_by=decided_by,
+        policy="",
+        seconds=seconds,
+        tensor=tensor,
+    )
+
+
+def _summary(rows: Sequence[ComparedRow], right: Side | None, left: Side) -> str:
+    """One line: what was checked, and with what result."""
+    passed = sum(row.verdict is Verdict.PASS for row in rows)
+    head = f"{passed} of {len(rows)} outputs"
+    by = {row.decided_by for row in rows}
+    if by <= {COMPLETION}:
+        text = f"{head} were produced and compared with nothing (give --reference or --expected)"
+    else:
+        policies = Counter(row.policy for row in rows if row.policy)
+        names = " and ".join(policies) or "exact"
+        text = f"{head} agree with {STORED if right is None else right.file} ({names})"
+    return "; ".join(filter(None, [text, _model_note(left)]))
+
+
+def _model_note(left: Side) -> str:
+    return "" if left.device is None else left.device.model.note
