@@ -229,6 +229,9 @@ def _of_kind(draw: Draw, kind: Kind, loops: int, target: int, unit: int) -> Walk
     if moving:
         first = draw(st.sampled_from(sorted(moving)))
         steps[first] = -draw(st.integers(1, 6)) if kind.backward else draw(st.integers(1, 6))
+    else:
+        # Never added, but a side of the mesh with a first stride of 0 would be off.
+        steps[0] = draw(st.integers(1, 6))
     candidate = Walk(tuple(counts), tuple(unit * step for step in steps), target=target)
     if kind.alternate:
         loop = draw(st.integers(target + 1, loops - 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slow_model.memory import Tile
@@ -30,32 +30,46 @@ def off(fields: Mapping[str, Any], name: str) -> bool:
     return fields[f"{name}_stride"][0] == 0 and not any(fields[f"{name}_limit"])
 
 
+def send(tile: Tile, name: str, fields: Mapping[str, Any]) -> tuple[list[bytes], bool]:
+    """Words that a tile sends, and whether its sending side ends."""
+    words: list[bytes] = []
+    if off(fields, "narrow_read"):
+        return words, True
+    watchers = Watchers(fields, side=0)
+    for element in walk(fields, "narrow_read"):
+        if not watchers.passes(tile.flags, element.begins):
+            return words, False
+        words.append(tile.narrow_word(element.address))
+        tile.flags[DIRECTIONS[name][1]] += produce(fields, "read_producer", element.ends)
+    return words, True
+
+
+def receive(tile: Tile, name: str, fields: Mapping[str, Any], words: Iterable[bytes]) -> bool:
+    """Write the words that arrive at a tile, or the constant; whether its writing side ends."""
+    constant = fields["immediate_valid"]
+    if off(fields, "narrow_write") and not constant:
+        return True
+    watchers = Watchers(fields, side=1)
+    arriving = iter(words)
+    for element in walk(fields, "narrow_write"):
+        word = fields["immediate"].to_bytes(4, "little") if constant else next(arriving, None)
+        if word is None or not watchers.passes(tile.flags, element.begins):
+            return False
+        tile.write_narrow_word(element.address, word)
+        tile.flags[DIRECTIONS[name][2]] += produce(fields, "write_producer", element.ends)
+    return True
+
+
 def run(tiles: Mapping[int, Tile], name: str, fields: Mapping[str, Any]) -> set[int]:
     """Execute one instruction on ``tiles``; return those that a watcher or silence holds back."""
-    _, sent_flag, received_flag = DIRECTIONS[name]
-    sent: dict[int, list[bytes]] = {number: [] for number in range(16)}
+    arriving: dict[int, list[bytes]] = {number: [] for number in range(16)}
     held = set()
     for number, tile in tiles.items():
-        if off(fields, "narrow_read"):
-            continue
-        watchers = Watchers(fields, side=0)
-        for element in walk(fields, "narrow_read"):
-            if not watchers.passes(tile.flags, element.begins):
-                held.add(number)
-                break
-            sent[neighbour(number, name)].append(tile.narrow_word(element.address))
-            tile.flags[sent_flag] += produce(fields, "read_producer", element.ends)
+        words, done = send(tile, name, fields)
+        arriving[neighbour(number, name)] += words
+        if not done:
+            held.add(number)
     for number, tile in tiles.items():
-        constant = fields["immediate_valid"]
-        if off(fields, "narrow_write") and not constant:
-            continue
-        watchers = Watchers(fields, side=1)
-        arriving = iter(sent[number])
-        for element in walk(fields, "narrow_write"):
-            word = fields["immediate"].to_bytes(4, "little") if constant else next(arriving, None)
-            if word is None or not watchers.passes(tile.flags, element.begins):
-                held.add(number)
-                break
-            tile.write_narrow_word(element.address, word)
-            tile.flags[received_flag] += produce(fields, "write_producer", element.ends)
+        if not receive(tile, name, fields, arriving[number]):
+            held.add(number)
     return held

@@ -10,7 +10,7 @@ from functional_coverage import Coverage
 from hypothesis import assume
 from hypothesis import strategies as st
 from slow_model import narrow_to_wide as slow
-from stimulus import near_edges, producer, walk, watchers
+from stimulus import NO_AIMS, Aims, near_edges, producer, walk, watchers
 from unit_bench import sufficient
 
 BINS = (
@@ -34,13 +34,15 @@ BINS = (
     "producer",
 )
 NAME = "NarrowToWide"
+TRAVERSALS = ("narrow_read", "wide_write")
 LOOPS = 6
 WATCHED = (0, 3, 5, 11, 13, 16)
 BASE_REGISTER = 9
+LAST_ROW = chip.WIDE_ROWS - 1
 
 
 @st.composite
-def instructions(draw: Any) -> dict[str, Any]:
+def instructions(draw: Any, aims: Aims) -> dict[str, Any]:
     """Fields of a valid instruction: rows of whole blocks, as many as the write traversal has."""
     transpose = draw(st.sampled_from([0, 0, 4, 2]))
     fields: dict[str, Any] = {
@@ -48,9 +50,18 @@ def instructions(draw: Any) -> dict[str, Any]:
         "transpose_16bit": int(transpose == 2),
         "row_loop": draw(st.integers(0, LOOPS)),
     }
-    last = chip.NARROW_BYTES // 4 - 1
-    read = walk(draw, NAME, "narrow_read", low=0, high=last, most=200, target=int(transpose > 0))
-    if transpose and draw(st.booleans()):
+    last, target = chip.NARROW_BYTES // 4 - 1, int(transpose > 0)
+    if "wide_write" in aims:
+        # Each word closes a row.
+        fields["row_loop"] = 0
+        write = walk(draw, NAME, "wide_write", low=0, high=LAST_ROW, kind=aims["wide_write"])
+        rows = len(write.elements(NAME, "wide_write"))
+        read = walk(draw, NAME, "narrow_read", low=0, high=last, count=rows, target=target)
+        fields |= read.fields(NAME, "narrow_read") | write.fields(NAME, "wide_write")
+        return fields | producer(draw, "producer", 4) | watchers(draw, NAME, WATCHED, LOOPS, most=3)
+    kind = aims.get("narrow_read")
+    read = walk(draw, NAME, "narrow_read", low=0, high=last, most=200, target=target, kind=kind)
+    if transpose and not kind and draw(st.booleans()):
         # Whole blocks, as programs have them: the short side is loop 0.
         counts = (transpose, *read.counts[1:-1], 1)
         read = replace(read, counts=counts, double=(0, 0, 0))
@@ -60,15 +71,15 @@ def instructions(draw: Any) -> dict[str, Any]:
         fields["row_loop"] = draw(st.integers(1, LOOPS))
     fields |= read.fields(NAME, "narrow_read")
     rows = len(slow.row_sizes(fields))
-    write = walk(draw, NAME, "wide_write", low=0, high=chip.WIDE_ROWS - 1, count=rows)
+    write = walk(draw, NAME, "wide_write", low=0, high=LAST_ROW, count=rows)
     fields |= write.fields(NAME, "wide_write") | producer(draw, "producer", 4)
     return fields | watchers(draw, NAME, WATCHED, LOOPS, most=3)
 
 
 @st.composite
-def cases(draw: Any) -> tuple[dict[str, Any], dict[int, int], int, bool]:
+def cases(draw: Any, aims: Aims = NO_AIMS) -> tuple[dict[str, Any], dict[int, int], int, bool]:
     """An instruction, values of flags, its tile, and whether its base comes from a register."""
-    fields = draw(instructions())
+    fields = draw(instructions(aims))
     elements = len(slow.row_sizes(fields))
     flags = sufficient(fields, elements + 20, chip.TILE_FLAGS)
     if flags and draw(st.booleans()):

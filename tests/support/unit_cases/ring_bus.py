@@ -9,7 +9,7 @@ from darwinn_sim import chip
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from slow_model.traversal import walk as walk_elements
-from stimulus import near_edges, producer, walk, watchers
+from stimulus import NO_AIMS, Aims, near_edges, producer, walk, watchers
 from unit_bench import sufficient
 
 BINS = (
@@ -36,17 +36,26 @@ BINS = (
     "consumer's producer",
 )
 LOOPS = 4
+TRAVERSALS = ("wide_read", "wide_write")
 LAST_ROW = chip.WIDE_ROWS - 1
 MIDDLE = chip.WIDE_ROWS // 2
 
 
 @st.composite
-def cases(draw: Any) -> tuple[dict[str, Any], dict[str, Any], int, dict[int, int]]:
+def cases(
+    draw: Any, aims: Aims = NO_AIMS
+) -> tuple[dict[str, Any], dict[str, Any], int, dict[int, int]]:
     """Fields of a producer and of the consumers of its rows, the sender, and flags."""
     channel = draw(st.integers(0, 1))
     consumer = ("RingConsumerA", "RingConsumerB")[channel]
-    write = walk(draw, consumer, "wide_write", low=MIDDLE, high=LAST_ROW, most=16)
-    if draw(st.booleans()):
+    kind = aims.get("wide_read")
+    read = walk(draw, "RingProducer", "wide_read", low=0, high=MIDDLE - 1, kind=kind)
+    count = len(read.elements("RingProducer", "wide_read")) if kind else None
+    kind = aims.get("wide_write")
+    write = walk(
+        draw, consumer, "wide_write", low=MIDDLE, high=LAST_ROW, most=16, count=count, kind=kind
+    )
+    if count is None and draw(st.booleans()):
         base = draw(near_edges(MIDDLE, LAST_ROW - 8))
         step = draw(st.integers(0, 2))
         loop = draw(st.integers(0, LOOPS - 1))
@@ -54,7 +63,8 @@ def cases(draw: Any) -> tuple[dict[str, Any], dict[str, Any], int, dict[int, int
     receiving = write.fields(consumer, "wide_write") | producer(draw, "producer", LOOPS)
     receiving |= watchers(draw, consumer, (1, 11, 12), LOOPS, most=1)
     rows = len(walk_elements(receiving, "wide_write"))
-    read = walk(draw, "RingProducer", "wide_read", low=0, high=MIDDLE - 1, count=rows)
+    if count is None:
+        read = walk(draw, "RingProducer", "wide_read", low=0, high=MIDDLE - 1, count=rows)
     sending = read.fields("RingProducer", "wide_read")
     sending |= producer(draw, "row_producer", LOOPS) | producer(draw, "token_producer", LOOPS)
     sending |= watchers(draw, "RingProducer", (13, 17, 18), LOOPS, most=2)

@@ -10,7 +10,7 @@ from functional_coverage import Coverage
 from hypothesis import strategies as st
 from slow_model import wide_to_narrow as slow
 from slow_model.traversal import walk as walk_elements
-from stimulus import near_edges, producer, walk, watchers
+from stimulus import NO_AIMS, Aims, near_edges, producer, walk, watchers
 from unit_bench import sufficient
 
 BINS = (
@@ -33,7 +33,9 @@ BINS = (
     "producer",
 )
 NAME = "WideToNarrow"
+TRAVERSALS = ("wide_read", "narrow_write")
 LOOPS = 6
+LAST_ROW = chip.WIDE_ROWS - 1
 SCALE_STEPS = chip.SCALE_BIAS_WORDS // 2
 HALF = SCALE_STEPS // 4
 """Steps from the first half of the scales (or of the biases) to the second."""
@@ -42,12 +44,26 @@ WATCHED = (11, 12, 13, 14, 15)
 
 
 @st.composite
-def instructions(draw: Any) -> dict[str, Any]:
+def instructions(draw: Any, aims: Aims) -> dict[str, Any]:
     """Fields of a valid instruction: the read has as many rows as the write uses."""
     scale_bias = draw(st.booleans())
     high = SCALE_STEPS - HALF - 1 if scale_bias else chip.NARROW_BYTES // 4 - 1
-    write = walk(draw, NAME, "narrow_write", low=0, high=high, most=200, double=not scale_bias)
-    if scale_bias and draw(st.booleans()):
+    if "wide_read" in aims:
+        # Each word takes a row.
+        read = walk(draw, NAME, "wide_read", low=0, high=LAST_ROW, kind=aims["wide_read"])
+        words = len(read.elements(NAME, "wide_read"))
+        write = walk(
+            draw, NAME, "narrow_write", low=0, high=high, count=words, double=not scale_bias
+        )
+        fields = read.fields(NAME, "wide_read") | write.fields(NAME, "narrow_write")
+        fields |= {"scale_bias": int(scale_bias), "row_loop": 0}
+        fields |= producer(draw, "producer", LOOPS)
+        return fields | watchers(draw, NAME, WATCHED, LOOPS, most=3)
+    kind = aims.get("narrow_write")
+    write = walk(
+        draw, NAME, "narrow_write", low=0, high=high, most=200, double=not scale_bias, kind=kind
+    )
+    if scale_bias and not kind and draw(st.booleans()):
         write = replace(write, double=(draw(st.integers(0, LOOPS - 1)), HALF, 0))
     if draw(st.booleans()):
         elements = draw(st.one_of(near_edges(1, 30), near_edges(60, 70)))
@@ -59,14 +75,14 @@ def instructions(draw: Any) -> dict[str, Any]:
     fields = write.fields(NAME, "narrow_write") | producer(draw, "producer", LOOPS)
     fields |= {"scale_bias": int(scale_bias), "row_loop": draw(st.integers(0, LOOPS))}
     count = slow.rows_needed(fields)
-    read = walk(draw, NAME, "wide_read", low=0, high=chip.WIDE_ROWS - 1, count=count)
+    read = walk(draw, NAME, "wide_read", low=0, high=LAST_ROW, count=count)
     return fields | read.fields(NAME, "wide_read") | watchers(draw, NAME, WATCHED, LOOPS, most=3)
 
 
 @st.composite
-def cases(draw: Any) -> tuple[dict[str, Any], dict[int, int], int]:
+def cases(draw: Any, aims: Aims = NO_AIMS) -> tuple[dict[str, Any], dict[int, int], int]:
     """An instruction, values of flags, and the tile that executes it."""
-    fields = draw(instructions())
+    fields = draw(instructions(aims))
     elements = len(walk_elements(fields, "narrow_write"))
     flags = sufficient(fields, elements, chip.TILE_FLAGS)
     if flags and draw(st.booleans()):

@@ -1,0 +1,62 @@
+"""Mesh ports of the RTL's tile: random instructions against the slow model's two sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functional_coverage import Coverage
+from hypothesis import strategies as st
+from slow_model import mesh_bus as slow
+from slow_model.traversal import walk
+from stimulus import NO_AIMS, Aims, near_edges
+from tile_units import TileAndModel, check_unit, nightly_too
+from traversal_coverage import bins
+from traversal_coverage import cover as cover_traversal
+from unit_cases import mesh_bus as unit
+
+LINKS = list(slow.DIRECTIONS)
+BINS = (*unit.INSTRUCTION_BINS, "held back", "words that nobody sends", "stalls")
+
+
+@st.composite
+def cases(draw: Any, aims: Aims = NO_AIMS) -> tuple[Any, list[int], int, int]:
+    """An instruction, the words that arrive, and how the neighbour lets the sender wait."""
+    case = draw(unit.cases(aims=aims))
+    elements = len(walk(case[1], "narrow_write"))
+    count = draw(st.one_of(st.just(elements), near_edges(0, elements)))
+    random = draw(st.randoms(use_true_random=False))
+    words = [random.getrandbits(32) for _ in range(count)]
+    return case, words, random.getrandbits(32), draw(st.sampled_from([0, 64, 200]))
+
+
+@nightly_too
+def test_random_instructions_send_and_write_the_words_of_the_slow_model(nightly: bool) -> None:
+    """Both sides at once; memories, flags and words agree, also where a side is held back."""
+    coverage = Coverage("RTL mesh bus", (*bins(*unit.TRAVERSALS), *BINS))
+
+    def check(case: tuple[Any, list[int], int, int]) -> None:
+        (name, fields, _, flags), words, seed, share = case
+        link = LINKS.index(name)
+        pair = TileAndModel(flags)
+        sent, sending_ends = slow.send(pair.slow, name, fields)
+        arriving = [word.to_bytes(4, "little") for word in words]
+        receiving_ends = slow.receive(pair.slow, name, fields, arriving)
+        pair.rtl.stall(seed, share)
+        for word in words:
+            pair.rtl.send_word(link, word)
+        pair.give(name, fields)
+        pair.run()
+        assert pair.rtl.idle == (sending_ends and receiving_ends)
+        actual = [word.to_bytes(4, "little") for word in pair.rtl.words_out(link)]
+        assert actual == sent
+        assert not any(pair.rtl.words_out(other) for other in range(4) if other != link)
+        for side in unit.TRAVERSALS:
+            if not slow.off(fields, side):
+                cover_traversal(coverage, fields, side)
+        unit.cover_instruction(coverage, name, fields)
+        watched = any(fields["watcher_valid"])
+        coverage.hit("held back", when=watched and not pair.rtl.idle)
+        coverage.hit("words that nobody sends", when=not watched and not receiving_ends)
+        coverage.hit("stalls", when=share and sent)
+
+    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly)

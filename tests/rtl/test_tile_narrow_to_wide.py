@@ -1,0 +1,103 @@
+"""Narrow-to-wide of the RTL's tile: random instructions against the slow model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from functional_coverage import Coverage
+from slow_model import narrow_to_wide as slow
+from stimulus import Walk
+from tile_units import TileAndModel, check_unit, nightly_too
+from traversal_coverage import bins
+from traversal_coverage import cover as cover_traversal
+from unit_cases.narrow_to_wide import (
+    BINS,
+    LOOPS,
+    NAME,
+    TRAVERSALS,
+    cases,
+    cover,
+    with_base_register,
+)
+
+
+@nightly_too
+def test_random_instructions_pack_the_rows_of_the_slow_model(nightly: bool) -> None:
+    """Memories and flags agree, also where a watcher stops the unit."""
+    coverage = Coverage("RTL narrow-to-wide", (*bins(*TRAVERSALS), *BINS))
+
+    def check(case: tuple[dict[str, Any], dict[int, int], int, bool]) -> None:
+        fields, flags, _, from_register = case
+        pair = TileAndModel(flags)
+        before = bytes(pair.slow.wide)
+        done = slow.run(pair.slow, fields)
+        if from_register:
+            pair.give(NAME, with_base_register(fields), fields["narrow_read_base"])
+        else:
+            pair.give(NAME, fields)
+        pair.run()
+        assert pair.rtl.idle == done
+        cover_traversal(coverage, fields, "narrow_read", target=fields["transpose"])
+        cover_traversal(coverage, fields, "wide_write")
+        cover(
+            coverage,
+            fields | {"base_override": from_register},
+            done,
+            bytes(pair.slow.wide) != before,
+        )
+
+    check_unit(coverage, TRAVERSALS, cases, check, nightly=nightly)
+
+
+def test_a_word_takes_a_cycle_and_a_row_none() -> None:
+    """docs/rtl.md: the next row is filled while a full one is written."""
+    cycles = []
+    for words in (64, 128):
+        pair = TileAndModel({})
+        read = Walk((words, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0)).fields(NAME, "narrow_read")
+        write = Walk((words // 64, 1, 1, 1), (1, 0, 0, 0)).fields(NAME, "wide_write")
+        fields = read | write | {"row_loop": LOOPS, "transpose": 0}
+        fields |= {"producer_increment": 1, "producer_depth": 0}
+        slow.run(pair.slow, fields)
+        pair.give(NAME, fields)
+        cycles.append(pair.run())
+    assert cycles[1] - cycles[0] == 64
+
+
+def _one_row(*, guarded: bool) -> dict[str, Any]:
+    write = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=100, double=(0, 10, 0))
+    valid = [int(guarded), 0, 0, 0, 0, 0]
+    return write.fields(NAME, "wide_write") | {
+        "watcher_flag": [16, 0, 0, 0, 0, 0],
+        "watcher_valid": valid,
+        "watcher_side": valid,
+    }
+
+
+@pytest.mark.parametrize(
+    ("guarded", "reset", "rows"),
+    [
+        (True, None, [100, 110, 100]),
+        (False, None, [100, 100, 100]),
+        (True, 13, [100, 100, 100]),
+        (True, 16, [100, 110, 100]),
+    ],
+    ids=["guarded by flag 16", "not guarded", "fence on flag 13", "fence on another flag"],
+)
+def test_the_double_buffer_goes_on_across_guarded_instructions(
+    guarded: bool, reset: int | None, rows: list[int]
+) -> None:
+    """docs/chip-facts.md: the side is kept until a fence loads the flag that counts the rows."""
+    pair = TileAndModel({})
+    for word in range(3):
+        pair.give("MeshSouth", {"immediate_valid": 1, "immediate": 0xA0 + word})
+        pair.give("TileFence", {"wait_idle": 0x3FF})
+        pair.give(NAME, _one_row(guarded=guarded))
+        pair.give(
+            "TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset}
+        )
+        pair.slow.write_row(rows[word], [bytes([0xA0 + word, 0, 0, 0])])
+        pair.slow.write_narrow_word(0, bytes([0xA0 + word, 0, 0, 0]))
+    pair.run()
+    assert pair.rtl.idle

@@ -1,0 +1,104 @@
+"""Ring producer and consumers of the RTL's tile: random instructions against the slow model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from darwinn_testbench.rtl.tile_bench import RingRow
+from functional_coverage import Coverage
+from hypothesis import strategies as st
+from slow_model import ring_bus as slow
+from slow_model.memory import Core
+from slow_model.sync import produce
+from slow_model.traversal import walk
+from stimulus import NO_AIMS, Aims, Walk, near_edges
+from tile_units import TileAndModel, check_unit, nightly_too
+from traversal_coverage import bins
+from traversal_coverage import cover as cover_traversal
+from unit_cases import ring_bus as unit
+
+BINS = (
+    *unit.BINS,
+    "rows of fewer words",
+    "too few rows",
+    "stalls",
+)
+
+
+@st.composite
+def cases(draw: Any, aims: Aims = NO_AIMS) -> tuple[Any, list[list[bytes]], int, int]:
+    """Instructions for a producer and a consumer, rows for the consumer, stalls of the ring."""
+    case = draw(unit.cases(aims=aims))
+    places = len(walk(case[1], "wide_write"))
+    count = draw(st.one_of(st.just(places), near_edges(0, places)))
+    random = draw(st.randoms(use_true_random=False))
+    sizes = [draw(st.sampled_from([64, 64, 4, 1, 63])) for _ in range(count)]
+    rows = [[random.randbytes(4) for _ in range(size)] for size in sizes]
+    return case, rows, random.getrandbits(32), draw(st.sampled_from([0, 64, 200]))
+
+
+class _NoCore(Core):
+    """The scalar core's flags, which the tile does not have."""
+
+    def __init__(self) -> None:
+        self.flags = [0] * 9
+
+
+@nightly_too
+def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: bool) -> None:
+    """A producer and a consumer at once; memories, flags and rows agree, tokens included."""
+    coverage = Coverage("RTL ring bus", (*bins(*unit.TRAVERSALS), *BINS))
+
+    def check(case: tuple[Any, list[list[bytes]], int, int]) -> None:
+        (sending, receiving, sender, flags), rows, seed, share = case
+        channel = sending["consumer_b"]
+        pair = TileAndModel(flags)
+        sent, sending_ends = slow.send(pair.slow, {}, _NoCore(), sending, 1 << 16)
+        receiving_ends = slow.consume(pair.slow, receiving, channel, rows)
+        pair.rtl.stall(seed, share)
+        for row in rows:
+            words = tuple(int.from_bytes(word, "little") for word in row)
+            pair.rtl.send_row(RingRow(words, channel))
+        pair.give(("RingConsumerA", "RingConsumerB")[channel], receiving)
+        pair.give("RingProducer", sending)
+        pair.run()
+        assert pair.rtl.idle == (sending_ends and receiving_ends)
+        elements = walk(sending, "wide_read")[: len(sent)]
+        expected = [
+            RingRow(
+                tuple(int.from_bytes(word, "little") for word in row),
+                channel,
+                sending["targets"],
+                bool(produce(sending, "token_producer", element.ends)),
+            )
+            for row, element in zip(sent, elements, strict=True)
+        ]
+        assert pair.rtl.rows_out() == expected
+        cover_traversal(coverage, sending, "wide_read")
+        cover_traversal(coverage, receiving, "wide_write")
+        unit.cover(coverage, sending, receiving, sender)
+        coverage.hit("producer held back", when=not sending_ends)
+        coverage.hit("consumer held back", when=not receiving_ends)
+        coverage.hit("rows of fewer words", when=any(len(row) < 64 for row in rows))
+        coverage.hit("too few rows", when=len(rows) < len(walk(receiving, "wide_write")))
+        coverage.hit("stalls", when=share and sent)
+
+    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly)
+
+
+@pytest.mark.parametrize(("reset", "rows"), [(16, [20, 20]), (13, [20, 25]), (None, [20, 25])])
+def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
+    reset: int | None, rows: list[int]
+) -> None:
+    """docs/chip-facts.md: a producer's double buffer goes on across instructions."""
+    pair = TileAndModel({})
+    one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, 0))
+    fields = one.fields("RingProducer", "wide_read") | {"targets": 1}
+    pair.give("RingProducer", fields)
+    pair.give("TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset})
+    pair.give("RingProducer", fields)
+    pair.run()
+    assert pair.rtl.idle
+    sent = [[word.to_bytes(4, "little") for word in row.words] for row in pair.rtl.rows_out()]
+    assert sent == [pair.slow.row(row) for row in rows]

@@ -1,0 +1,115 @@
+"""Single instructions on the RTL's tile, beside the slow model's tile that must become the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from darwinn_sim import chip
+from darwinn_sim.isa.builder import Values, build
+from functional_coverage import Coverage
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from slow_model.memory import Tile
+from stimulus import KINDS
+from tile_runs import rtl_tile
+from traversal_coverage import bins
+
+LIMIT = 3000
+"""Cycles within which an instruction ends, if it ends at all; stalls included."""
+
+
+@cache
+def _memories() -> dict[str, NDArray[Any]]:
+    random = np.random.default_rng(2026)
+    words = {
+        "narrow": chip.NARROW_ADDRESS_BYTES // 4,
+        "wide": chip.WIDE_ROWS * chip.ROW_WORDS,
+        "scale_bias": chip.SCALE_BIAS_WORDS,
+    }
+    return {name: random.integers(0, 1 << 32, n, np.uint32) for name, n in words.items()}
+
+
+class TileAndModel:
+    """The RTL's tile and a slow one, with the same random memories and the same flags."""
+
+    def __init__(self, flags: Mapping[int, int]) -> None:
+        memories = _memories()
+        self.rtl = rtl_tile()
+        self.rtl.reset()
+        self.rtl.narrow[:] = memories["narrow"].view(np.uint8)[: chip.NARROW_BYTES]
+        self.rtl.wide[:] = memories["wide"]
+        self.rtl.scale_bias[:] = memories["scale_bias"]
+        values = np.array([flags.get(flag, 0) for flag in range(chip.TILE_FLAGS)])
+        self.rtl.flags[:] = values & 0xFFFF
+        empty = {"number": 0, "flags": values, "coefficient": (), "lower_bound": ()}
+        self.slow = Tile({**empty, **memories})
+
+    def give(self, name: str, fields: Values, base: int | None = None) -> None:
+        """Put an instruction into the RTL's queue; ``base`` stands in the base register."""
+        self.rtl.give(build([(name, {**fields, "tiles": 1})]), base)
+
+    def run(self) -> int:
+        """Run the RTL and compare memories and flags; the cycles that it took."""
+        cycles: int = self.rtl.run(LIMIT)
+        for memory in ("narrow", "wide", "scale_bias"):
+            actual = getattr(self.rtl, memory).view(np.uint8)
+            expected = np.frombuffer(bytes(getattr(self.slow, memory)), np.uint8)[: len(actual)]
+            wrong = np.flatnonzero(actual != expected)
+            shown = [(hex(i), int(actual[i]), int(expected[i])) for i in wrong[:6].tolist()]
+            assert not len(wrong), (
+                f"{memory}: {len(wrong)} bytes differ, (address, RTL, model): {shown}"
+            )
+        flags = [flag % 65536 for flag in self.slow.flags]
+        assert [int(flag) for flag in self.rtl.flags] == flags, "flags"
+        return cycles
+
+
+def check_unit(
+    coverage: Coverage,
+    traversals: tuple[str, ...],
+    cases: Callable[..., st.SearchStrategy[Any]],
+    check: Callable[[Any], None],
+    *,
+    nightly: bool,
+) -> None:
+    """Check random cases of each kind of each traversal, so that the cross of kinds is complete.
+
+    ``coverage`` declares the bins of the cross, and those of the unit: nightly, cases without any
+    aim go on until these have been hit as well. Then all is drawn anew; in the gate the cases are
+    the same in every run.
+    """
+    chosen = settings(
+        derandomize=not nightly,
+        database=None,
+        deadline=None,
+        print_blob=True,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    examples = AIMED_NIGHTLY if nightly else AIMED
+    for name, kind in product(traversals, KINDS):
+        settings(chosen, max_examples=examples)(given(cases(aims={name: kind}))(check))()
+    if nightly:
+        coverage.close(settings(chosen, max_examples=FREE_NIGHTLY)(given(cases())(check)))
+    cross = bins(*traversals)
+    missed = [name for name in cross if not coverage.hits[name]]
+    assert not missed, f"{coverage.unit}: bins never hit: {missed}"
+    print(f"{coverage.unit}: {coverage.hits.total()} hits of {len(coverage.bins)} bins")
+
+
+AIMED, AIMED_NIGHTLY = 2, 20
+"""Cases of each of the 26 kinds of a traversal: 1,040 for the two of an instruction, nightly."""
+
+FREE_NIGHTLY = 1000
+"""Cases without an aim, nightly."""
+
+nightly_too = pytest.mark.parametrize(
+    "nightly", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["gate", "nightly"]
+)
+"""A test with argument ``nightly``, in both sizes."""
