@@ -13,7 +13,6 @@ from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.narrow_to_wide import (
     BINS,
-    LOOPS,
     NAME,
     TRAVERSALS,
     cases,
@@ -48,21 +47,6 @@ def test_random_instructions_pack_the_rows_of_the_slow_model(nightly: bool) -> N
         )
 
     check_unit(coverage, TRAVERSALS, cases, check, nightly=nightly)
-
-
-def test_a_word_takes_a_cycle_and_a_row_none() -> None:
-    """docs/rtl.md: the next row is filled while a full one is written."""
-    cycles = []
-    for words in (64, 128):
-        pair = TileAndModel({})
-        read = Walk((words, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0)).fields(NAME, "narrow_read")
-        write = Walk((words // 64, 1, 1, 1), (1, 0, 0, 0)).fields(NAME, "wide_write")
-        fields = read | write | {"row_loop": LOOPS, "transpose": 0}
-        fields |= {"producer_increment": 1, "producer_depth": 0}
-        slow.run(pair.slow, fields)
-        pair.give(NAME, fields)
-        cycles.append(pair.run())
-    assert cycles[1] - cycles[0] == 64
 
 
 def _one_row(*, guarded: bool) -> dict[str, Any]:
