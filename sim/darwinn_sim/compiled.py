@@ -1,14 +1,15 @@
 """Compilation of the model's kernels to machine code, with types that a checker understands.
 
-The cache of compiled kernels is keyed by the sources of all kernels and of the constants that are
-compiled into them: numba by itself looks only at the file of a function, not at the files of the
-functions that it calls.
+The cache of compiled kernels is keyed by the sources of all kernels that a package may call, its
+own and those of the packages around it, and of the constants that are compiled into them: numba by
+itself looks only at the file of a function, not at the files of the functions that it calls.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -23,25 +24,31 @@ Record = Any
 """A record of a structured array: numba reads its fields as attributes, NumPy as items."""
 
 
-_CONSTANTS = ("chip.py", "table.py", "codes.py")
+_CONSTANTS = ("chip.py", "lanes.py", "table.py", "codes.py")
+_CONSTANT_FOLDERS = ("isa",)
 _KERNEL_MARK = b"@compiled"
-
-
-def _cache_folder() -> Path:
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("**/*.py")):
-        text = source.read_bytes()
-        if _KERNEL_MARK in text or source.name in _CONSTANTS:
-            digest.update(source.name.encode())
-            digest.update(text)
-    return Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16]
 
 
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
 
-if not _numba.config.CACHE_DIR:
-    _numba.config.CACHE_DIR = str(_cache_folder())
+_GIVEN_FOLDER = _numba.config.CACHE_DIR
+"""Where the user wants the compiled kernels, if anywhere."""
+
+_ROOT = Path(__file__).parent
+
+
+@cache
+def _cache_folder(package: Path) -> str:
+    """Where the kernels of the package in folder ``package`` are cached."""
+    digest = hashlib.sha256()
+    for folder in (_ROOT, *(_ROOT / name for name in _CONSTANT_FOLDERS), package):
+        for source in sorted(folder.glob("*.py")):
+            text = source.read_bytes()
+            if _KERNEL_MARK in text or source.name in _CONSTANTS:
+                digest.update(source.name.encode())
+                digest.update(text)
+    return str(Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16])
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -51,6 +58,8 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     atomic instructions took three quarters of the time; :func:`copy` stands in for the assignment
     of one array slice to another, for which numba would allocate.
     """
+    package = Path(function.__code__.co_filename).parent
+    _numba.config.CACHE_DIR = _GIVEN_FOLDER or _cache_folder(package)
     decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False)
     return cast("Callable[_P, _R]", decorate(function))
 

@@ -36,8 +36,8 @@ _NAMES = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
 FIRST_OPCODE = BY_NAME[_NAMES[0]].opcode
 
 # Flags of each link: inbound from the opposite side, outbound to its own (docs/isa.md).
-_INBOUND_FLAG = np.array([3, 4, 5, 6])
-_OUTBOUND_FLAG = np.array([9, 10, 7, 8])
+INBOUND_FLAG = np.array([3, 4, 5, 6])
+OUTBOUND_FLAG = np.array([9, 10, 7, 8])
 _ROW_STEP = np.array([1, 0, -1, 0])
 _COLUMN_STEP = np.array([0, -1, 0, 1])
 
@@ -116,7 +116,7 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
         fifo.written[slot] = tile.narrow_written[address]
         fifo.length += 1
         ended = traversal.step(read, parameters.narrow_read)
-        flag = _OUTBOUND_FLAG[parameters.link]
+        flag = OUTBOUND_FLAG[parameters.link]
         tile.flags[flag] += sync.produce(parameters.read_producer, ended)
         moved = True
     if moved:
@@ -146,7 +146,7 @@ def _receive(core: Record, tile: Record, source: Record, unit: Record, parameter
             fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
             fifo.length -= 1
         ended = traversal.step(write, parameters.narrow_write)
-        flag = _INBOUND_FLAG[parameters.link]
+        flag = INBOUND_FLAG[parameters.link]
         tile.flags[flag] += sync.produce(parameters.write_producer, ended)
         core.work += 1
         moved = True

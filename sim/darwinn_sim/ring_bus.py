@@ -64,7 +64,7 @@ OUTFEED_PARAMETERS = np.dtype(
 )
 
 FIFO_PARAMETERS, FIFO_ACTIVATIONS, FIFO_SCALAR_MEMORY = 0, 1, 2
-_INFEED_FLAG = np.array(
+INFEED_FLAG = np.array(
     [sync.SCALAR_PARAMETER_INFEED, sync.SCALAR_ACTIVATION_INFEED, sync.SCALAR_MEMORY_INFEED]
 )
 
@@ -245,9 +245,9 @@ def infeed(
     """
     moved = False
     read = unit.buffer
-    words = _unit_words(parameters.fifo)
+    words = unit_words(parameters.fifo)
     while not read.done:
-        closes = unit.row.words + words >= parameters.row_words or _is_last(read, parameters.buffer)
+        closes = unit.row.words + words >= parameters.row_words or is_last(read, parameters.buffer)
         if closes and not (
             may_send and _has_room(core, tiles, parameters.channel, parameters.targets)
         ):
@@ -256,7 +256,7 @@ def infeed(
             return moved
         _collect(core, unit, parameters, words)
         ended = traversal.step(read, parameters.buffer)
-        flag = _INFEED_FLAG[parameters.fifo]
+        flag = INFEED_FLAG[parameters.fifo]
         core.flags[flag] += parameters.sync_increment * sync.produce(parameters.producer, ended)
         moved = True
         if closes:
@@ -270,7 +270,8 @@ def infeed(
 
 
 @compiled
-def _unit_words(fifo: int) -> int:
+def unit_words(fifo: int) -> int:
+    """Words of a unit of the buffer that a RingInfeed reads."""
     if fifo == FIFO_PARAMETERS:
         return chip.PARAMETER_UNIT_BYTES // 4
     if fifo == FIFO_ACTIVATIONS:
@@ -279,7 +280,7 @@ def _unit_words(fifo: int) -> int:
 
 
 @compiled
-def _is_last(position: Record, parameters: Record) -> bool:
+def is_last(position: Record, parameters: Record) -> bool:
     """True at the last element of a traversal."""
     for loop in range(parameters.loops):
         if position.index[loop] < traversal.limit_of(position, parameters, loop):

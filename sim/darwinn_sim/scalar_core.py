@@ -141,10 +141,9 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
             return STOPPED
         if core.work >= core.work_limit:
             return SPENT
-        if core.pc < 0 or core.pc >= core.end_pc or tables.at[core.pc] < 0:
-            state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
+        if not is_in_program(core, tables):
             return FAULT
-        reason = _execute(core, tiles, tables, tables.at[core.pc])
+        reason = execute(core, tiles, tables, tables.at[core.pc])
         if reason == BLOCKED:
             return BLOCKED
         core.steps += 1
@@ -155,11 +154,20 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
             return reason
 
 
+@compiled
+def is_in_program(core: Record, tables: Tables) -> bool:
+    """True if an instruction starts at the program counter; otherwise that is a fault."""
+    inside = 0 <= core.pc < core.end_pc and tables.at[core.pc] >= 0
+    if not inside:
+        state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
+    return bool(inside)
+
+
 _NEXT = -1
 
 
 @compiled
-def _execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
+def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
     """Execute one instruction; ``_NEXT``: go on, otherwise a reason to stop."""
     opcode = tables.opcode[instruction]
     row = tables.row[instruction]
@@ -202,12 +210,12 @@ def _execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction:
     for_tiles = (tables.unit[instruction] >= 0 or opcode == _TILE_FENCE) and not core.dma_only
     if for_tiles and not _dispatch(core, tiles, tables, instruction):
         return BLOCKED
-    _advance(core, _following(tables, core.pc))
+    _advance(core, following(tables, core.pc))
     return _NEXT
 
 
 @compiled
-def _following(tables: Tables, pc: int) -> int:
+def following(tables: Tables, pc: int) -> int:
     """Program counter of the instruction after the one at ``pc``."""
     pc += 1
     while pc < len(tables.at) and tables.at[pc] < 0:
@@ -500,11 +508,11 @@ def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
 @compiled
 def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> int:
     """Queue an instruction for PopInput, RingInfeed or RingOutfeed."""
-    following = _following(tables, core.pc)
+    next_pc = following(tables, core.pc)
     if core.dma_only:
         if opcode == _OUTFEED and not tables.outfeed[row].to_host:
             _fill_scalar_memory(core, tables.outfeed[row])
-        _advance(core, following)
+        _advance(core, next_pc)
         return _NEXT
     if opcode == _POP:
         fifo = tables.pop[row].fifo
@@ -515,7 +523,7 @@ def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> i
         return BLOCKED
     unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
     unit.queue_length += 1
-    _advance(core, following)
+    _advance(core, next_pc)
     return _NEXT
 
 
@@ -541,22 +549,28 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
 
 
 @compiled
+def targets(core: Record, where: Record) -> int:
+    """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
+    if where.tiles_override:
+        _use_now(core, where.tiles_register)
+        return int(core.registers[where.tiles_register]) & 0xFFFF
+    return where.tiles  # type: ignore[no-any-return]
+
+
+@compiled
 def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> bool:
     """Append a tile instruction to the queues of its tiles; False if one of them is full."""
     where = tables.dispatch[instruction]
-    targets = where.tiles
-    if where.tiles_override:
-        _use_now(core, where.tiles_register)
-        targets = np.int64(core.registers[where.tiles_register]) & 0xFFFF
+    receivers = targets(core, where)
     for number in range(chip.TILES):
-        if (targets >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
+        if (receivers >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
             return False
     base = np.int64(-1)
     if where.base_override:
         _use_now(core, where.base_register)
         base = np.int64(core.registers[where.base_register])
     for number in range(chip.TILES):
-        if (targets >> number) & 1:
+        if (receivers >> number) & 1:
             tile = tiles[number]
             entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
             entry.instruction = instruction

@@ -1,0 +1,21 @@
+"""Cycles of an executable: an event model of the chip and its host link, without data."""
+
+from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description, host_link
+from darwinn_sim.timing.event_model import simulate
+from darwinn_sim.timing.lanes import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause
+from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
+
+__all__ = [
+    "CHIP_LANE_NAMES",
+    "SPAN",
+    "TILE_LANE_NAMES",
+    "Cause",
+    "ChipDescription",
+    "HostLink",
+    "LayerTiming",
+    "TimedTransfer",
+    "Timing",
+    "chip_description",
+    "host_link",
+    "simulate",
+]

@@ -1,0 +1,345 @@
+"""Turns of the scalar core, the pops and the two streams of the host link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from darwinn_sim import chip, scalar_core, state, sync, traversal
+from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.timing import lanes
+from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing.machine import (
+    HOST_FENCE,
+    INSTRUCTIONS,
+    INTERRUPT,
+    LINK_UNITS,
+    STEP_CHUNK,
+    STEP_DESCRIPTOR,
+    STEP_DISPATCH,
+    STEP_FENCE,
+    STEP_HALT,
+    STEP_PUSH,
+    STEP_UNIT,
+    Machine,
+    busy,
+    complete,
+    effect,
+    has_reached,
+    lane_of,
+    load,
+    passes,
+    tile_counters,
+    wait,
+)
+from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+_CHIP = lanes.CHIP_COUNTERS
+_HOST_LINK = int(Cause.HOST_LINK)
+_FINISHED = int(Cause.FINISHED)
+_PUSH_BYTES = 4
+BURST_BYTES = 64
+"""Bytes that the host link moves at a time: as many as the largest unit of a pop."""
+
+_FENCE_UNITS = (
+    (scalar_core.IDLE_ACTIVATION_POP, state.POP_ACTIVATIONS),
+    (scalar_core.IDLE_PARAMETER_POP, state.POP_PARAMETERS),
+    (scalar_core.IDLE_INFEED, state.INFEED),
+    (scalar_core.IDLE_OUTFEED, state.OUTFEED),
+    (scalar_core.IDLE_OUTPUT, state.OUTFEED),
+)
+"""Bits of ScalarFence.wait_idle, and the unit that each asks."""
+
+
+@compiled
+def core(machine: Machine, index: int, tables: Tables) -> None:
+    """Do the next step of the scalar core's trace, or wait until it can be done."""
+    lane = machine.lanes[index]
+    if lane.position == len(machine.steps):
+        lane.cause = _FINISHED
+        return
+    step = machine.steps[lane.position]
+    if not lane.phase:
+        # The bundles before the step, which concern nobody else.
+        lane.phase = 1
+        if step.gap:
+            busy(machine, index, step.gap)
+            return
+    if not _step(machine, index, step, tables):
+        return
+    lane.phase = 0
+    lane.position += 1
+    lane.elements += step.length
+    busy(machine, index, max(step.length, 1))
+
+
+@compiled
+def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
+    """Do a step; if it must wait, wait and return False."""
+    if step.kind == STEP_CHUNK:
+        loaded = _CHIP + lanes.CHUNKS_LOADED
+        if machine.counters[loaded] <= step.target:
+            wait(machine, index, loaded, step.target + 1)
+            return False
+    elif step.kind == STEP_DISPATCH:
+        return _dispatch(machine, index, step)
+    elif step.kind == STEP_FENCE:
+        return _fence(machine, index, tables.scalar_fence[step.row])
+    elif step.kind == STEP_UNIT:
+        return _queue(machine, index, step)
+    elif step.kind == STEP_PUSH:
+        if not room_for_output(machine, index, _PUSH_BYTES):
+            return False
+        push_output(machine, _PUSH_BYTES)
+    elif step.kind == STEP_DESCRIPTOR:
+        _issue(machine, step.target)
+    elif step.kind == STEP_HALT:
+        effect(machine, _CHIP + lanes.CHUNKS_HALTED, 1)
+    return True
+
+
+@compiled
+def _dispatch(machine: Machine, index: int, step: Record) -> bool:
+    """Append an instruction to the queues of its tiles, if all have room."""
+    for tile in range(chip.TILES):
+        if (step.target >> tile) & 1:
+            queue = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, lanes.DISPATCH)]
+            taken = tile_counters(tile) + lanes.TAKEN
+            room_from = queue.queued - machine.rates[0].tile_queue + 1
+            if machine.counters[taken] < room_from:
+                wait(machine, index, taken, room_from)
+                return False
+    for tile in range(chip.TILES):
+        if (step.target >> tile) & 1:
+            queue = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, lanes.DISPATCH)]
+            machine.tile_queue[tile, queue.queued % chip.TILE_QUEUE] = step.instruction
+            queue.queued += 1
+            effect(machine, tile_counters(tile) + lanes.PUSHED, 1)
+    return True
+
+
+@compiled
+def _queue(machine: Machine, index: int, step: Record) -> bool:
+    """Append an instruction to the queue of a pop, the infeed or the outfeed."""
+    which = step.target
+    unit = machine.lanes[lanes.POP_PARAMETERS + which]
+    begun = _CHIP + lanes.UNIT_BEGUN + which
+    room_from = unit.queued - machine.rates[0].unit_queue + 1
+    if machine.counters[begun] < room_from:
+        wait(machine, index, begun, room_from)
+        return False
+    unit.queue[unit.queued % chip.UNIT_QUEUE] = step.instruction
+    unit.queued += 1
+    effect(machine, _CHIP + lanes.UNIT_QUEUED + which, 1)
+    return True
+
+
+@compiled
+def _fence(machine: Machine, index: int, fence: Record) -> bool:
+    for tile in range(chip.TILES):
+        if (fence.tile_fence_valid >> tile) & 1 and not _reached(
+            machine, index, tile_counters(tile) + lanes.FENCES, fence.tile_fence_count
+        ):
+            return False
+    for flag in range(chip.SCALAR_FLAGS):
+        if (fence.expected_valid >> flag) & 1 and not _reached(
+            machine, index, _CHIP + flag, fence.expected[flag]
+        ):
+            return False
+    for bit, which in _FENCE_UNITS:
+        queued = machine.lanes[lanes.POP_PARAMETERS + which].queued
+        if (fence.wait_idle >> bit) & 1 and not _reached(
+            machine, index, _CHIP + lanes.UNIT_COMPLETED + which, queued
+        ):
+            return False
+    pushed = machine.lanes[lanes.LINK_OUT].words
+    if (fence.wait_idle >> scalar_core.IDLE_OUTPUT) & 1 and not _reached(
+        machine, index, _CHIP + lanes.BYTES_DELIVERED, pushed
+    ):
+        return False
+    for tile in range(chip.TILES):
+        if (fence.reset_tile_fences >> tile) & 1:
+            load(machine, tile_counters(tile) + lanes.FENCES, 0)
+    for flag in range(chip.SCALAR_FLAGS):
+        if (fence.reset_flags >> flag) & 1:
+            load(machine, _CHIP + flag, fence.reset_value)
+    return True
+
+
+@compiled
+def _reached(machine: Machine, index: int, counter: int, need: int) -> bool:
+    if has_reached(machine, counter, need):
+        return True
+    wait(machine, index, counter, need)
+    return False
+
+
+@compiled
+def _issue(machine: Machine, outgoing: int) -> None:
+    """Tell the link of the next descriptor of a direction."""
+    now = machine.clock[0].now
+    counter = lanes.OUTPUTS_ISSUED if outgoing else lanes.INPUTS_ISSUED
+    lane = machine.lanes[lanes.LINK_OUT if outgoing else lanes.LINK_IN]
+    transfers = machine.outbound if outgoing else machine.inbound
+    while transfers[lane.queued].kind == INSTRUCTIONS or transfers[lane.queued].kind == HOST_FENCE:
+        lane.queued += 1
+    transfers[lane.queued].issued = now
+    lane.queued += 1
+    effect(machine, _CHIP + counter, 1)
+
+
+@compiled
+def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
+    """Take a unit from an input stream into its buffer."""
+    lane = machine.lanes[index]
+    if lane.instruction < 0:
+        if not begin_scalar_unit(machine, index, which):
+            return
+        lane.row = tables.row[lane.instruction]
+        traversal.start(lane.first, tables.pop[lane.row].buffer)
+    parameters = tables.pop[lane.row]
+    size = chip.ACTIVATION_UNIT_BYTES if parameters.fifo else chip.PARAMETER_UNIT_BYTES
+    arrived = _CHIP + lanes.BYTES_ARRIVED + parameters.fifo
+    if machine.counters[arrived] < lane.total + size:
+        wait(machine, index, arrived, lane.total + size)
+        return
+    if not passes(machine, index, parameters.watchers, _CHIP, lane.first.begins, -1):
+        return
+    ended = traversal.step(lane.first, parameters.buffer)
+    lane.total += size
+    lane.elements += 1
+    flag = sync.SCALAR_ACTIVATION_POP if parameters.fifo else sync.SCALAR_PARAMETER_POP
+    effect(machine, _CHIP + flag, sync.produce(parameters.producer, ended))
+    effect(machine, _CHIP + lanes.BYTES_TAKEN + parameters.fifo, size)
+    busy(machine, index, 1)
+    if lane.first.done:
+        complete(machine, index, _CHIP + lanes.UNIT_COMPLETED + which)
+
+
+@compiled
+def link_in(machine: Machine, index: int) -> None:
+    """End the burst under way, and begin the next one if the chip can take it.
+
+    ``phase`` holds the bytes under way, ``words`` those of the present transfer that were sent,
+    ``total`` (of the pops' lanes: what they took) is not used here: bytes sent to each FIFO are in
+    ``reserved``.
+    """
+    lane = machine.lanes[index]
+    if lane.phase:
+        _arrive(machine, lane)
+    while lane.position < len(machine.inbound):
+        transfer = machine.inbound[lane.position]
+        if not _may_send(machine, index, transfer):
+            return
+        if transfer.kind != HOST_FENCE:
+            size = min(BURST_BYTES, transfer.size - lane.words)
+            lane.phase = size
+            _use_link(machine, index, size, transfer)
+            return
+        lane.position += 1
+    lane.cause = _FINISHED
+
+
+@compiled
+def _arrive(machine: Machine, lane: Record) -> None:
+    transfer = machine.inbound[lane.position]
+    lane.words += lane.phase
+    lane.elements += lane.phase
+    done = lane.words == transfer.size
+    if transfer.kind != INSTRUCTIONS:
+        effect(machine, _CHIP + lanes.BYTES_ARRIVED + transfer.kind, lane.phase)
+    elif done:
+        effect(machine, _CHIP + lanes.CHUNKS_LOADED, 1)
+    lane.phase = 0
+    if done:
+        transfer.end = machine.clock[0].now + 1
+        lane.words = 0
+        lane.position += 1
+        lane.taken += transfer.kind != INSTRUCTIONS
+
+
+@compiled
+def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
+    """The chip can take the next burst of a transfer; otherwise wait for that."""
+    lane = machine.lanes[index]
+    if transfer.kind == HOST_FENCE:
+        return _reached(machine, index, _CHIP + lanes.BYTES_DELIVERED, transfer.number)
+    if transfer.kind == INSTRUCTIONS:
+        # Program memory holds one chunk: the next one waits until the core has halted.
+        return _reached(machine, index, _CHIP + lanes.CHUNKS_HALTED, transfer.number)
+    if machine.rates[0].link_on_request and not _reached(
+        machine, index, _CHIP + lanes.INPUTS_ISSUED, lane.taken + 1
+    ):
+        return False
+    size = min(BURST_BYTES, transfer.size - lane.words)
+    room_from = machine.reserved[lanes.STREAMS, transfer.kind] + size
+    taken = _CHIP + lanes.BYTES_TAKEN + transfer.kind
+    if not _reached(machine, index, taken, room_from - machine.rates[0].host_fifo_bytes):
+        return False
+    machine.reserved[lanes.STREAMS, transfer.kind] += size
+    return True
+
+
+@compiled
+def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None:
+    """Move ``size`` bytes, and have the next turn in the last cycle of that."""
+    clock = machine.clock[0]
+    rates = machine.rates[0]
+    inbound = index == lanes.LINK_IN
+    free = clock.link_in_free if inbound else clock.link_out_free
+    end = max(free, clock.now * LINK_UNITS) + size * (
+        rates.link_in_time if inbound else rates.link_out_time
+    )
+    if inbound:
+        clock.link_in_free = end
+    else:
+        clock.link_out_free = end
+    if transfer.start < 0:
+        transfer.start = clock.now
+    last = (end + LINK_UNITS - 1) // LINK_UNITS - 1
+    busy(machine, index, max(last - clock.now, 1))
+
+
+@compiled
+def link_out(machine: Machine, index: int) -> None:
+    """As ``link_in``, for bytes of the output FIFO and interrupts, in descriptor order.
+
+    ``words`` of this lane counts bytes that were put into the FIFO, ``taken`` those of the present
+    transfer that were sent, ``total`` all that were sent.
+    """
+    lane = machine.lanes[index]
+    if lane.phase:
+        transfer = machine.outbound[lane.position]
+        lane.taken += lane.phase
+        lane.elements += lane.phase
+        effect(machine, _CHIP + lanes.BYTES_DELIVERED, lane.phase)
+        lane.phase = 0
+        if lane.taken == transfer.size:
+            transfer.end = machine.clock[0].now + 1
+            lane.taken = 0
+            lane.position += 1
+    while lane.position < len(machine.outbound):
+        transfer = machine.outbound[lane.position]
+        if not _reached(machine, index, _CHIP + lanes.OUTPUTS_ISSUED, lane.position + 1):
+            return
+        if transfer.kind != INTERRUPT:
+            _send_output(machine, index, transfer)
+            return
+        transfer.start = machine.clock[0].now
+        transfer.end = machine.clock[0].now + 1
+        lane.position += 1
+    lane.cause = _FINISHED
+
+
+@compiled
+def _send_output(machine: Machine, index: int, transfer: Record) -> None:
+    lane = machine.lanes[index]
+    pushed = _CHIP + lanes.BYTES_PUSHED
+    if not _reached(machine, index, pushed, lane.total + 1):
+        return
+    size = min(BURST_BYTES, transfer.size - lane.taken, machine.counters[pushed] - lane.total)
+    lane.phase = size
+    lane.total += size
+    _use_link(machine, index, size, transfer)

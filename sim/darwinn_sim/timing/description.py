@@ -1,0 +1,185 @@
+"""Parameters of the timing model: of a chip, and of the link to its host, read from TOML.
+
+Each parameter has a value, where that comes from, and how well it is known; its unit belongs to
+the parameter. A file may extend a built-in description and then needs only what differs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Self, get_type_hints
+
+from darwinn_formats.errors import FormatError
+
+from darwinn_sim import chip
+
+
+class Confidence(StrEnum):
+    """How well a value is known."""
+
+    HIGH = "high"
+    """Stated in the driver or a data sheet, or a law of all public programs."""
+    MEDIUM = "medium"
+    """Fits published times, and other values that were tried do not."""
+    LOW = "low"
+    """Assumed: public data cannot tell it from other values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with where it comes from and how well it is known."""
+
+    value: float
+    source: str
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Unit of a parameter, and what its value may be."""
+
+    unit: str
+    least: float
+    most: float
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What chip descriptions and host links have in common."""
+
+    name: str
+
+    @classmethod
+    def parameters(cls) -> dict[str, Rule]:
+        """The parameters by their names."""
+        hints = get_type_hints(cls, include_extras=True)
+        return {name: hint.__metadata__[0] for name, hint in hints.items() if name != "name"}
+
+    @classmethod
+    def from_table(cls, name: str, table: Mapping[str, object]) -> Self:
+        """A description from a TOML table; raises ``FormatError`` naming what is wrong."""
+        known = cls.parameters()
+        for key in table:
+            if key not in known:
+                raise FormatError(f"{name}.{key}", "no such parameter")
+        values = {}
+        for key, rule in known.items():
+            if key not in table:
+                raise FormatError(f"{name}.{key}", "the parameter is missing")
+            values[key] = _quantity(f"{name}.{key}", table[key], rule)
+        return cls(name=name, **values)
+
+    def as_json(self) -> dict[str, object]:
+        """The description as plain values."""
+        return {
+            name: {
+                "value": quantity.value,
+                "unit": rule.unit,
+                "source": quantity.source,
+                "confidence": quantity.confidence.value,
+            }
+            for name, rule in self.parameters().items()
+            for quantity in (getattr(self, name),)
+        }
+
+
+def _quantity(where: str, table: object, rule: Rule) -> Quantity:
+    keys = {"value", "unit", "source", "confidence"}
+    if not isinstance(table, dict) or set(table) != keys:
+        raise FormatError(where, f"a parameter has exactly {', '.join(sorted(keys))}")
+    value = table["value"]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise FormatError(where, "the value is not a number")
+    if rule.whole and value != int(value):
+        raise FormatError(where, f"the value {value} is not a whole number")
+    if not rule.least <= value <= rule.most:
+        raise FormatError(where, f"the value {value} is not within {rule.least:g} to {rule.most:g}")
+    if table["unit"] != rule.unit:
+        raise FormatError(where, f"the unit is {rule.unit}, not {table['unit']}")
+    if table["confidence"] not in list(Confidence):
+        raise FormatError(where, f"the confidence is one of {', '.join(Confidence)}")
+    if not isinstance(table["source"], str) or not table["source"]:
+        raise FormatError(where, "the source is missing")
+    return Quantity(value, table["source"], Confidence(table["confidence"]))
+
+
+@dataclass(frozen=True)
+class ChipDescription(_Description):
+    """What the event model needs to know of a chip."""
+
+    clock: Annotated[Quantity, Rule("Hz", 1e3, 1e10)]
+    ring_bytes_per_cycle: Annotated[Quantity, Rule("B/cycle", 1, 256)]
+    narrow_to_wide_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
+    wide_to_narrow_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
+    mesh_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
+    result_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
+    result_queue_words: Annotated[Quantity, Rule("word", 1, 128)]
+    ring_fifo_rows: Annotated[Quantity, Rule("row", 1, 1024)]
+    mesh_fifo_words: Annotated[Quantity, Rule("word", 1, 1 << 16)]
+    tile_queue: Annotated[Quantity, Rule("instruction", 1, chip.TILE_QUEUE)]
+    unit_queue: Annotated[Quantity, Rule("instruction", 1, chip.UNIT_QUEUE)]
+    host_fifo_bytes: Annotated[Quantity, Rule("B", 1024, 1 << 20)]
+    instruction_start: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+
+
+@dataclass(frozen=True)
+class HostLink(_Description):
+    """The link between host and chip, with the host's share of a request."""
+
+    bytes_per_second_in: Annotated[Quantity, Rule("B/s", 1e3, 1e12)]
+    bytes_per_second_out: Annotated[Quantity, Rule("B/s", 1e3, 1e12)]
+    fixed_seconds: Annotated[Quantity, Rule("s", 0, 10, whole=False)]
+    on_request: Annotated[Quantity, Rule("flag", 0, 1)]
+
+
+def chip_description(name_or_path: str) -> ChipDescription:
+    """A built-in chip description by its name, or one from a TOML file.
+
+    Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
+    """
+    return ChipDescription.from_table(*_read("chips", name_or_path, {}))
+
+
+def host_link(name_or_path: str) -> HostLink:
+    """A built-in host link by its name, or one from a TOML file; raises as the above."""
+    return HostLink.from_table(*_read("hosts", name_or_path, {}))
+
+
+def built_in(folder: str) -> tuple[str, ...]:
+    """Names of the built-in descriptions in ``folder`` (chips or hosts)."""
+    files = resources.files(__package__).joinpath(folder).iterdir()
+    return tuple(sorted(Path(f.name).stem for f in files if f.name.endswith(".toml")))
+
+
+def _read(
+    folder: str, name_or_path: str, seen: Mapping[str, None]
+) -> tuple[str, dict[str, object]]:
+    """Name and parameters of a description, with those of what it extends."""
+    if name_or_path in built_in(folder):
+        name = name_or_path
+        text = resources.files(__package__).joinpath(folder, f"{name}.toml").read_bytes()
+    else:
+        path = Path(name_or_path)
+        if path.suffix != ".toml":
+            known = ", ".join(built_in(folder))
+            raise FormatError(name_or_path, f"neither a TOML file nor one of {known}")
+        name, text = path.stem, path.read_bytes()
+    if name_or_path in seen:
+        raise FormatError(name, "the description extends itself")
+    try:
+        table: dict[str, object] = tomllib.loads(text.decode())
+    except ValueError as error:
+        raise FormatError(name, f"not TOML: {error}") from error
+    base = table.pop("extends", None)
+    if base is None:
+        return name, table
+    if not isinstance(base, str):
+        raise FormatError(f"{name}.extends", "not the name of a description")
+    _, inherited = _read(folder, base, {**seen, name_or_path: None})
+    return name, inherited | table

@@ -1,0 +1,102 @@
+"""The event loop: from one cycle in which something happens to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from darwinn_sim import state
+from darwinn_sim.compiled import compiled
+from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
+from darwinn_sim.timing.machine import NEVER, Machine, apply_effects
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+QUIET, SPANS_FULL, FAULT, LATE = range(4)
+"""Why the loop stops: nothing more happens; the spans must be emptied; a fault; the limit."""
+
+
+@compiled
+def run(machine: Machine, tables: Tables, limit: int) -> int:
+    """Run until one of the reasons above."""
+    clock = machine.clock[0]
+    while True:
+        now = NEVER
+        for group in range(lanes.GROUPS):
+            now = min(now, machine.group_wake[group])
+        if now == NEVER:
+            return QUIET
+        if clock.fault:
+            return FAULT
+        if now >= limit:
+            return LATE
+        if len(machine.spans) and clock.spans + lanes.LANES > len(machine.spans):
+            return SPANS_FULL
+        clock.now = now
+        for group in range(lanes.GROUPS):
+            if machine.group_wake[group] <= now:
+                _run_group(machine, group, now, tables)
+        apply_effects(machine)
+
+
+@compiled
+def _run_group(machine: Machine, group: int, now: int, tables: Tables) -> None:
+    """Give every lane of a group that is awake its turn."""
+    machine.group_wake[group] = NEVER
+    first = group * lanes.GROUP_LANES
+    for number in range(lanes.GROUP_LANES):
+        if machine.wake[first + number] <= now:
+            machine.wake[first + number] = NEVER
+            if group == lanes.CHIP_GROUP:
+                _chip_turn(machine, first + number, number, tables)
+            elif group == lanes.RING_GROUP:
+                ring_units.arrive(machine)
+            else:
+                _tile_turn(machine, first + number, number, group, tables)
+    earliest = NEVER
+    for number in range(lanes.GROUP_LANES):
+        earliest = min(earliest, machine.wake[first + number])
+    machine.group_wake[group] = earliest
+
+
+@compiled
+def _chip_turn(machine: Machine, index: int, number: int, tables: Tables) -> None:
+    if number == lanes.CORE:
+        chip_units.core(machine, index, tables)
+    elif number == lanes.POP_PARAMETERS:
+        chip_units.pop(machine, index, state.POP_PARAMETERS, tables)
+    elif number == lanes.POP_ACTIVATIONS:
+        chip_units.pop(machine, index, state.POP_ACTIVATIONS, tables)
+    elif number == lanes.INFEED:
+        ring_units.infeed(machine, index, tables)
+    elif number == lanes.OUTFEED:
+        ring_units.outfeed(machine, index, tables)
+    elif number == lanes.LINK_IN:
+        chip_units.link_in(machine, index)
+    else:
+        chip_units.link_out(machine, index)
+
+
+@compiled
+def _tile_turn(machine: Machine, index: int, number: int, group: int, tables: Tables) -> None:
+    tile = group - lanes.FIRST_TILE_GROUP
+    if number == lanes.TENSOR:
+        tile_units.tensor(machine, index, tile, tables)
+    elif number == lanes.WRITER:
+        tile_units.write_results(machine, index, tile)
+    elif number == lanes.DISPATCH:
+        tile_units.dispatch(machine, index, tile, tables)
+    elif number == lanes.PRODUCER:
+        ring_units.produce(machine, index, tile, tables)
+    elif number == lanes.CONSUMER_A:
+        ring_units.consume(machine, index, tile, tables, 0)
+    elif number == lanes.CONSUMER_B:
+        ring_units.consume(machine, index, tile, tables, 1)
+    elif number == lanes.TO_WIDE:
+        tile_units.narrow_to_wide(machine, index, tile, tables)
+    elif number == lanes.TO_NARROW:
+        tile_units.wide_to_narrow(machine, index, tile, tables)
+    elif number < lanes.RECEIVE:
+        ring_units.send_words(machine, index, tile, number - lanes.SEND, tables)
+    else:
+        ring_units.receive_words(machine, index, tile, number - lanes.RECEIVE, tables)

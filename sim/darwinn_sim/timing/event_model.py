@@ -1,0 +1,320 @@
+"""The event model's entry: cycles of one run of an executable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats.darwinn import Executable
+from darwinn_formats.errors import FormatError
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, layers, state
+from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.host_interface import Tag
+from darwinn_sim.program import LoweredProgram, lower
+from darwinn_sim.timing import engine, lanes, waiting
+from darwinn_sim.timing import machine as parts
+from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
+from darwinn_sim.timing.lanes import CAUSES, Cause
+from darwinn_sim.timing.machine import Machine
+from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
+from darwinn_sim.timing.trace import record
+
+DEFAULT_CYCLE_LIMIT = 1 << 36
+"""Cycles after which a run is called endless: two minutes of the chip."""
+
+_SPANS = 1 << 16
+
+_KIND_OF_TAG = {Tag.INPUT: parts.ACTIVATIONS, Tag.PARAMETER: parts.PARAMETERS}
+
+
+def simulate(
+    executable: Executable,
+    chip_parameters: ChipDescription | None = None,
+    host: HostLink | None = None,
+    *,
+    spans: bool = False,
+    limit: int = DEFAULT_CYCLE_LIMIT,
+) -> Timing:
+    """Time one run of ``executable``; the same arguments always give the same cycles.
+
+    Args:
+        executable: what to run.
+        chip_parameters: the chip (default: ``beagle-max``).
+        host: the host link; None is one of endless speed.
+        spans: record each execution of an instruction.
+        limit: cycles after which the run is called endless.
+
+    Raises:
+        FormatError: it has no instructions.
+        UnsupportedInstruction, DecodeError: as ``program.lower``.
+        Deadlock: nothing can go on; names who waits for what.
+        ChipFault: rows and words do not fit together, or the program leaves its chunk.
+    """
+    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+    if not any(chunks):
+        raise FormatError("instruction_bitstreams", "the executable has no instructions")
+    return time(lower(chunks), chunks_bytes(chunks), chip_parameters, host, spans, limit)
+
+
+def chunks_bytes(chunks: list[bytes]) -> tuple[int, ...]:
+    """Bytes of each chunk."""
+    return tuple(len(chunk) for chunk in chunks)
+
+
+def time(
+    program: LoweredProgram,
+    sizes: tuple[int, ...],
+    chip_parameters: ChipDescription | None = None,
+    host: HostLink | None = None,
+    spans: bool = False,
+    limit: int = DEFAULT_CYCLE_LIMIT,
+) -> Timing:
+    """As :func:`simulate`, for a lowered program whose chunks have ``sizes`` bytes."""
+    chip_parameters = chip_parameters or chip_description("beagle-max")
+    run = _Run(program, sizes, chip_parameters, host, spans)
+    run.execute(limit)
+    return run.timing()
+
+
+@dataclass
+class _Plan:
+    """The link's transfers in both directions, and the trace with its descriptors sorted out."""
+
+    steps: NDArray[np.void]
+    inbound: NDArray[np.void]
+    outbound: NDArray[np.void]
+
+
+def _transfers(steps: NDArray[np.void], sizes: tuple[int, ...]) -> _Plan:
+    """What the link moves: chunks and descriptors in the order in which they are executed."""
+    inbound: list[tuple[int, int, int]] = []
+    outbound: list[tuple[int, int, int]] = []
+    promised = 0
+    for step in steps[np.isin(steps["kind"], (parts.STEP_CHUNK, parts.STEP_DESCRIPTOR))]:
+        target, size = int(step["target"]), int(step["size"])
+        if step["kind"] == parts.STEP_CHUNK:
+            inbound.append((parts.INSTRUCTIONS, sizes[target], target))
+        elif target in _KIND_OF_TAG:
+            if outbound and inbound[-1][0] != parts.HOST_FENCE:
+                inbound.append((parts.HOST_FENCE, 0, promised))
+            inbound.append((_KIND_OF_TAG[Tag(target)], size, 0))
+        elif target == Tag.OUTPUT:
+            promised += size
+            outbound.append((parts.OUTPUT, size, 0))
+        else:
+            outbound.append((parts.INTERRUPT, 0, target - Tag.INTERRUPT))
+    descriptors = steps["kind"] == parts.STEP_DESCRIPTOR
+    steps["target"][descriptors] = steps["target"][descriptors] >= Tag.OUTPUT
+    return _Plan(steps, _table(inbound), _table(outbound))
+
+
+def _table(transfers: list[tuple[int, int, int]]) -> NDArray[np.void]:
+    table = np.zeros(len(transfers), parts.TRANSFER)
+    for row, (kind, size, number) in zip(table, transfers, strict=True):
+        row["kind"], row["size"], row["number"] = kind, size, number
+    for name in ("issued", "start", "end"):
+        table[name] = -1
+    return table
+
+
+class _Run:
+    """One run of the event model."""
+
+    def __init__(
+        self,
+        program: LoweredProgram,
+        sizes: tuple[int, ...],
+        chip_parameters: ChipDescription,
+        host: HostLink | None,
+        spans: bool,
+    ) -> None:
+        self.program = program
+        self.chip = chip_parameters
+        self.host = host
+        self.recorded: list[NDArray[np.void]] = []
+        plan = _transfers(record(program), sizes)
+        instructions = len(program.tables.opcode)
+        self.machine = Machine(
+            clock=np.zeros(1, parts.CLOCK),
+            rates=_rates(chip_parameters, host),
+            lanes=_lanes(),
+            wake=_first_turns(),
+            group_wake=np.zeros(lanes.GROUPS, np.int64),
+            counters=np.zeros(lanes.COUNTERS, np.int64),
+            first_waiter=np.full(lanes.COUNTERS, -1, np.int64),
+            effects=np.zeros(parts.MAX_EFFECTS, parts.EFFECT),
+            causes=lanes.causes(),
+            usage=np.zeros((lanes.LANES, CAUSES), np.int64),
+            by_instruction=np.zeros((instructions, CAUSES), np.int64),
+            executions=np.tile(np.array([0, parts.NEVER, -1]), (instructions, 1)),
+            tile_queue=np.zeros((chip.TILES, chip.TILE_QUEUE), np.int64),
+            flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
+            reserved=np.zeros((lanes.STREAMS + 1, 2), np.int64),
+            steps=plan.steps,
+            inbound=plan.inbound,
+            outbound=plan.outbound,
+            spans=np.zeros(_SPANS if spans else 0, parts.SPAN),
+        )
+
+    def execute(self, limit: int) -> None:
+        """Run to the end; raises ``Deadlock`` and ``ChipFault``."""
+        while True:
+            reason = engine.run(self.machine, self.program.tables, limit)
+            self._take_spans()
+            if reason == engine.FAULT:
+                raise self._fault()
+            if reason == engine.LATE:
+                raise Deadlock((f"the run has not ended after {limit} cycles",))
+            if reason == engine.QUIET:
+                break
+        left = waiting.describe(self.machine, self.program)
+        if left:
+            raise Deadlock(left)
+
+    def _take_spans(self) -> None:
+        clock = self.machine.clock[0]
+        self.recorded.append(self.machine.spans[: int(clock["spans"])].copy())
+        clock["spans"] = 0
+
+    def _fault(self) -> ChipFault:
+        clock = self.machine.clock[0]
+        index = int(clock["fault_lane"])
+        unit, reason = state.FAULT_REASONS[int(clock["fault"])]
+        instruction = int(self.machine.lanes[index]["instruction"])
+        chunk, pc = self.program.locate(int(self.program.tables.pc[instruction]))
+        tile = index // lanes.GROUP_LANES - lanes.FIRST_TILE_GROUP
+        return ChipFault(unit, reason, chunk, pc, tile, 0)
+
+    def timing(self) -> Timing:
+        """The result."""
+        machine = self.machine
+        cycles = int(max(machine.clock[0]["now"] + 1, machine.lanes["mark"].max()))
+        usage = machine.usage.reshape(lanes.GROUPS, lanes.GROUP_LANES, CAUSES)
+        # What is left of each lane's time comes after its last instruction.
+        usage[:, :, Cause.FINISHED] += cycles - usage.sum(axis=2)
+        writers = usage[lanes.FIRST_TILE_GROUP : lanes.RING_GROUP, lanes.WRITER]
+        writers[:, Cause.COMPUTE] = writers[:, Cause.FINISHED]
+        writers[:, Cause.FINISHED] = 0
+        elements = machine.lanes["elements"].reshape(lanes.GROUPS, lanes.GROUP_LANES)
+        tiles = slice(lanes.FIRST_TILE_GROUP, lanes.RING_GROUP)
+        own = slice(0, len(lanes.CHIP_LANE_NAMES))
+        never = machine.executions[:, 0] == 0
+        machine.executions[never, 1:] = -1
+        return Timing(
+            chip=self.chip,
+            host=self.host,
+            program=self.program,
+            cycles=cycles,
+            tile_usage=usage[tiles].copy(),
+            chip_usage=usage[lanes.CHIP_GROUP, own].copy(),
+            tile_elements=elements[tiles].copy(),
+            chip_elements=elements[lanes.CHIP_GROUP, own].copy(),
+            instructions=machine.by_instruction,
+            executions=machine.executions,
+            transfers=(*_timed(machine.inbound), *_timed(machine.outbound)),
+            ring_rows=int(machine.clock[0]["ring_rows"]),
+            ring_words=int(elements[lanes.RING_GROUP, 0]),
+            ring_busy=int(usage[lanes.RING_GROUP, 0, Cause.BUSY]),
+            layers=self._layers(),
+            spans=self._spans(),
+        )
+
+    def _layers(self) -> tuple[LayerTiming, ...]:
+        return tuple(
+            _layer_timing(layer, self.machine, self.program) for layer in layers.find(self.program)
+        )
+
+    def _spans(self) -> NDArray[np.void]:
+        recorded = np.concatenate(self.recorded)
+        out = np.zeros(len(recorded), SPAN)
+        group, lane = np.divmod(recorded["lane"], lanes.GROUP_LANES)
+        out["tile"] = np.where(group == lanes.CHIP_GROUP, -1, group - lanes.FIRST_TILE_GROUP)
+        out["lane"] = lane
+        for name in ("instruction", "start", "end"):
+            out[name] = recorded[name]
+        return out[np.lexsort((out["lane"], out["tile"], out["start"]))]
+
+
+def _lanes() -> NDArray[np.void]:
+    table = np.zeros(lanes.LANES, parts.LANE)
+    table["waits_on"] = table["next_waiter"] = -1
+    table["instruction"] = parts.NO_INSTRUCTION
+    table["cause"] = Cause.DISPATCH
+    return table
+
+
+def _first_turns() -> NDArray[np.int64]:
+    """Lanes that look for work at the beginning: all but those that others start."""
+    turns = np.full((lanes.GROUPS, lanes.GROUP_LANES), parts.NEVER)
+    turns[lanes.CHIP_GROUP, : len(lanes.CHIP_LANE_NAMES)] = 0
+    turns[lanes.FIRST_TILE_GROUP : lanes.RING_GROUP, : lanes.RECEIVE] = 0
+    turns[:, lanes.WRITER][lanes.FIRST_TILE_GROUP :] = parts.NEVER
+    return turns.reshape(-1)
+
+
+def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> NDArray[np.void]:
+    rates = np.zeros(1, parts.RATES)
+    for name in ChipDescription.parameters():
+        if name in (parts.RATES.names or ()):
+            rates[name] = int(getattr(chip_parameters, name).value)
+    if host:
+        for name, speed in (
+            ("link_in_time", host.bytes_per_second_in),
+            ("link_out_time", host.bytes_per_second_out),
+        ):
+            cycles_per_byte = chip_parameters.clock.value / speed.value
+            rates[name] = round(cycles_per_byte * parts.LINK_UNITS)
+        rates["link_on_request"] = int(host.on_request.value)
+    return rates
+
+
+_TRANSFER_KINDS = {
+    parts.PARAMETERS: (TransferKind.PARAMETER, TransferDirection.INFEED),
+    parts.ACTIVATIONS: (TransferKind.INPUT, TransferDirection.INFEED),
+    parts.INSTRUCTIONS: (TransferKind.INSTRUCTION, TransferDirection.INFEED),
+    parts.OUTPUT: (TransferKind.OUTPUT, TransferDirection.OUTFEED),
+    parts.INTERRUPT: (TransferKind.INTERRUPT, TransferDirection.OUTFEED),
+}
+
+
+def _timed(transfers: NDArray[np.void]) -> tuple[TimedTransfer, ...]:
+    return tuple(
+        TimedTransfer(*_TRANSFER_KINDS[kind], size, number, issued, start, end)
+        for kind, size, number, issued, start, end in transfers.tolist()
+        if kind in _TRANSFER_KINDS
+    )
+
+
+def _layer_timing(layer: layers.Layer, machine: Machine, program: LoweredProgram) -> LayerTiming:
+    members = list(layer.instructions)
+    runs = machine.executions[members]
+    executed = runs[:, 0] > 0
+    tables = program.tables
+    rows = tables.row[members]
+    place = tables.tensor_plan.place[rows]
+    iterations = place["iterations"] * runs[:, 0]
+    products = sum(
+        int(runs[k, 0]) * _products(program, int(rows[k])) for k in np.flatnonzero(executed)
+    )
+    per_run = machine.by_instruction[members, Cause.BUSY] // np.maximum(runs[:, 0], 1)
+    return LayerTiming(
+        number=layer.number,
+        start=int(runs[executed, 1].min(initial=parts.NEVER)) if executed.any() else -1,
+        end=int(runs[executed, 2].max(initial=-1)),
+        cycles=machine.by_instruction[members].sum(axis=0),
+        busiest=int(per_run[executed].max(initial=0)),
+        iterations=int(iterations.sum()),
+        products=products,
+    )
+
+
+def _products(program: LoweredProgram, row: int) -> int:
+    """8 x 8 bit products of one execution of a tensor instruction."""
+    plan = program.tables.tensor_plan
+    place = plan.place[row]
+    segments = plan.segment[place["segment"] : place["segment"] + place["segments"]]
+    cells = int((segments["count"].astype(np.int64) * segments["lanes"]).sum())
+    return cells * int(program.tables.tensor[row]["products"])

@@ -1,0 +1,178 @@
+"""What the event model counts and how it is numbered: lanes, counters and causes of waiting.
+
+A lane is a thing that does one element after another: a unit, one side of a mesh unit, the
+scalar core, a stream to the host. Lanes come in groups of ``GROUP_LANES``: the chip's own first,
+then each tile's, then the ring. Lanes know of each other only by counters: sync flags, queue and
+FIFO levels, bytes. A counter never falls, but for the flags that a fence loads.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, state, sync
+
+GROUP_LANES: Final = 16
+CHIP_GROUP: Final = 0
+FIRST_TILE_GROUP: Final = 1
+RING_GROUP: Final = FIRST_TILE_GROUP + chip.TILES
+GROUPS: Final = RING_GROUP + 1
+LANES: Final = GROUPS * GROUP_LANES
+
+# Lanes of a tile, in the order in which they have their turn in a cycle.
+DISPATCH, TENSOR, WRITER, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW = range(8)
+SEND: Final = 8
+"""Sending side of mesh unit k: ``SEND + k``; the receiving side: ``RECEIVE + k``."""
+RECEIVE: Final = 12
+
+# Lanes of the chip's own group.
+CORE, POP_PARAMETERS, POP_ACTIVATIONS, INFEED, OUTFEED, LINK_IN, LINK_OUT = range(7)
+
+TILE_LANE_NAMES: Final = (
+    "dispatch",
+    "tensor unit",
+    "result writer",
+    "ring producer",
+    "ring consumer A",
+    "ring consumer B",
+    "narrow-to-wide",
+    "wide-to-narrow",
+    *(f"mesh {side} send" for side in ("south", "west", "north", "east")),
+    *(f"mesh {side} receive" for side in ("south", "west", "north", "east")),
+)
+CHIP_LANE_NAMES: Final = (
+    "scalar core",
+    "parameter pop",
+    "activation pop",
+    "ring infeed",
+    "ring outfeed",
+    "host link in",
+    "host link out",
+)
+
+LANE_OF_UNIT: Final = np.array(
+    [TENSOR, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW, *range(SEND, SEND + 4)]
+)
+"""Lane that takes the instructions of a tile unit (``state.UNIT_NAMES``)."""
+
+UNIT_OF_LANE: Final = np.array([-1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 6, 7, 8, 9])
+"""Tile unit that a lane of a tile belongs to; -1: none."""
+
+# Counters of a tile: its flags, then these.
+FENCES: Final = chip.TILE_FLAGS
+PUSHED: Final = FENCES + 1
+TAKEN: Final = PUSHED + 1
+QUEUED: Final = TAKEN + 1
+BEGUN: Final = QUEUED + state.UNITS
+COMPLETED: Final = BEGUN + state.UNITS
+MESH_PUSHED: Final = COMPLETED + state.UNITS
+MESH_POPPED: Final = MESH_PUSHED + 4
+ROWS_ARRIVED: Final = MESH_POPPED + 4
+ROWS_POPPED: Final = ROWS_ARRIVED + 2
+TILE_COUNTERS: Final = ROWS_POPPED + 2
+
+# Counters of the chip, after those of all tiles: the scalar flags, then these.
+CHIP_COUNTERS: Final = chip.TILES * TILE_COUNTERS
+UNIT_QUEUED: Final = chip.SCALAR_FLAGS
+UNIT_BEGUN: Final = UNIT_QUEUED + 4
+UNIT_COMPLETED: Final = UNIT_BEGUN + 4
+BYTES_ARRIVED: Final = UNIT_COMPLETED + 4
+BYTES_TAKEN: Final = BYTES_ARRIVED + 2
+BYTES_PUSHED: Final = BYTES_TAKEN + 2
+BYTES_DELIVERED: Final = BYTES_PUSHED + 1
+INPUTS_ISSUED: Final = BYTES_DELIVERED + 1
+OUTPUTS_ISSUED: Final = INPUTS_ISSUED + 1
+CHUNKS_LOADED: Final = OUTPUTS_ISSUED + 1
+CHUNKS_HALTED: Final = CHUNKS_LOADED + 1
+OUTFEED_ARRIVED: Final = CHUNKS_HALTED + 1
+OUTFEED_POPPED: Final = OUTFEED_ARRIVED + 1
+OWN_COUNTERS: Final = OUTFEED_POPPED + 1
+COUNTERS: Final = CHIP_COUNTERS + OWN_COUNTERS
+
+STREAMS: Final = chip.TILES + 1
+"""Row of ``Machine.reserved`` for the host's input streams, after the tiles and the outfeed."""
+
+
+class Cause(IntEnum):
+    """What a lane does with a cycle: it works, or it waits for something."""
+
+    BUSY = 0
+    PARAMETERS = 1
+    ACTIVATIONS = 2
+    RING = 3
+    MESH = 4
+    FENCE = 5
+    HOST_LINK = 6
+    INSTRUCTION_FETCH = 7
+    COMPUTE = 8
+    """Results, sums or room that a computing unit has yet to give."""
+    DISPATCH = 9
+    """It has no instruction: the scalar core has not sent one, or it waits in the tile's queue."""
+    FINISHED = 10
+    """After its last instruction."""
+
+    @property
+    def label(self) -> str:
+        """The cause in words."""
+        return self.name.lower().replace("_", " ")
+
+
+CAUSES: Final = len(Cause)
+
+_TILE_CAUSES: Final = {
+    **dict.fromkeys((sync.ACTIVATION_WRITE, sync.NARROW_WRITE, sync.WIDE_WRITE), Cause.ACTIVATIONS),
+    **dict.fromkeys((sync.PARAMETER_READ, sync.PARTIAL_SUM_WRITE), Cause.COMPUTE),
+    **dict.fromkeys(range(sync.MESH_INBOUND_FIRST, sync.NARROW_WRITE), Cause.MESH),
+    sync.SCALE_BIAS_WRITE: Cause.PARAMETERS,
+    **dict.fromkeys(range(sync.RING_READ_A, chip.TILE_FLAGS), Cause.RING),
+    FENCES: Cause.FENCE,
+    PUSHED: Cause.DISPATCH,
+    TAKEN: Cause.COMPUTE,
+    **dict.fromkeys(range(QUEUED, BEGUN), Cause.DISPATCH),
+    **dict.fromkeys(range(BEGUN, COMPLETED), Cause.COMPUTE),
+    **dict.fromkeys(range(COMPLETED, MESH_PUSHED), Cause.FENCE),
+    **dict.fromkeys(range(MESH_PUSHED, ROWS_ARRIVED), Cause.MESH),
+    **dict.fromkeys(range(ROWS_ARRIVED, TILE_COUNTERS), Cause.RING),
+}
+_CHIP_CAUSES: Final = {
+    sync.SCALAR_ACTIVATION_POP: Cause.HOST_LINK,
+    sync.SCALAR_PARAMETER_POP: Cause.HOST_LINK,
+    **dict.fromkeys(range(sync.SCALAR_ACTIVATION_INFEED, chip.SCALAR_FLAGS), Cause.RING),
+    **dict.fromkeys(range(UNIT_QUEUED, UNIT_BEGUN), Cause.DISPATCH),
+    **dict.fromkeys(range(UNIT_BEGUN, UNIT_COMPLETED), Cause.RING),
+    **dict.fromkeys(range(UNIT_COMPLETED, BYTES_ARRIVED), Cause.FENCE),
+    BYTES_ARRIVED: Cause.HOST_LINK,
+    BYTES_ARRIVED + 1: Cause.HOST_LINK,
+    BYTES_TAKEN: Cause.RING,
+    BYTES_TAKEN + 1: Cause.RING,
+    BYTES_PUSHED: Cause.RING,
+    BYTES_DELIVERED: Cause.HOST_LINK,
+    INPUTS_ISSUED: Cause.DISPATCH,
+    OUTPUTS_ISSUED: Cause.DISPATCH,
+    CHUNKS_LOADED: Cause.INSTRUCTION_FETCH,
+    CHUNKS_HALTED: Cause.DISPATCH,
+    OUTFEED_ARRIVED: Cause.RING,
+    OUTFEED_POPPED: Cause.RING,
+}
+
+
+def causes() -> NDArray[np.int64]:
+    """Cause of a wait: shape ``(GROUP_LANES, TILE_COUNTERS + OWN_COUNTERS)``.
+
+    The row is the lane's number in its group, the column the counter, those of all tiles as one.
+    """
+    table = np.zeros((GROUP_LANES, TILE_COUNTERS + OWN_COUNTERS), np.int64)
+    for counter, cause in _TILE_CAUSES.items():
+        table[:, counter] = cause
+    for counter, cause in _CHIP_CAUSES.items():
+        table[:, TILE_COUNTERS + counter] = cause
+    # Rows that reach the tensor unit by the ring are its parameters; the core waits at fences.
+    table[TENSOR, [sync.RING_READ_A, sync.RING_READ_A + 1]] = Cause.PARAMETERS
+    table[CORE, [*range(chip.TILE_FLAGS), *range(TILE_COUNTERS, TILE_COUNTERS + UNIT_QUEUED)]] = (
+        Cause.FENCE
+    )
+    return table

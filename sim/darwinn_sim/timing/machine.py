@@ -1,0 +1,438 @@
+"""State of the event model as NumPy records, and what every lane does with time.
+
+Time is counted in whole cycles. In a cycle each lane that is awake sees the counters as they were
+at its beginning; what lanes add to them (effects) is seen from the next cycle on. So the order of
+lanes within a cycle matters only for who gets the ring: the infeed first, then tiles in order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip, sync, traversal
+from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.timing import lanes
+from darwinn_sim.timing.lanes import Cause
+
+NEVER = np.iinfo(np.int64).max
+NO_INSTRUCTION = -1
+_NONE = -1
+_BUSY = int(Cause.BUSY)
+_FENCE = int(Cause.FENCE)
+_FETCH = int(Cause.INSTRUCTION_FETCH)
+_DISPATCH = int(Cause.DISPATCH)
+
+LANE = np.dtype(
+    [
+        ("waits_on", "i8"),
+        ("need", "i8"),
+        ("next_waiter", "i8"),
+        ("mark", "i8"),
+        ("cause", "i8"),
+        ("instruction", "i8"),
+        ("row", "i8"),
+        ("begun", "i8"),
+        ("queue", "i8", (chip.UNIT_QUEUE,)),
+        ("queued", "i8"),
+        ("taken", "i8"),
+        ("first", traversal.STATE),
+        ("second", traversal.STATE),
+        ("waited", "i8", (sync.MAX_WATCHERS,)),
+        ("ready", "i8"),
+        ("done", "i8"),
+        ("closed", "i8"),
+        ("phase", "i8"),
+        ("position", "i8"),
+        ("words", "i8"),
+        ("total", "i8"),
+        ("elements", "i8"),
+        ("fence_mark", "i8"),
+        ("fetch_mark", "i8"),
+    ]
+)
+"""A lane. ``waits_on``: counter that it waits for until that has
+reached ``need``, -1: none. ``mark`` is the cycle up to which its time has been booked, ``cause``
+what the time since then is. ``queued`` and ``taken`` count instructions, ``total`` what it has put
+into a FIFO or taken from one since the start, ``elements`` what it has moved. ``fence_mark`` and
+``fetch_mark``: how long its tile's dispatch had waited at fences, and the core for instructions,
+when it ran out of instructions."""
+
+CLOCK = np.dtype(
+    [
+        ("now", "i8"),
+        ("effects", "i8"),
+        ("spans", "i8"),
+        ("ring_free", "i8"),
+        ("ring_targets", "i8"),
+        ("ring_channel", "i8"),
+        ("ring_rows", "i8"),
+        ("link_in_free", "i8"),
+        ("link_out_free", "i8"),
+        ("fault", "i8"),
+        ("fault_lane", "i8"),
+    ]
+)
+"""The present cycle, how many effects and spans are stored, the ring, and when the link's streams
+are free again (in 1/``LINK_UNITS`` cycles)."""
+
+LINK_UNITS = 1 << 16
+
+RATES = np.dtype(
+    [
+        ("ring_bytes_per_cycle", "i8"),
+        ("narrow_to_wide_words_per_cycle", "i8"),
+        ("wide_to_narrow_words_per_cycle", "i8"),
+        ("mesh_words_per_cycle", "i8"),
+        ("result_words_per_cycle", "i8"),
+        ("result_queue_words", "i8"),
+        ("ring_fifo_rows", "i8"),
+        ("mesh_fifo_words", "i8"),
+        ("tile_queue", "i8"),
+        ("unit_queue", "i8"),
+        ("host_fifo_bytes", "i8"),
+        ("instruction_start", "i8"),
+        ("link_in_time", "i8"),
+        ("link_out_time", "i8"),
+        ("link_on_request", "i8"),
+    ]
+)
+"""Parameters of chip and link as the kernels use them; ``link_*_time`` in 1/``LINK_UNITS`` cycles
+per byte."""
+
+EFFECT = np.dtype([("counter", "i8"), ("amount", "i8"), ("loads", "i8")])
+FLAG_CYCLES = 256
+"""Results of a tile that are on their way to narrow memory, at most: a queue and one output."""
+
+MAX_EFFECTS = 1 << 14
+"""More than all lanes together can have in a cycle."""
+
+STEP = np.dtype(
+    [
+        ("kind", "i8"),
+        ("gap", "i8"),
+        ("length", "i8"),
+        ("instruction", "i8"),
+        ("row", "i8"),
+        ("target", "i8"),
+        ("size", "i8"),
+    ]
+)
+"""What the scalar core does after ``gap`` cycles with itself, in ``length`` cycles. ``target``: set
+of tiles, unit, chunk, or tag of a descriptor of ``size`` bytes."""
+
+(
+    STEP_CHUNK,
+    STEP_DISPATCH,
+    STEP_FENCE,
+    STEP_UNIT,
+    STEP_PUSH,
+    STEP_DESCRIPTOR,
+    STEP_HALT,
+) = range(7)
+
+TRANSFER = np.dtype(
+    [
+        ("kind", "i8"),
+        ("size", "i8"),
+        ("number", "i8"),
+        ("issued", "i8"),
+        ("start", "i8"),
+        ("end", "i8"),
+    ]
+)
+"""A transfer on the host link. ``number``: of a chunk or an interrupt, for a fence the bytes that
+must have been delivered; ``issued``, ``start`` and ``end`` are cycles (-1: not)."""
+
+PARAMETERS, ACTIVATIONS, INSTRUCTIONS, HOST_FENCE, OUTPUT, INTERRUPT = range(6)
+"""Kinds of transfers; the first two are the numbers of their FIFOs."""
+
+SPAN = np.dtype(
+    [("lane", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8"), ("busy", "i8")]
+)
+"""One execution of an instruction: cycles ``start`` to ``end`` - 1 on lane ``lane``, of which
+``busy`` moved something."""
+
+
+class Machine(NamedTuple):
+    """All arrays of a run.
+
+    ``wake`` is the cycle of each lane's next turn, ``group_wake`` the earliest of each group.
+    ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
+    written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
+    """
+
+    clock: NDArray[np.void]
+    rates: NDArray[np.void]
+    lanes: NDArray[np.void]
+    wake: NDArray[np.int64]
+    group_wake: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    first_waiter: NDArray[np.int64]
+    effects: NDArray[np.void]
+    causes: NDArray[np.int64]
+    usage: NDArray[np.int64]
+    by_instruction: NDArray[np.int64]
+    executions: NDArray[np.int64]
+    tile_queue: NDArray[np.int64]
+    reserved: NDArray[np.int64]
+    flag_cycles: NDArray[np.int64]
+    steps: NDArray[np.void]
+    inbound: NDArray[np.void]
+    outbound: NDArray[np.void]
+    spans: NDArray[np.void]
+
+
+@compiled
+def lane_of(group: int, number: int) -> int:
+    """Index of a lane."""
+    return group * lanes.GROUP_LANES + number
+
+
+@compiled
+def tile_counters(tile: int) -> int:
+    """Index of the first counter of a tile."""
+    return tile * lanes.TILE_COUNTERS
+
+
+@compiled
+def effect(machine: Machine, counter: int, amount: int) -> None:
+    """Add to a counter at the end of the cycle."""
+    if amount == 0:
+        return
+    clock = machine.clock[0]
+    entry = machine.effects[clock.effects]
+    entry.counter = counter
+    entry.amount = amount
+    entry.loads = 0
+    clock.effects += 1
+
+
+@compiled
+def load(machine: Machine, counter: int, value: int) -> None:
+    """Load a counter at the end of the cycle, after what others add to it."""
+    clock = machine.clock[0]
+    entry = machine.effects[clock.effects]
+    entry.counter = counter
+    entry.amount = value
+    entry.loads = 1
+    clock.effects += 1
+
+
+@compiled
+def is_flag(counter: int) -> bool:
+    """True for a sync flag, which wraps at 16 bits."""
+    if counter >= lanes.CHIP_COUNTERS:
+        return counter - lanes.CHIP_COUNTERS < chip.SCALAR_FLAGS
+    return counter % lanes.TILE_COUNTERS < chip.TILE_FLAGS
+
+
+@compiled
+def has_reached(machine: Machine, counter: int, need: int) -> bool:
+    """True if a counter has reached a value."""
+    value = machine.counters[counter]
+    if is_flag(counter):
+        return sync.reached(value, need)
+    return bool(value >= need)
+
+
+@compiled
+def apply_effects(machine: Machine) -> None:
+    """End the cycle: change the counters, and wake who has waited for that."""
+    clock = machine.clock[0]
+    for loads in range(2):
+        for k in range(clock.effects):
+            entry = machine.effects[k]
+            if entry.loads != loads:
+                continue
+            if loads:
+                machine.counters[entry.counter] = entry.amount
+            else:
+                machine.counters[entry.counter] += entry.amount
+    for k in range(clock.effects):
+        counter = machine.effects[k].counter
+        if machine.first_waiter[counter] != _NONE:
+            _wake_waiters(machine, counter)
+    clock.effects = 0
+
+
+@compiled
+def _wake_waiters(machine: Machine, counter: int) -> None:
+    previous = _NONE
+    index = machine.first_waiter[counter]
+    while index != _NONE:
+        lane = machine.lanes[index]
+        following = lane.next_waiter
+        if has_reached(machine, counter, lane.need):
+            if previous == _NONE:
+                machine.first_waiter[counter] = following
+            else:
+                machine.lanes[previous].next_waiter = following
+            lane.waits_on = _NONE
+            wake_at(machine, index, machine.clock[0].now + 1)
+        else:
+            previous = index
+        index = following
+
+
+@compiled
+def wake_at(machine: Machine, index: int, cycle: int) -> None:
+    """Give a lane its next turn in ``cycle``."""
+    machine.wake[index] = cycle
+    group = index // lanes.GROUP_LANES
+    machine.group_wake[group] = min(machine.group_wake[group], cycle)
+
+
+@compiled
+def book(machine: Machine, index: int, until: int) -> None:
+    """Book the time since the lane's mark on what it has waited for."""
+    lane = machine.lanes[index]
+    spent = until - lane.mark
+    if spent > 0:
+        machine.usage[index, lane.cause] += spent
+        if lane.instruction >= 0:
+            machine.by_instruction[lane.instruction, lane.cause] += spent
+        lane.mark = until
+
+
+@compiled
+def busy(machine: Machine, index: int, cycles: int) -> None:
+    """Work from now on for ``cycles``, and have the next turn then."""
+    now = machine.clock[0].now
+    book(machine, index, now)
+    lane = machine.lanes[index]
+    machine.usage[index, _BUSY] += cycles
+    if lane.instruction >= 0:
+        machine.by_instruction[lane.instruction, _BUSY] += cycles
+    lane.mark = now + cycles
+    wake_at(machine, index, now + cycles)
+
+
+@compiled
+def pause(machine: Machine, index: int, cycle: int, cause: int) -> None:
+    """Wait until ``cycle``."""
+    book(machine, index, machine.clock[0].now)
+    machine.lanes[index].cause = cause
+    wake_at(machine, index, cycle)
+
+
+@compiled
+def wait(machine: Machine, index: int, counter: int, need: int) -> None:
+    """Wait until a counter, as others see it, has reached ``need``."""
+    column = counter % lanes.TILE_COUNTERS
+    if counter >= lanes.CHIP_COUNTERS:
+        column = counter - lanes.CHIP_COUNTERS + lanes.TILE_COUNTERS
+    book(machine, index, machine.clock[0].now)
+    lane = machine.lanes[index]
+    lane.cause = machine.causes[index % lanes.GROUP_LANES, column]
+    lane.waits_on = counter
+    lane.need = need
+    lane.next_waiter = machine.first_waiter[counter]
+    machine.first_waiter[counter] = index
+
+
+@compiled
+def passes(
+    machine: Machine, index: int, watchers: Record, flags: int, begins: int, side: int
+) -> bool:
+    """Test the watchers of one side (-1: both) as ``sync.passes_side``; if one fails, wait for it.
+
+    ``flags`` is the index of the first flag.
+    """
+    lane = machine.lanes[index]
+    values = machine.counters[flags : flags + chip.TILE_FLAGS]
+    if sync.passes_side(watchers, lane.waited, values, begins, side):
+        return True
+    for k in range(watchers.count):
+        if (side < 0 or watchers.side[k] == side) and (begins >> watchers.depth[k]) & 1:
+            expected = watchers.expected[k] + lane.waited[k] * watchers.stride[k]
+            if not sync.reached(values[watchers.flag[k]], expected):
+                wait(machine, index, flags + watchers.flag[k], expected)
+                return False
+    return False
+
+
+@compiled
+def _waited_at_fences(machine: Machine, index: int) -> int:
+    """Cycles that the dispatch of a lane's tile has waited at fences."""
+    group = index // lanes.GROUP_LANES
+    if group == lanes.CHIP_GROUP:
+        return 0
+    return _waited_for(machine, lane_of(group, lanes.DISPATCH), _FENCE)
+
+
+@compiled
+def _waited_for(machine: Machine, index: int, cause: int) -> int:
+    lane = machine.lanes[index]
+    spent = machine.usage[index, cause]
+    if lane.cause == cause and lane.mark < machine.clock[0].now:
+        spent += machine.clock[0].now - lane.mark
+    return spent  # type: ignore[no-any-return]
+
+
+@compiled
+def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -> bool:
+    """Take the next instruction of an idle lane; without one, wait for it.
+
+    The time without instruction is booked on the new one: as far as instructions were fetched
+    meanwhile on that, then as far as the tile's dispatch waited at a fence, the rest on dispatch.
+    """
+    lane = machine.lanes[index]
+    if machine.counters[queue_counter] <= lane.taken:
+        wait(machine, index, queue_counter, lane.taken + 1)
+        return False
+    now = machine.clock[0].now
+    core = lane_of(lanes.CHIP_GROUP, lanes.CORE)
+    fetch = _waited_for(machine, core, _FETCH)
+    idle = max(now - lane.mark, 0)
+    fetched = min(idle, fetch - lane.fetch_mark)
+    fenced = min(idle - fetched, _waited_at_fences(machine, index) - lane.fence_mark)
+    lane.instruction = lane.queue[lane.taken % chip.UNIT_QUEUE]
+    for cause, spent in (
+        (_FETCH, fetched),
+        (_FENCE, fenced),
+        (_DISPATCH, idle - fetched - fenced),
+    ):
+        machine.usage[index, cause] += spent
+        machine.by_instruction[lane.instruction, cause] += spent
+    lane.mark = now
+    lane.cause = _BUSY
+    lane.taken += 1
+    lane.begun = now
+    lane.waited[:] = 0
+    lane.ready = 0
+    lane.done = 0
+    lane.closed = 0
+    lane.phase = 0
+    lane.position = 0
+    lane.words = 0
+    effect(machine, begun_counter, 1)
+    return True
+
+
+@compiled
+def complete(machine: Machine, index: int, counter: int) -> None:
+    """End the instruction of a lane at its mark."""
+    lane = machine.lanes[index]
+    clock = machine.clock[0]
+    book(machine, index, clock.now)
+    end = lane.mark
+    runs = machine.executions[lane.instruction]
+    runs[0] += 1
+    runs[1] = min(runs[1], lane.begun)
+    runs[2] = max(runs[2], end)
+    if len(machine.spans):
+        span = machine.spans[clock.spans]
+        span.lane = index
+        span.instruction = lane.instruction
+        span.start = lane.begun
+        span.end = end
+        clock.spans += 1
+    lane.instruction = NO_INSTRUCTION
+    lane.cause = _DISPATCH
+    lane.fence_mark = _waited_at_fences(machine, index)
+    core = lane_of(lanes.CHIP_GROUP, lanes.CORE)
+    lane.fetch_mark = _waited_for(machine, core, _FETCH)
+    effect(machine, counter, 1)

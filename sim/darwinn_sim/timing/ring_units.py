@@ -1,0 +1,370 @@
+"""Turns of everything on the ring bus and on the mesh.
+
+One row at a time is on the ring. Whoever wants to send asks in its turn; the infeed has its turn
+before the tiles, and these in order. A row takes room in its receivers' FIFOs from the moment when
+it is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from darwinn_sim import chip, mesh_bus, ring_bus, state, sync, traversal
+from darwinn_sim.compiled import compiled
+from darwinn_sim.timing import lanes
+from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing.machine import (
+    NEVER,
+    NO_INSTRUCTION,
+    Machine,
+    book,
+    busy,
+    complete,
+    effect,
+    passes,
+    pause,
+    take,
+    tile_counters,
+    wait,
+    wake_at,
+)
+from darwinn_sim.timing.tile_units import begin, end_turn
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+_RING = int(Cause.RING)
+_MESH = int(Cause.MESH)
+_DISPATCH = int(Cause.DISPATCH)
+_RING_LANE = lanes.RING_GROUP * lanes.GROUP_LANES
+_OUTFEED = ring_bus.OUTFEED_TARGET
+_ARRIVED = lanes.CHIP_COUNTERS + lanes.OUTFEED_ARRIVED
+_POPPED = lanes.CHIP_COUNTERS + lanes.OUTFEED_POPPED
+
+
+@compiled
+def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> bool:
+    """The ring carries nothing and all receivers have room; otherwise wait for that."""
+    clock = machine.clock[0]
+    if clock.ring_free > clock.now:
+        pause(machine, index, clock.ring_free, _RING)
+        return False
+    depth = machine.rates[0].ring_fifo_rows
+    for target in range(chip.TILES + 1):
+        if not (targets >> target) & 1:
+            continue
+        popped = tile_counters(target) + lanes.ROWS_POPPED + channel
+        if target == _OUTFEED:
+            popped = _POPPED
+        room_from = machine.reserved[target, channel] - depth + 1
+        if target == _OUTFEED:
+            room_from += machine.reserved[target, 1 - channel]
+        if machine.counters[popped] < room_from:
+            wait(machine, index, popped, room_from)
+            return False
+    return True
+
+
+@compiled
+def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
+    """Put a row on the ring."""
+    clock = machine.clock[0]
+    per_cycle = machine.rates[0].ring_bytes_per_cycle
+    cycles = max(1, (4 * words + per_cycle - 1) // per_cycle)
+    clock.ring_free = clock.now + cycles
+    clock.ring_targets = targets
+    clock.ring_channel = channel
+    clock.ring_rows += 1
+    for target in range(chip.TILES + 1):
+        if (targets >> target) & 1:
+            machine.reserved[target, channel] += 1
+    machine.lanes[_RING_LANE].elements += words
+    machine.usage[_RING_LANE, 0] += cycles
+    wake_at(machine, _RING_LANE, clock.now + cycles - 1)
+
+
+@compiled
+def arrive(machine: Machine) -> None:
+    """The row on the ring has reached its receivers."""
+    clock = machine.clock[0]
+    for target in range(chip.TILES):
+        if (clock.ring_targets >> target) & 1:
+            arrived = tile_counters(target) + lanes.ROWS_ARRIVED + clock.ring_channel
+            effect(machine, arrived, 1)
+    if (clock.ring_targets >> _OUTFEED) & 1:
+        effect(machine, _ARRIVED, 1)
+
+
+@compiled
+def _pass_token(machine: Machine, channel: int) -> None:
+    for tile in range(chip.TILES):
+        effect(machine, tile_counters(tile) + sync.RING_TOKEN_A + channel, 1)
+
+
+@compiled
+def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """Send one row of a ring producer."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    if lane.instruction < 0 and not begin(machine, index, state.RING_PRODUCER, tile, tables):
+        return
+    parameters = tables.ring_producer[lane.row]
+    if not lane.ready:
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+            return
+        lane.ready = 1
+    channel = parameters.channel
+    if not _ring_is_free(machine, index, channel, parameters.targets):
+        return
+    _send(machine, channel, parameters.targets, chip.ROW_WORDS)
+    ended = traversal.step(lane.first, parameters.wide_read)
+    lane.ready = 0
+    lane.elements += 1
+    effect(machine, counters + sync.RING_WRITE, sync.produce(parameters.row_producer, ended))
+    if sync.produce(parameters.token_producer, ended):
+        _pass_token(machine, channel)
+        first = lanes.CHIP_COUNTERS + sync.SCALAR_RING_TOKEN_A
+        effect(machine, first + channel, 1)
+        if channel and (parameters.targets >> _OUTFEED) & 1:
+            effect(machine, first, 1)
+    busy(machine, index, 1)
+    if lane.first.done:
+        complete(machine, index, counters + lanes.COMPLETED + state.RING_PRODUCER)
+
+
+@compiled
+def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: int) -> None:
+    """Write one row that has arrived."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    unit = state.RING_CONSUMER_A + channel
+    if lane.instruction < 0 and not begin(machine, index, unit, tile, tables):
+        return
+    parameters = tables.ring_consumer[lane.row]
+    if not lane.ready:
+        if traversal.waits_here(lane.first) and not passes(
+            machine, index, parameters.watchers, counters, lane.first.begins, -1
+        ):
+            return
+        lane.ready = 1
+    arrived = counters + lanes.ROWS_ARRIVED + channel
+    if machine.counters[arrived] <= lane.total:
+        wait(machine, index, arrived, lane.total + 1)
+        return
+    lane.total += 1
+    lane.elements += 1
+    lane.ready = 0
+    ended = traversal.step(lane.first, parameters.wide_write)
+    effect(machine, counters + lanes.ROWS_POPPED + channel, 1)
+    produced = sync.produce(parameters.producer, ended)
+    effect(machine, counters + sync.RING_READ_A + channel, produced)
+    busy(machine, index, 1)
+    if lane.first.done:
+        complete(machine, index, counters + lanes.COMPLETED + unit)
+
+
+@compiled
+def begin_scalar_unit(machine: Machine, index: int, which: int) -> bool:
+    """Take the next instruction of a pop, the infeed or the outfeed; False if there is none."""
+    counters = lanes.CHIP_COUNTERS
+    queued, begun = counters + lanes.UNIT_QUEUED + which, counters + lanes.UNIT_BEGUN + which
+    return take(machine, index, queued, begun)
+
+
+@compiled
+def infeed(machine: Machine, index: int, tables: Tables) -> None:
+    """Collect a unit of a buffer; if it closes the row, send that."""
+    lane = machine.lanes[index]
+    counters = lanes.CHIP_COUNTERS
+    if lane.instruction < 0:
+        if not begin_scalar_unit(machine, index, state.INFEED):
+            return
+        lane.row = tables.row[lane.instruction]
+        traversal.start(lane.first, tables.infeed[lane.row].buffer)
+    parameters = tables.infeed[lane.row]
+    words = ring_bus.unit_words(parameters.fifo)
+    closes = lane.words + words >= parameters.row_words or ring_bus.is_last(
+        lane.first, parameters.buffer
+    )
+    if closes and not _ring_is_free(machine, index, parameters.channel, parameters.targets):
+        return
+    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+        return
+    ended = traversal.step(lane.first, parameters.buffer)
+    lane.words += words
+    lane.elements += 1
+    amount = parameters.sync_increment * sync.produce(parameters.producer, ended)
+    effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
+    if closes:
+        _send(machine, parameters.channel, parameters.targets, lane.words)
+        lane.words = 0
+    if sync.produce(parameters.token_producer, ended):
+        _pass_token(machine, parameters.channel)
+    busy(machine, index, 1)
+    if lane.first.done:
+        complete(machine, index, counters + lanes.UNIT_COMPLETED + state.INFEED)
+
+
+@compiled
+def outfeed(machine: Machine, index: int, tables: Tables) -> None:
+    """Take a unit from the row that has arrived, to the host or to scalar memory."""
+    lane = machine.lanes[index]
+    counters = lanes.CHIP_COUNTERS
+    if lane.instruction < 0:
+        if not begin_scalar_unit(machine, index, state.OUTFEED):
+            return
+        lane.row = tables.row[lane.instruction]
+        traversal.start(lane.first, tables.outfeed[lane.row].buffer)
+    parameters = tables.outfeed[lane.row]
+    if machine.counters[_ARRIVED] <= lane.total:
+        wait(machine, index, _ARRIVED, lane.total + 1)
+        return
+    size = chip.ACTIVATION_UNIT_BYTES if parameters.to_host else 0
+    if size and not room_for_output(machine, index, size):
+        return
+    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+        return
+    ended = traversal.step(lane.first, parameters.buffer)
+    lane.position += 2 if parameters.to_host else 1
+    lane.elements += 1
+    push_output(machine, size)
+    effect(machine, counters + sync.SCALAR_OUTFEED, sync.produce(parameters.producer, ended))
+    if lane.position >= parameters.row_words or lane.first.done:
+        lane.total += 1
+        lane.position = 0
+        effect(machine, _POPPED, 1)
+    busy(machine, index, 1)
+    if lane.first.done:
+        complete(machine, index, counters + lanes.UNIT_COMPLETED + state.OUTFEED)
+
+
+@compiled
+def room_for_output(machine: Machine, index: int, size: int) -> bool:
+    """The output FIFO has room for ``size`` bytes; otherwise wait for it."""
+    delivered = lanes.CHIP_COUNTERS + lanes.BYTES_DELIVERED
+    out = machine.lanes[lanes.LINK_OUT]
+    room_from = out.words + size - machine.rates[0].host_fifo_bytes
+    if machine.counters[delivered] < room_from:
+        wait(machine, index, delivered, room_from)
+        return False
+    return True
+
+
+@compiled
+def push_output(machine: Machine, size: int) -> None:
+    """Append ``size`` bytes to the output FIFO, whose writers are never two in a cycle's end."""
+    machine.lanes[lanes.LINK_OUT].words += size
+    effect(machine, lanes.CHIP_COUNTERS + lanes.BYTES_PUSHED, size)
+
+
+@compiled
+def send_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
+    """The sending side of a mesh unit; it also begins and ends the instruction of both sides."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    if lane.instruction < 0 and not _begin_mesh(machine, index, tile, link, tables):
+        return
+    if lane.done:
+        _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
+        return
+    parameters = tables.mesh[lane.row]
+    neighbour = tile_counters(mesh_bus.neighbour(tile, link))
+    popped = neighbour + lanes.MESH_POPPED + link
+    flag = counters + mesh_bus.OUTBOUND_FLAG[link]
+    moved = False
+    for _ in range(machine.rates[0].mesh_words_per_cycle):
+        if lane.first.done:
+            break
+        room_from = lane.total - machine.rates[0].mesh_fifo_words + 1
+        if machine.counters[popped] < room_from:
+            wait(machine, index, popped, room_from)
+            break
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+            break
+        ended = traversal.step(lane.first, parameters.narrow_read)
+        lane.total += 1
+        lane.elements += 1
+        moved = True
+        effect(machine, neighbour + lanes.MESH_PUSHED + link, 1)
+        effect(machine, flag, sync.produce(parameters.read_producer, ended))
+    end_turn(machine, index, moved)
+    lane.done = lane.first.done
+    _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
+
+
+@compiled
+def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
+    """The receiving side of a mesh unit."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    if lane.instruction < 0 or lane.done:
+        return
+    parameters = tables.mesh[lane.row]
+    pushed = counters + lanes.MESH_PUSHED + link
+    flag = counters + mesh_bus.INBOUND_FLAG[link]
+    moved = False
+    for _ in range(machine.rates[0].mesh_words_per_cycle):
+        if lane.first.done:
+            break
+        if not parameters.immediate_valid and machine.counters[pushed] <= lane.total:
+            wait(machine, index, pushed, lane.total + 1)
+            break
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 1):
+            break
+        ended = traversal.step(lane.first, parameters.narrow_write)
+        lane.elements += 1
+        moved = True
+        if not parameters.immediate_valid:
+            lane.total += 1
+            effect(machine, counters + lanes.MESH_POPPED + link, 1)
+        effect(machine, flag, sync.produce(parameters.write_producer, ended))
+    end_turn(machine, index, moved)
+    lane.done = lane.first.done
+    _end_mesh(machine, index - lanes.RECEIVE + lanes.SEND, index, link, tile)
+
+
+@compiled
+def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> bool:
+    """Begin an instruction on both sides."""
+    unit = state.MESH_SOUTH + link
+    begun = begin(machine, index, unit, tile, tables)
+    lane = machine.lanes[index]
+    if lane.instruction < 0:
+        return False
+    parameters = tables.mesh[lane.row]
+    traversal.start(lane.first, parameters.narrow_read)
+    lane.done = parameters.narrow_read.off
+    other = index - lanes.SEND + lanes.RECEIVE
+    receiver = machine.lanes[other]
+    now = machine.clock[0].now
+    book(machine, other, now)
+    receiver.instruction = lane.instruction
+    receiver.row = lane.row
+    receiver.waited[:] = 0
+    traversal.start(receiver.first, parameters.narrow_write)
+    receiver.done = parameters.narrow_write.off and not parameters.immediate_valid
+    if not receiver.done:
+        wake_at(machine, other, max(now, lane.mark))
+    return begun
+
+
+@compiled
+def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int) -> None:
+    """A side that is done waits for the other; when both are, the instruction ends."""
+    lane = machine.lanes[sender]
+    other = machine.lanes[receiver]
+    end = machine.clock[0].now + 1
+    if lane.done and other.done:
+        book(machine, sender, end)
+        book(machine, receiver, end)
+        other.instruction = NO_INSTRUCTION
+        other.cause = _DISPATCH
+        unit = state.MESH_SOUTH + link
+        complete(machine, sender, tile_counters(tile) + lanes.COMPLETED + unit)
+        wake_at(machine, sender, end)
+    elif lane.done:
+        lane.cause = _MESH
+        machine.wake[sender] = NEVER
+    elif other.done:
+        other.cause = _MESH
+        machine.wake[receiver] = NEVER

@@ -1,0 +1,363 @@
+"""Turns of the units of a tile that neither use the ring nor the mesh, and of its dispatch.
+
+Each function is one turn of a lane: it moves what the lane can move in this cycle, or makes it
+wait. What is moved where does not matter here; when flags change does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from darwinn_sim import chip, state, sync, traversal
+from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.timing import lanes
+from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing.machine import (
+    FLAG_CYCLES,
+    Machine,
+    busy,
+    complete,
+    effect,
+    has_reached,
+    lane_of,
+    load,
+    passes,
+    pause,
+    take,
+    tile_counters,
+    wait,
+    wake_at,
+)
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+_TILE_FENCE = BY_NAME["TileFence"].opcode
+_FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
+_LANE_OF_UNIT = lanes.LANE_OF_UNIT
+_BUSY = int(Cause.BUSY)
+_COMPUTE = int(Cause.COMPUTE)
+
+_STARTS, _ENDS, _DRAINS = range(3)
+"""Where the tensor unit stands: before a segment, at its last iteration, after all of them."""
+
+
+@compiled
+def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) -> bool:
+    """Take the next instruction of a tile unit; False if there is none, or it only starts now."""
+    counters = tile_counters(tile)
+    lane = machine.lanes[index]
+    if not take(machine, index, counters + lanes.QUEUED + unit, counters + lanes.BEGUN + unit):
+        return False
+    lane.row = tables.row[lane.instruction]
+    _enter(machine, lane, unit, tables)
+    start = machine.rates[0].instruction_start
+    if start > 0:
+        busy(machine, index, start)
+        return False
+    return True
+
+
+@compiled
+def _enter(machine: Machine, lane: Record, unit: int, tables: Tables) -> None:
+    """Put the traversals of the new instruction at their starts."""
+    row = lane.row
+    if unit == state.RING_PRODUCER:
+        traversal.start(lane.first, tables.ring_producer[row].wide_read)
+    elif unit == state.RING_CONSUMER_A or unit == state.RING_CONSUMER_B:
+        traversal.start(lane.first, tables.ring_consumer[row].wide_write)
+    elif unit == state.NARROW_TO_WIDE:
+        traversal.start(lane.first, tables.narrow_to_wide[row].narrow_read)
+        traversal.start(lane.second, tables.narrow_to_wide[row].wide_write)
+    elif unit == state.WIDE_TO_NARROW:
+        traversal.start(lane.first, tables.wide_to_narrow[row].wide_read)
+        traversal.start(lane.second, tables.wide_to_narrow[row].narrow_write)
+        lane.position = chip.ROW_WORDS
+
+
+@compiled
+def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """Hand the first instruction of the tile's queue to its unit, or execute it if a fence."""
+    counters = tile_counters(tile)
+    lane = machine.lanes[index]
+    if machine.counters[counters + lanes.PUSHED] <= lane.taken:
+        wait(machine, index, counters + lanes.PUSHED, lane.taken + 1)
+        return
+    instruction = machine.tile_queue[tile, lane.taken % chip.TILE_QUEUE]
+    if tables.opcode[instruction] == _TILE_FENCE:
+        if not _pass_fence(machine, index, tile, tables.tile_fence[tables.row[instruction]]):
+            return
+    else:
+        unit = tables.unit[instruction]
+        target = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, _LANE_OF_UNIT[unit])]
+        begun = counters + lanes.BEGUN + unit
+        room_from = target.queued - machine.rates[0].unit_queue + 1
+        if machine.counters[begun] < room_from:
+            wait(machine, index, begun, room_from)
+            return
+        target.queue[target.queued % chip.UNIT_QUEUE] = instruction
+        target.queued += 1
+        effect(machine, counters + lanes.QUEUED + unit, 1)
+    lane.taken += 1
+    lane.elements += 1
+    effect(machine, counters + lanes.TAKEN, 1)
+    busy(machine, index, 1)
+
+
+@compiled
+def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
+    counters = tile_counters(tile)
+    for unit in range(state.UNITS):
+        if (fence.wait_idle >> unit) & 1:
+            lane = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, _LANE_OF_UNIT[unit])]
+            completed = counters + lanes.COMPLETED + unit
+            if not has_reached(machine, completed, lane.queued):
+                wait(machine, index, completed, lane.queued)
+                return False
+    for flag in range(chip.TILE_FLAGS):
+        if (fence.reset_flags >> flag) & 1:
+            load(machine, counters + flag, fence.reset_value)
+    effect(machine, counters + lanes.FENCES, fence.increment)
+    return True
+
+
+@compiled
+def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """A turn at the last iteration of each segment of the plan, and before one that must wait."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    completed = counters + lanes.COMPLETED + state.TENSOR_UNIT
+    if lane.instruction >= 0 and lane.phase == _DRAINS:
+        # The instruction lasts until its results are in narrow memory.
+        complete(machine, index, completed)
+    if lane.instruction < 0 and not begin(machine, index, state.TENSOR_UNIT, tile, tables):
+        return
+    if tables.opcode[lane.instruction] == _FUNCTION_TABLE:
+        busy(machine, index, 1)
+        complete(machine, index, completed)
+        return
+    now = machine.clock[0].now
+    if lane.phase == _STARTS:
+        if not _may_begin(machine, lane, counters, now, tables):
+            _wait_for_segment(machine, index, counters, tables)
+            return
+        lane.phase = _ENDS
+        rest = _segment(lane, tables).count - 1
+        if rest:
+            busy(machine, index, rest)
+            return
+    _end_segment(machine, index, tile, tables)
+    if lane.phase == _STARTS and _may_begin(machine, lane, counters, now + 1, tables):
+        lane.phase = _ENDS
+        busy(machine, index, _segment(lane, tables).count)
+        return
+    busy(machine, index, 1)
+    if lane.phase == _DRAINS and lane.total > now + 1:
+        pause(machine, index, lane.total, _COMPUTE)
+
+
+@compiled
+def _segment(lane: Record, tables: Tables) -> Record:
+    plan = tables.tensor_plan
+    return plan.segment[plan.place[lane.row].segment + lane.position]
+
+
+@compiled
+def _room_at(machine: Machine, lane: Record) -> int:
+    """Cycle from which the result queue has room; ``total`` is the one in which it is empty."""
+    rates = machine.rates[0]
+    return lane.total - rates.result_queue_words // rates.result_words_per_cycle + 1  # type: ignore[no-any-return]
+
+
+@compiled
+def _may_begin(machine: Machine, lane: Record, counters: int, cycle: int, tables: Tables) -> bool:
+    """The next segment can begin in ``cycle``: there is room for results, and watchers pass.
+
+    Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
+    """
+    if _room_at(machine, lane) > cycle:
+        return False
+    waits = _segment(lane, tables).waits
+    flags = machine.counters[counters : counters + chip.TILE_FLAGS]
+    watchers = tables.tensor[lane.row].watchers
+    return waits == 0 or sync.passes(watchers, lane.waited, flags, waits)
+
+
+@compiled
+def _wait_for_segment(machine: Machine, index: int, counters: int, tables: Tables) -> None:
+    lane = machine.lanes[index]
+    room = _room_at(machine, lane)
+    if room > machine.clock[0].now:
+        pause(machine, index, room, _COMPUTE)
+        return
+    watchers = tables.tensor[lane.row].watchers
+    passes(machine, index, watchers, counters, _segment(lane, tables).waits, -1)
+
+
+@compiled
+def _end_segment(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """The last iteration of a segment: flags, and results on their way to narrow memory."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    segment = _segment(lane, tables)
+    lane.elements += segment.count
+    effect(machine, counters + sync.PARAMETER_READ, segment.parameter_reads)
+    effect(machine, counters + sync.PARTIAL_SUM_WRITE, segment.sum_writes)
+    if segment.outputs:
+        size = 1 + tables.tensor[lane.row].output_16bit
+        _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables)
+    lane.position += 1
+    ended = lane.position == tables.tensor_plan.place[lane.row].segments
+    lane.phase = _DRAINS if ended else _STARTS
+
+
+@compiled
+def _queue_results(machine: Machine, index: int, tile: int, words: int, tables: Tables) -> None:
+    """Give words to the result writer, which needs no turns but for those that a flag counts."""
+    lane = machine.lanes[index]
+    writer = machine.lanes[index - lanes.TENSOR + lanes.WRITER]
+    per_cycle = machine.rates[0].result_words_per_cycle
+    first = max(machine.clock[0].now + 1, lane.total)
+    lane.total = first + (words + per_cycle - 1) // per_cycle
+    plan = tables.tensor_plan
+    place = plan.place[lane.row]
+    for k in range(min(words, place.writes - lane.words)):
+        if plan.write_flag[place.write + lane.words + k]:
+            machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = first + k // per_cycle
+            writer.queued += 1
+    lane.words += words
+    writer.elements += words
+    machine.usage[index - lanes.TENSOR + lanes.WRITER, _BUSY] += lane.total - first
+    if writer.taken < writer.queued:
+        turn = machine.flag_cycles[tile, writer.taken % FLAG_CYCLES]
+        wake_at(machine, index - lanes.TENSOR + lanes.WRITER, turn)
+
+
+@compiled
+def write_results(machine: Machine, index: int, tile: int) -> None:
+    """Count the results that are written in this cycle and that flag 0 counts."""
+    writer = machine.lanes[index]
+    now = machine.clock[0].now
+    while writer.taken < writer.queued:
+        cycle = machine.flag_cycles[tile, writer.taken % FLAG_CYCLES]
+        if cycle > now:
+            wake_at(machine, index, cycle)
+            return
+        effect(machine, tile_counters(tile) + sync.ACTIVATION_WRITE, 1)
+        writer.taken += 1
+
+
+@compiled
+def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """Gather words, and write the row when it is closed."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    if lane.instruction < 0 and not begin(machine, index, state.NARROW_TO_WIDE, tile, tables):
+        return
+    parameters = tables.narrow_to_wide[lane.row]
+    moved = False
+    for _ in range(machine.rates[0].narrow_to_wide_words_per_cycle):
+        if not lane.closed:
+            if lane.first.done:
+                break
+            if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+                break
+            ended = traversal.step(lane.first, parameters.narrow_read)
+            lane.words += 1
+            lane.elements += 1
+            moved = True
+            full = lane.words == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1
+            lane.closed = full or lane.first.done
+        if lane.closed:
+            if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
+                break
+            ended = traversal.step(lane.second, parameters.wide_write)
+            flag = sync.produce(parameters.producer, ended)
+            effect(machine, counters + sync.WIDE_WRITE, flag)
+            lane.words = 0
+            lane.closed = 0
+            moved = True
+    end_turn(machine, index, moved)
+    if lane.first.done and not lane.closed:
+        _check(machine, index, bool(lane.second.done), state.FAULT_ROW_COUNT)
+        complete(machine, index, counters + lanes.COMPLETED + state.NARROW_TO_WIDE)
+
+
+@compiled
+def end_turn(machine: Machine, index: int, moved: bool) -> None:
+    """A lane that has moved something has its next turn in the next cycle, even if it waits."""
+    if not moved:
+        return
+    lane = machine.lanes[index]
+    if lane.waits_on >= 0:
+        _forget(machine, index)
+    busy(machine, index, 1)
+
+
+@compiled
+def _forget(machine: Machine, index: int) -> None:
+    """Take a lane from the waiters of the counter that it has just begun to wait for."""
+    lane = machine.lanes[index]
+    machine.first_waiter[lane.waits_on] = lane.next_waiter
+    lane.waits_on = -1
+
+
+@compiled
+def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
+    clock = machine.clock[0]
+    if not holds and not clock.fault:
+        clock.fault = fault
+        clock.fault_lane = index
+
+
+@compiled
+def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+    """Spread words of a row, fetching the next row when one is used up."""
+    lane = machine.lanes[index]
+    counters = tile_counters(tile)
+    if lane.instruction < 0 and not begin(machine, index, state.WIDE_TO_NARROW, tile, tables):
+        return
+    parameters = tables.wide_to_narrow[lane.row]
+    write = lane.second
+    flag = sync.SCALE_BIAS_WRITE if parameters.scale_bias else sync.NARROW_WRITE
+    moved = False
+    for _ in range(machine.rates[0].wide_to_narrow_words_per_cycle):
+        if write.done or not _word_is_there(machine, index, counters, parameters):
+            break
+        in_prologue = write.prologue_left > 0
+        ended = traversal.step(write, parameters.narrow_write)
+        lane.ready = 0
+        lane.position += 1 + parameters.scale_bias
+        lane.elements += 1
+        moved = True
+        if not in_prologue:
+            effect(machine, counters + flag, sync.produce(parameters.producer, ended))
+            if (ended >> parameters.row_loop) & 1:
+                lane.position = chip.ROW_WORDS
+    end_turn(machine, index, moved)
+    if write.done:
+        _check(machine, index, bool(lane.first.done), state.FAULT_WORD_COUNT)
+        complete(machine, index, counters + lanes.COMPLETED + state.WIDE_TO_NARROW)
+
+
+@compiled
+def _word_is_there(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
+    """The watchers of the next word have passed, and its row has been fetched."""
+    lane = machine.lanes[index]
+    if not lane.ready:
+        if traversal.waits_here(lane.second) and not passes(
+            machine, index, parameters.watchers, counters, lane.second.begins, 1
+        ):
+            return False
+        lane.ready = 1
+    if lane.position < chip.ROW_WORDS:
+        return True
+    if lane.first.done:
+        _check(machine, index, False, state.FAULT_WORD_COUNT)
+        return False
+    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+        return False
+    traversal.step(lane.first, parameters.wide_read)
+    lane.position = 0
+    return True

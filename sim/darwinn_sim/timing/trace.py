@@ -1,0 +1,152 @@
+"""What the scalar core executes, from its own kernels: instructions sent, fences, descriptors.
+
+The core runs alone, as in DMA-only mode: what tiles would send to scalar memory comes from a
+generator. No known program lets its control flow depend on that, so the trace is that of any input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import scalar_core, state
+from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.program import LoweredProgram
+from darwinn_sim.timing.machine import (
+    STEP,
+    STEP_CHUNK,
+    STEP_DESCRIPTOR,
+    STEP_DISPATCH,
+    STEP_FENCE,
+    STEP_HALT,
+    STEP_PUSH,
+    STEP_UNIT,
+)
+
+if TYPE_CHECKING:
+    from darwinn_sim.program import Tables
+
+MAX_BUNDLES = 1 << 28
+"""Bundles after which a program is called endless."""
+
+_BLOCK = 1 << 12
+_MORE, _HALTED, _FAULT = range(3)
+_PLAIN = -1
+
+_SCALAR = BY_NAME["Scalar"].opcode
+_HALT = BY_NAME["Halt"].opcode
+_FENCE = BY_NAME["ScalarFence"].opcode
+_POP = BY_NAME["PopInput"].opcode
+_INFEED = BY_NAME["RingInfeed"].opcode
+_OUTFEED = BY_NAME["RingOutfeed"].opcode
+_TILE_FENCE = BY_NAME["TileFence"].opcode
+
+
+def record(program: LoweredProgram) -> NDArray[np.void]:
+    """The steps of a whole run: an array of ``STEP``.
+
+    Raises:
+        ChipFault: the program leaves its chunk, or nests too many loops.
+        Deadlock: it does not end.
+    """
+    core_array, tiles = state.new_core(), state.new_tiles()
+    core = core_array[0]
+    core["dma_only"] = 1
+    core["random"] = 1
+    parts: list[NDArray[np.void]] = []
+    for number, start in enumerate(program.starts):
+        core["pc"], core["halted"], core["loop_depth"] = start + 1, 0, 0
+        core["end_pc"] = start + program.chunks[number].bundles
+        begin = np.zeros(1, STEP)
+        begin["kind"], begin["target"] = STEP_CHUNK, number
+        parts.append(begin)
+        reason = _MORE
+        while reason == _MORE:
+            block = np.zeros(_BLOCK, STEP)
+            used, reason = _record(core, tiles, program.tables, block)
+            parts.append(block[:used])
+            if core["steps"] > MAX_BUNDLES:
+                raise Deadlock((f"the program has not ended after {MAX_BUNDLES} bundles",))
+        if reason == _FAULT:
+            memory, text = state.FAULT_REASONS[int(core["fault"])]
+            chunk, pc = program.locate(int(core["fault_pc"]))
+            raise ChipFault(memory, text, chunk, pc, -1, int(core["fault_address"]))
+    return np.concatenate(parts)
+
+
+@compiled
+def _record(
+    core: Record, tiles: NDArray[np.void], tables: Tables, block: NDArray[np.void]
+) -> tuple[int, int]:
+    """Execute and fill ``block``; return (steps, why it ended)."""
+    used = 0
+    while used < len(block):
+        if not scalar_core.is_in_program(core, tables):
+            return used, _FAULT
+        pc = core.pc
+        instruction = tables.at[pc]
+        step = block[used]
+        kind = _kind(core, tables, instruction)
+        if kind != _PLAIN:
+            step.kind = kind
+            step.instruction = instruction
+            step.row = tables.row[instruction]
+            step.target = _target(core, tables, instruction, kind)
+        scalar_core.execute(core, tiles, tables, instruction)
+        length = scalar_core.following(tables, pc) - pc
+        core.steps += length
+        if core.fault:
+            return used, _FAULT
+        if kind == _PLAIN:
+            step.gap += length
+            if step.gap > MAX_BUNDLES:
+                return used, _MORE
+            continue
+        step.length = length
+        if kind == STEP_DESCRIPTOR:
+            step.size = core.descriptor[2]
+            step.target = core.descriptor[3]
+        used += 1
+        if kind == STEP_HALT:
+            return used, _HALTED
+    return used, _MORE
+
+
+@compiled
+def _kind(core: Record, tables: Tables, instruction: int) -> int:
+    """The kind of step that an instruction is; ``_PLAIN``: it concerns the core alone."""
+    opcode = tables.opcode[instruction]
+    if opcode == _SCALAR:
+        bundle = tables.scalar[tables.row[instruction]]
+        if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
+            return _PLAIN
+        if bundle.store_op == scalar_core.STORE_PUSH:
+            return STEP_PUSH
+        return STEP_DESCRIPTOR if bundle.store_op == scalar_core.STORE_ISSUE else _PLAIN
+    if opcode == _HALT:
+        return STEP_HALT
+    if opcode == _FENCE:
+        return STEP_FENCE
+    if opcode in (_POP, _INFEED, _OUTFEED):
+        return STEP_UNIT
+    if tables.unit[instruction] >= 0 or opcode == _TILE_FENCE:
+        return STEP_DISPATCH
+    return _PLAIN
+
+
+@compiled
+def _target(core: Record, tables: Tables, instruction: int, kind: int) -> int:
+    """The tiles, or the unit of the scalar core, that a step concerns."""
+    if kind == STEP_DISPATCH:
+        return scalar_core.targets(core, tables.dispatch[instruction])
+    if kind != STEP_UNIT:
+        return -1
+    opcode = tables.opcode[instruction]
+    if opcode == _POP:
+        fifo = tables.pop[tables.row[instruction]].fifo
+        return state.POP_ACTIVATIONS if fifo else state.POP_PARAMETERS
+    return state.INFEED if opcode == _INFEED else state.OUTFEED
