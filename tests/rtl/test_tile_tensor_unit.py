@@ -1,56 +1,106 @@
-"""Tensor unit in RTL: random instructions of every operation against the model."""
+"""Tensor unit of the RTL's tile: random instructions of every operation against the slow model."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from darwinn_sim import chip
+import numpy as np
+from darwinn_sim.isa.table import BY_NAME
+from functional_coverage import Coverage
 from hypothesis import given
-from hypothesis import strategies as st
 from slow_model import tensor_unit as slow
-from stimulus import constrained_random, near_edges
-from tensor_stimulus import instructions, interpolations, scale_bias, tables
-from tile_runs import TilePair
-from unit_bench import sufficient
+from stimulus import Walk, constrained_random
+from tensor_stimulus import scale_bias
+from tile_units import TileAndModel, check_unit, nightly_too
+from traversal_coverage import bins
+from traversal_coverage import cover as cover_traversal
+from unit_cases.tensor_unit import TRAVERSALS, Case, cases
+
+FOLLOWING = ("narrow_read", "narrow_write")
+"""Traversals that follow the main loops or the results: their kinds come by chance, nightly."""
 
 
-@st.composite
-def cases(draw: Any, operation: str) -> tuple[dict[str, Any], dict[str, Any], dict[int, int]]:
-    """An instruction, a coefficient table, and values of flags."""
-    drawn = interpolations() if operation == slow.INTERPOLATE else instructions(operation)
-    fields = draw(drawn)
-    iterations = len(slow.main_elements(fields))
-    flags = sufficient(fields, iterations, chip.TILE_FLAGS)
-    if flags and draw(st.booleans()):
-        flags[draw(st.sampled_from(sorted(flags)))] -= draw(near_edges(1, iterations))
-    return fields, draw(tables()), flags
+DEFAULTS = {
+    field.name: [0] * field.count if field.count > 1 else 0 for field in BY_NAME[slow.MAC].fields
+}
+"""Every field of an instruction, all 0."""
 
 
-def _check(operation: str, examples: int) -> None:
-    @constrained_random(examples, 1000)
+def _check(operation: str, case: Case) -> None:
+    fields, table, flags = case
+    pair = TileAndModel(flags)
+    words = scale_bias(7)
+    pair.rtl.scale_bias[:] = words
+    pair.slow.scale_bias[:] = words.tobytes()
+    pair.slow.coefficient = [np.float32(value) for value in table["coefficient"]]
+    pair.slow.lower_bound = [np.float32(value) for value in table["lower_bound"]]
+    pair.give("CoefficientTable", table)
+    pair.give(operation, fields)
+    done = slow.run(pair.slow, operation, fields)
+    pair.run()
+    assert pair.rtl.idle == done
+
+
+@nightly_too
+def test_multiply_accumulate(nightly: bool) -> None:
+    """Results, partial sums and flags agree, over all kinds of parameter traversals."""
+    coverage = Coverage("RTL tensor unit", bins(*TRAVERSALS, *FOLLOWING))
+
+    def check(case: Case) -> None:
+        _check(slow.MAC, case)
+        for name in (*TRAVERSALS, *FOLLOWING):
+            cover_traversal(coverage, case[0], name)
+
+    check_unit(coverage, TRAVERSALS, partial(cases, slow.MAC), check, nightly=nightly)
+
+
+def test_an_iteration_takes_a_cycle() -> None:
+    """docs/rtl.md: results leave while the next run of sums is made."""
+    cycles = []
+    for runs in (4, 8):
+        pair = TileAndModel({})
+        fields = {
+            "partial_sum_read": 3,
+            "mac_disable": 0,
+            "main_limit": [31, runs - 1, 0, 0, 0, 0, 0, 0],
+            "reduction_loops": 1,
+            "output_block_loop": 1,
+            "block_lanes": 63,
+            "last_block_lanes": 63,
+            "high_clip": 255.0,
+            "output_scale": 2.0**-12,
+        }
+        ones = (1,) * 6
+        rest = (0,) * 6
+        for name, walk in {
+            "narrow_read": Walk((32, runs, *ones), (4, 0, *rest)),
+            "parameter_read": Walk((32, runs, *ones), (4, 128, *rest)),
+            "partial_sum": Walk((32, runs, *ones), (0, 4, *rest)),
+            "narrow_write": Walk((16, runs, *ones), (4, 64, *rest), base=4096),
+        }.items():
+            fields |= walk.fields(slow.MAC, name)
+        pair.give(slow.MAC, fields)
+        slow.run(pair.slow, slow.MAC, {**DEFAULTS, **fields})
+        cycles.append(pair.run())
+    assert cycles[1] - cycles[0] == 4 * 32
+
+
+def _check_random(operation: str) -> None:
+    @constrained_random(15, 1000)
     @given(cases(operation))
-    def check(case: tuple[dict[str, Any], dict[str, Any], dict[int, int]]) -> None:
-        fields, table, flags = case
-        pair = TilePair([("CoefficientTable", table), (operation, fields)])
-        pair.record["scale_bias"] = scale_bias(7)
-        for flag, value in flags.items():
-            pair.record["flags"][flag] = value
-        pair.run()
+    def check(case: Case) -> None:
+        _check(operation, case)
 
     check()
 
 
-def test_multiply_accumulate() -> None:
-    _check(slow.MAC, 50)
-
-
 def test_maximum() -> None:
-    _check(slow.MAXIMUM, 20)
+    _check_random(slow.MAXIMUM)
 
 
 def test_sum() -> None:
-    _check(slow.SUM, 20)
+    _check_random(slow.SUM)
 
 
 def test_interpolation() -> None:
-    _check(slow.INTERPOLATE, 20)
+    _check_random(slow.INTERPOLATE)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from darwinn_sim import chip
 from functional_coverage import Coverage
 from hypothesis import given
-from hypothesis import strategies as st
 from slow_model import tensor_unit as slow
 from slow_model.sync import Watchers
 from slow_model.traversal import walk
-from stimulus import constrained_random, near_edges
-from tensor_stimulus import instructions, scale_bias, tables
-from unit_bench import Bench, sufficient
+from stimulus import constrained_random
+from tensor_stimulus import scale_bias
+from unit_bench import Bench
+from unit_cases.tensor_unit import Case, cases
 
 PLAIN_BINS = (
     *(f"main loops used: {n}" for n in range(4)),
@@ -62,17 +61,6 @@ MAC_BINS = (
     "zero points wrap",
 )
 RAW_BINS = ("bytes", "16-bit halves", "whole granule rows", "one plane of a row")
-
-
-@st.composite
-def cases(draw: Any, operation: str) -> tuple[dict[str, Any], dict[str, Any], dict[int, int]]:
-    """An instruction, a coefficient table, and values of flags."""
-    fields = draw(instructions(operation))
-    iterations = len(slow.main_elements(fields))
-    flags = sufficient(fields, iterations, chip.TILE_FLAGS)
-    if flags and draw(st.booleans()):
-        flags[draw(st.sampled_from(sorted(flags)))] -= draw(near_edges(1, iterations))
-    return fields, draw(tables()), flags
 
 
 def cover(coverage: Coverage, fields: dict[str, Any], done: bool, written: bool) -> None:
@@ -175,7 +163,7 @@ def test_multiply_accumulate() -> None:
 
     @constrained_random(300)
     @given(cases(slow.MAC))
-    def check(case: tuple[dict[str, Any], dict[str, Any], dict[int, int]]) -> None:
+    def check(case: Case) -> None:
         fields, table, flags = case
         done, written, half = run_both(slow.MAC, fields, table, flags)
         cover(coverage, fields, done, written)
@@ -190,7 +178,7 @@ def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
 
     @constrained_random(120)
     @given(cases(operation))
-    def check(case: tuple[dict[str, Any], dict[str, Any], dict[int, int]]) -> None:
+    def check(case: Case) -> None:
         fields, table, flags = case
         run_both(operation, fields, table, flags)
         coverage.hit("16-bit halves" if fields["parameter_16bit"] else "bytes")

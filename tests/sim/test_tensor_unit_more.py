@@ -9,11 +9,10 @@ import pytest
 from darwinn_sim import chip, state
 from functional_coverage import Coverage
 from hypothesis import given
-from hypothesis import strategies as st
 from slow_model import tensor_unit as slow
-from stimulus import Walk, constrained_random, near_edges
-from tensor_stimulus import interpolations
-from unit_bench import Bench, sufficient
+from stimulus import Walk, constrained_random
+from unit_bench import Bench
+from unit_cases.tensor_unit import Case, cases
 
 BINS = (
     "position before the first pixel",
@@ -27,24 +26,14 @@ BINS = (
 FULL = int(state.WRITTEN)
 
 
-@st.composite
-def interpolation_cases(draw: Any) -> tuple[dict[str, Any], dict[int, int]]:
-    fields = draw(interpolations())
-    iterations = len(slow.main_elements(fields))
-    flags = sufficient(fields, iterations, chip.TILE_FLAGS)
-    if flags and draw(st.booleans()):
-        flags[draw(st.sampled_from(sorted(flags)))] -= draw(near_edges(1, iterations))
-    return fields, flags
-
-
 def test_interpolation() -> None:
     """Bilinear interpolation agrees on random positions, steps and pitches."""
     coverage = Coverage("interpolation", BINS)
 
     @constrained_random(150)
-    @given(interpolation_cases())
-    def check(case: tuple[dict[str, Any], dict[int, int]]) -> None:
-        fields, flags = case
+    @given(cases(slow.INTERPOLATE))
+    def check(case: Case) -> None:
+        fields, _, flags = case
         bench = Bench([(slow.INTERPOLATE, fields | {"tiles": 1 << 9})])
         for flag, value in flags.items():
             bench.tiles[9]["flags"][flag] = value

@@ -14,7 +14,18 @@ from darwinn_sim import chip
 from hypothesis import strategies as st
 from slow_model import tensor_unit as slow
 from slow_model.tensor_unit import INTERPOLATE, MAC
-from stimulus import Draw, Walk, free_shape, near_edges, placed, producer, walk, watchers
+from stimulus import (
+    NO_AIMS,
+    Aims,
+    Draw,
+    Walk,
+    free_shape,
+    near_edges,
+    placed,
+    producer,
+    walk,
+    watchers,
+)
 
 LOOPS = 8
 NARROW_MIDDLE = chip.NARROW_BYTES // 2
@@ -87,7 +98,7 @@ def _writes(draw: Draw, fields: dict[str, Any]) -> dict[str, Any]:
     return drawn.fields(MAC, "narrow_write") | producer(draw, "narrow_write_producer", LOOPS)
 
 
-def _operands(draw: Draw, fields: dict[str, Any], operation: str) -> dict[str, Any]:
+def _operands(draw: Draw, operation: str, aims: Aims) -> dict[str, Any]:
     wide_activations = draw(st.integers(0, 1)) if operation == MAC else 0
     wide_parameters = draw(st.integers(0, 1))
     both = wide_activations and wide_parameters
@@ -109,10 +120,11 @@ def _operands(draw: Draw, fields: dict[str, Any], operation: str) -> dict[str, A
     else:
         out |= {"zero_point_base": 0, "zero_point_stride": 0, "zero_point_limit": 0}
     unit = draw(st.sampled_from([4, 2] if wide_parameters else [4, 4, 2, 1]))
+    name = "parameter_read"
     parameters = walk(
-        draw, MAC, "parameter_read", low=0, high=PARAMETER_GRANULES, most=24, unit=unit
+        draw, MAC, name, low=0, high=PARAMETER_GRANULES, most=24, unit=unit, kind=aims.get(name)
     )
-    out |= parameters.fields(MAC, "parameter_read")
+    out |= parameters.fields(MAC, name)
     return out | producer(draw, "parameter_read_producer", LOOPS)
 
 
@@ -154,12 +166,12 @@ def output_stage(draw: Draw) -> dict[str, Any]:
 
 
 @st.composite
-def instructions(draw: Any, operation: str) -> dict[str, Any]:
+def instructions(draw: Any, operation: str, aims: Aims = NO_AIMS) -> dict[str, Any]:
     """Fields of a valid TensorMac, TensorMax or TensorSum."""
     fields = _main(draw) | {"reduction_loops": draw(st.integers(0, 255))}
     mode = 3 if operation == slow.MAXIMUM else draw(st.sampled_from([3, 3, 1]))
     fields |= {"partial_sum_read": mode} | _lanes(draw)
-    fields |= _sums(draw, fields) | _reads(draw, fields) | _operands(draw, fields, operation)
+    fields |= _sums(draw, fields) | _reads(draw, fields) | _operands(draw, operation, aims)
     fields |= output_stage(draw)
     fields |= _writes(draw, fields)
     return fields | watchers(draw, operation, WATCHED, LOOPS - 1, most=3)
