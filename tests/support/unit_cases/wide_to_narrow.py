@@ -46,7 +46,9 @@ WATCHED = (11, 12, 13, 14, 15)
 @st.composite
 def instructions(draw: Any, aims: Aims) -> dict[str, Any]:
     """Fields of a valid instruction: the read has as many rows as the write uses."""
-    scale_bias = draw(st.booleans())
+    kind = aims.get("narrow_write")
+    # The flag decides in which half of the scale/bias buffer a double buffer begins.
+    scale_bias = not (kind and kind.double) and draw(st.booleans())
     high = SCALE_STEPS - HALF - 1 if scale_bias else chip.NARROW_BYTES // 4 - 1
     if "wide_read" in aims:
         # Each word takes a row.
@@ -59,7 +61,6 @@ def instructions(draw: Any, aims: Aims) -> dict[str, Any]:
         fields |= {"scale_bias": int(scale_bias), "row_loop": 0}
         fields |= producer(draw, "producer", LOOPS)
         return fields | watchers(draw, NAME, WATCHED, LOOPS, most=3)
-    kind = aims.get("narrow_write")
     write = walk(
         draw, NAME, "narrow_write", low=0, high=high, most=200, double=not scale_bias, kind=kind
     )
