@@ -5,7 +5,11 @@ module workload
   import dma_pkg::*;
 #(
     parameter int DataBytes = 8,
-    parameter int Latency   = 4
+    parameter int BufferBeats = 32,
+    parameter int QueueDepth = 16,
+    parameter int OutstandingReads = 4,
+    parameter int OutstandingWrites = 4,
+    parameter int Latency = 4
 ) (
     input logic clk,
     input logic rst_n,
@@ -199,7 +203,11 @@ module workload
   end
 
   harness #(
-      .DataBytes(DataBytes)
+      .DataBytes(DataBytes),
+      .BufferBeats(BufferBeats),
+      .QueueDepth(QueueDepth),
+      .OutstandingReads(OutstandingReads),
+      .OutstandingWrites(OutstandingWrites)
   ) harness (
       .*,
       .core2dma_descriptor_fence(descriptor.fence),

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pyuvm
 from darwinn_testbench.rtl import coverage
-from darwinn_testbench.rtl.environment import MAX_BURST, DmaTest
+from darwinn_testbench.rtl.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.programs import ProgramGenerator
 
 CLOSING_TRANSFERS = 12
 """Transfers in a program that is made for bins that no random program has hit."""
+
+MOST_REFUSED = 20
+"""Programs of refused descriptors that are tried for a tag or an outcome that is left."""
 
 
 @pyuvm.test()
 class RandomPrograms(DmaTest):
     """Bytes, order, completion and status of any program are those of the model."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         generator = ProgramGenerator(self.bench.random, environment.memory.word_bytes, MAX_BURST)
         count = int(os.environ["DARWINN_PROGRAMS"])
         for number in range(count):
@@ -29,7 +32,7 @@ class RandomPrograms(DmaTest):
         self.bench.log.info("%d programs in %d cycles", count, self.bench.cycle)
         coverage.save(Path("coverage.yml"))
 
-    async def close_coverage(self, environment, generator):
+    async def close_coverage(self, environment: DmaEnvironment, generator: ProgramGenerator) -> int:
         """Programs made for the bins that chance has left out; then none may be left."""
         extra = 0
         for pressure in (False, True):
@@ -39,5 +42,10 @@ class RandomPrograms(DmaTest):
                 await environment.run_program(program)
                 extra += 1
         items = ("dma.transfer", "dma.outcome", "dma.tag", "dma.fence")
+        for _ in range(MOST_REFUSED):
+            if not coverage.missing_bins(items):
+                break
+            await environment.run_program(generator.refused(CLOSING_TRANSFERS))
+            extra += 1
         assert not coverage.missing_bins(items), f"never hit: {coverage.missing_bins(items)}"
         return extra

@@ -1,35 +1,74 @@
-"""Random descriptor programs through the DMA engine, on buses of several widths."""
+"""Random descriptor programs through the DMA engine, on buses of several widths.
+
+Those on C++ memory are compared to the cycle; those on the AXI bus model meet a memory that
+answers in more ways, and their functional coverage is complete.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from harness_runs import design, run
+from darwinn_sim.timing.harness import HarnessDescription
+from harness_runs import design, require_toolchain, run
 
-
-@pytest.mark.parametrize(
-    ("data_bytes", "programs", "seed"),
-    [(8, 200, 1), (8, 200, 4), (32, 100, 2)],
+NIGHTLY_HARNESSES = (
+    HarnessDescription(),
+    HarnessDescription(data_bytes=4, memory_latency=1, outstanding_reads=1),
+    HarnessDescription(data_bytes=16, memory_latency=23, buffer_words=64, outstanding_reads=9),
+    HarnessDescription(data_bytes=32, memory_latency=9, queue_depth=2, outstanding_writes=1),
 )
-def test_random_programs_equal_the_model(data_bytes, programs, seed, tmp_path):
+"""Harnesses that differ in everything that decides their timing."""
+
+
+def perform(harness: HarnessDescription, programs: int, seed: int, work: Path) -> None:
+    require_toolchain()
+    from darwinn_testbench.rtl.dma_runs import workload_design
+
     run(
-        design(DataBytes=data_bytes),
+        workload_design(harness),
+        "workload_tests",
+        "random_programs",
+        work,
+        seed=seed,
+        DARWINN_HARNESS=harness.text(),
+        DARWINN_PROGRAMS=programs,
+    )
+
+
+def test_random_programs_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
+    perform(HarnessDescription(), 500, 1, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(20))
+def test_ten_thousand_random_programs_equal_the_models(seed: int, tmp_path: Path) -> None:
+    perform(NIGHTLY_HARNESSES[seed % len(NIGHTLY_HARNESSES)], 500, 1000 + seed, tmp_path)
+
+
+def perform_on_bus_model(
+    data_bytes: int, programs: int, seed: int, work: Path, **parameters: int
+) -> None:
+    run(
+        design(DataBytes=data_bytes, **parameters),
         "dma_programs_tests",
         "RandomPrograms",
-        tmp_path,
+        work,
         seed=seed,
         DARWINN_PROGRAMS=programs,
         DARWINN_COMPLETE_COVERAGE=1 if data_bytes == 8 else "",
     )
 
 
+@pytest.mark.parametrize(("data_bytes", "programs", "seed"), [(8, 80, 1), (32, 40, 2)])
+def test_random_programs_on_the_bus_model(
+    data_bytes: int, programs: int, seed: int, tmp_path: Path
+) -> None:
+    perform_on_bus_model(data_bytes, programs, seed, tmp_path)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(100, 120))
-def test_ten_thousand_random_programs_equal_the_model(seed, tmp_path):
-    run(
-        design(DataBytes=(8, 16, 4, 32)[seed % 4], OutstandingReads=1 + seed % 5),
-        "dma_programs_tests",
-        "RandomPrograms",
-        tmp_path,
-        seed=seed,
-        DARWINN_PROGRAMS=500,
-    )
+def test_two_thousand_random_programs_on_the_bus_model(seed: int, tmp_path: Path) -> None:
+    width = (8, 16, 4, 32)[seed % 4]
+    perform_on_bus_model(width, 100, seed, tmp_path, OutstandingReads=1 + seed % 5)

@@ -1,40 +1,37 @@
-"""A recorded workload on the harness, at full speed: C++ memory and units, Python only waits."""
+"""Workloads on the harness, at full speed: C++ memory and units, Python only waits."""
 
 from __future__ import annotations
 
 import os
-import time
-from pathlib import Path
+from typing import Any
 
 import cocotb
-import numpy as np
-from cocotb.triggers import RisingEdge, with_timeout
-from darwinn_testbench.rtl.bench import PERIOD_NS, Bench
-from darwinn_testbench.rtl.workload_player import WorkloadPlayer
-
-LONGEST_NS = 200_000_000 * PERIOD_NS
+from darwinn_sim.timing.harness import HarnessDescription
+from darwinn_testbench.rtl.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
+from darwinn_testbench.rtl.programs import ProgramGenerator
+from darwinn_testbench.rtl.workload import performed_by_model, workload_of
+from darwinn_testbench.rtl.workload_bench import WorkloadBench
+from darwinn_testbench.rtl.workload_check import check_bytes, check_timing
 
 
 @cocotb.test()
-async def play(dut):
-    """The workload ends, and its result is written for the comparison outside."""
-    bench = Bench(dut)
-    stalls = None
-    if os.environ.get("DARWINN_STALLS"):
-        bits = np.random.default_rng(bench.seed).random((4096, 9)) < 0.3
-        stalls = (bits << np.arange(9)).sum(axis=1).astype(np.uint32)
-    player = WorkloadPlayer(Path(os.environ["DARWINN_WORKLOAD"]), stalls)
-    dut.go.value = 0
-    for name in ("awvalid", "wvalid", "arvalid", "bready", "rready"):
-        getattr(dut, f"s_axil_{name}").value = 0
-    bench.start(counting=False)
-    await bench.reset()
-    begun = time.perf_counter()
-    dut.go.value = 1
-    if player.descriptors.size:
-        await with_timeout(RisingEdge(dut.finished), LONGEST_NS, "ns")
-    seconds = time.perf_counter() - begun
-    result = player.result()
-    result.save(Path(os.environ["DARWINN_RESULT"]))
-    cycles = int(result.events["cycle"].max(initial=0))
-    bench.log.info("%d cycles, %.0f cycles/s", cycles, cycles / seconds)
+async def random_programs(dut: Any) -> None:
+    """Bytes, order, status and every cycle of random programs are those of the models."""
+    simulation = WorkloadBench(dut)
+    bench = simulation.bench
+    await simulation.start()
+    harness = HarnessDescription.from_text(os.environ["DARWINN_HARNESS"])
+    generator = ProgramGenerator(bench.random, harness.data_bytes, MAX_BURST)
+    count, cycles = int(os.environ["DARWINN_PROGRAMS"]), 0
+    for number in range(count):
+        program = generator.program()
+        workload = workload_of(program, harness.data_bytes, bench.random.getrandbits(32))
+        _, expected = performed_by_model(program, harness.data_bytes)
+        limit = CYCLES_PER_DESCRIPTOR * (1 + len(program.descriptors))
+        try:
+            found = await simulation.perform(workload, limit, STATUS_REGISTERS)
+            check_bytes(found, expected)
+            cycles += check_timing(workload, found, harness).cycles_rtl
+        except AssertionError as error:
+            raise AssertionError(f"program {number} of seed {bench.seed}: {error}") from error
+    bench.log.info("%d programs, %d cycles", count, cycles)

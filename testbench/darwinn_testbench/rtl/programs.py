@@ -171,6 +171,12 @@ class ProgramGenerator:
         pressure = Pressure(0.3, 0.3, 0.3, 0.3) if samples[0].back_pressure else Pressure()
         return self._surround(descriptors, window, frozenset(bad_words), pressure)
 
+    def refused(self, count: int) -> Program:
+        """A program of ``count`` descriptors that must all be refused."""
+        window = self._begin()
+        descriptors = [self.bad(window) for _ in range(count)]
+        return self._surround(descriptors, window, frozenset(), Pressure())
+
     def _begin(self) -> Window:
         self._reads, self._writes, self._written_before = [], [], []
         return Window(self._random.choice(WINDOW_BASES), MEMORY_BYTES - GUARD_BYTES)

@@ -17,9 +17,19 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.dma_trace import Transfer, TransferDirection, TransferKind
 from darwinn_sim.host_interface import HostInterface
 from darwinn_sim.host_memory import HostMemory
+from darwinn_sim.timing.dma import Channel, DmaStep
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.descriptor_model import READ_TAGS, Descriptor, Tag
+from darwinn_testbench.rtl.descriptor_model import (
+    ADDRESS_BITS,
+    READ_TAGS,
+    Descriptor,
+    DescriptorModel,
+    Outcome,
+    Tag,
+    Window,
+)
+from darwinn_testbench.rtl.programs import Pressure, Program
 
 DESCRIPTORS = np.dtype(
     [("address", "<u8"), ("size", "<u4"), ("tag", "u1"), ("fence", "u1"), ("unused", "<u2")]
@@ -41,36 +51,106 @@ _TAGS = {
 }
 
 
+STALL_CYCLES = 4093
+"""Cycles after which a random back-pressure pattern repeats; a prime, so that it meets bursts and
+boundaries in every way."""
+
+NO_STALLS = np.zeros(0, np.uint32)
+"""The back-pressure pattern that holds nothing back."""
+
+DEFAULT_WINDOW = Window(1 << 63, 1 << 32)
+"""The window of device addresses after reset."""
+
+
+def stall_pattern(seed: int, pressure: Pressure) -> NDArray[np.uint32]:
+    """A pattern in which each channel is held back in its share of the cycles."""
+    if not pressure:
+        return NO_STALLS
+    shares = [pressure.bus] * 5 + [pressure.sinks] * 3 + [pressure.source]
+    held = np.random.default_rng(seed).random((STALL_CYCLES, len(Channel))) < shares
+    held[0] = False
+    words: NDArray[np.uint32] = (held << np.arange(len(Channel))).sum(axis=1).astype(np.uint32)
+    return words
+
+
 @dataclass
 class Workload:
     """Descriptors with the memory that they work on.
 
     ``regions`` maps the bus address of each piece of host memory to its bytes before the run,
-    ``output`` is the output stream.
+    ``output`` is the output stream. ``stalls`` is uint32 of shape (cycles,), repeated for ever: a
+    bit for each ``Channel`` of the timing model, 1 where it is held back.
     """
 
     descriptors: list[Descriptor]
     regions: dict[int, bytes]
     output: bytes
+    stalls: NDArray[np.uint32] = field(default_factory=lambda: NO_STALLS)
+    window: Window = DEFAULT_WINDOW
+    burst_limit: int = 0
 
     def save(self, path: Path) -> None:
         """Write the workload as a file of arrays."""
-        rows = [(d.address, d.size, d.tag, d.fence, 0) for d in self.descriptors]
         _save(
             path,
             self.regions,
-            descriptors=np.array(rows, DESCRIPTORS),
+            descriptors=self.table(),
             output=np.frombuffer(self.output, np.uint8),
+            stalls=self.stalls,
+            settings=np.array([self.window.base, self.window.size, self.burst_limit], np.uint64),
         )
+
+    @classmethod
+    def load(cls, path: Path) -> Workload:
+        """Read what ``save`` has written."""
+        with np.load(path) as arrays:
+            rows = arrays["descriptors"].tolist()
+            base, size, limit = arrays["settings"].tolist()
+            return cls(
+                [Descriptor(tag, place, bytes_, bool(f)) for place, bytes_, tag, f, _ in rows],
+                _regions(arrays),
+                arrays["output"].tobytes(),
+                arrays["stalls"],
+                Window(base, size),
+                limit,
+            )
+
+    def table(self) -> NDArray[np.void]:
+        """The descriptors as ``workload.cpp`` reads them."""
+        rows = [(d.address, d.size, d.tag, d.fence, 0) for d in self.descriptors]
+        return np.array(rows, DESCRIPTORS)
+
+    def steps(self) -> list[DmaStep]:
+        """The descriptors as the timing model reads them."""
+        return [
+            DmaStep(
+                d.tag,
+                (d.address - self.window.base) % (1 << ADDRESS_BITS),
+                d.size,
+                d.fence,
+                self.window.outcome(d) is not Outcome.STARTED,
+            )
+            for d in self.descriptors
+        ]
 
 
 @dataclass
 class WorkloadResult:
-    """What is there after the run: host memory, the bytes of each read stream, the log."""
+    """What is there after the run: host memory, the bytes of each read stream, the log.
+
+    ``seconds`` is the processor time of the simulation, ``registers`` holds status and counts.
+    """
 
     regions: dict[int, bytes]
     streams: dict[Tag, bytes]
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENTS))
+    seconds: float = 0.0
+    registers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def cycles(self) -> int:
+        """The cycle of the last event, 0 without any."""
+        return int(self.events["cycle"].max(initial=0))
 
     def save(self, path: Path) -> None:
         """Write the result as a file of arrays."""
@@ -78,14 +158,15 @@ class WorkloadResult:
             f"stream_{int(tag)}": np.frombuffer(data, np.uint8)
             for tag, data in self.streams.items()
         }
-        _save(path, self.regions, events=self.events, **streams)
+        seconds = np.array(self.seconds)
+        _save(path, self.regions, events=self.events, seconds=seconds, **streams)
 
     @classmethod
     def load(cls, path: Path) -> WorkloadResult:
         """Read what ``save`` has written."""
         with np.load(path) as arrays:
             streams = {tag: arrays[f"stream_{int(tag)}"].tobytes() for tag in READ_TAGS}
-            return cls(_regions(arrays), streams, arrays["events"])
+            return cls(_regions(arrays), streams, arrays["events"], float(arrays["seconds"]))
 
 
 def _save(path: Path, regions: Mapping[int, bytes], **arrays: NDArray[np.generic]) -> None:
@@ -181,3 +262,38 @@ def record(
     )
     after = {address - window_base: data for address, data in host.after.items()}
     return workload, WorkloadResult(after, {tag: bytes(data) for tag, data in host.streams.items()})
+
+
+def workload_of(program: Program, word_bytes: int, seed: int) -> Workload:
+    """A random program as a workload; words that answer with an error are holes in the regions.
+
+    ``seed`` decides the back-pressure pattern.
+    """
+    regions, start = {}, 0
+    for word in [*sorted(program.bad_words), len(program.memory) // word_bytes]:
+        end = word * word_bytes
+        if end > start:
+            regions[start] = program.memory[start:end]
+        start = end + word_bytes
+    return Workload(
+        program.descriptors,
+        regions,
+        program.output,
+        stall_pattern(seed, program.pressure),
+        program.window,
+        program.burst_limit,
+    )
+
+
+def performed_by_model(program: Program, word_bytes: int) -> tuple[DescriptorModel, WorkloadResult]:
+    """What the descriptor model makes of a random program."""
+    memory = bytearray(program.memory)
+    model = DescriptorModel(memory, program.window, word_bytes, program.bad_words)
+    for descriptor, output in zip(program.descriptors, program.output_of(), strict=True):
+        model.perform(descriptor, output)
+    regions = workload_of(program, word_bytes, 0).regions
+    return model, WorkloadResult(
+        {start: bytes(memory[start : start + len(data)]) for start, data in regions.items()},
+        {tag: bytes(data) for tag, data in model.streams.items()},
+        registers=model.status(),
+    )
