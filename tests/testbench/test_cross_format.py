@@ -6,11 +6,15 @@ same on every byte; as a .pte, which computes in float32 between quantised value
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_formats import tfrt
+from darwinn_formats.darwinn import dump
+from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
 from darwinn_testbench.reference.iree import IreeReference
@@ -32,6 +36,7 @@ from darwinn_testbench.sample import (
     matrix_product,
     random_convolution,
     random_dense,
+    sample,
 )
 from darwinn_testbench.sample.fixed_point import exact_factor
 from darwinn_testbench.sample.network import Sample
@@ -161,10 +166,17 @@ def test_native_functions_that_are_not_registered_are_named() -> None:
         TfrtReference(bef_file(NETWORKS["one layer"]))
 
 
-def test_values_that_do_not_fit_the_weights_are_an_error() -> None:
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (np.zeros((1, 8), np.int8), "values and weights do not fit"),
+        (np.zeros((1, 9), np.float32), "values are float32, not int8"),
+    ],
+)
+def test_values_that_do_not_fit_the_weights_are_an_error(values: Array, reason: str) -> None:
     reference = TfrtReference(bef_file(NETWORKS["one layer"]), natives=NATIVES)
-    with pytest.raises(ExecutionError, match="values and weights do not fit"):
-        reference.run([np.zeros((1, 8), np.int8)])
+    with pytest.raises(ExecutionError, match=reason):
+        reference.run([values])
 
 
 @pytest.mark.parametrize("position", ["weights", "bias", "factors"])
@@ -183,6 +195,66 @@ def test_a_wrong_constant_shows(position: str) -> None:
     natives = {"darwinn.fully_connected": spoil}
     (output,) = TfrtReference(bef_file(network), natives=natives).run([image])
     assert not np.array_equal(np.asarray(output.data).ravel(), chip_of(network).infer(image))
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    sample(folder)
+    return folder
+
+
+def verified(
+    capsys: pytest.CaptureFixture[str], device: Path, reference: Path, *options: str
+) -> list[dict[str, Any]]:
+    """Rows of a verdict that has to be pass."""
+    command = ["verify", str(device), "--reference", str(reference), "--json", "--strict"]
+    assert run_command_line([*command, *options]) == 0, capsys.readouterr()
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
+    return rows
+
+
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+@pytest.mark.parametrize(
+    ("suffix", "policy", "more"),
+    [
+        (".pte", "lsb:1", ()),
+        (".bef", "exact", ("--natives", "darwinn_testbench.sample.natives")),
+    ],
+)
+def test_the_command_verifies_a_network_by_its_other_formats(
+    samples: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    network: str,
+    suffix: str,
+    policy: str,
+    more: tuple[str, ...],
+) -> None:
+    device, reference = samples / f"{network}_edgetpu.tflite", samples / f"{network}{suffix}"
+    images = inputs_of(NETWORKS[network])
+    np.save(tmp_path / "images.npy", np.stack(images))
+    inputs = ("--inputs", str(tmp_path / "images.npy"))
+    rows = verified(capsys, device, reference, *inputs, *more)
+    assert len(rows) == len(images)
+    assert {(row["verdict"], row["policy"]) for row in rows} == {("pass", policy)}
+
+
+def test_the_command_sees_what_is_wrong(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The network of another seed, in the same formats, is another network."""
+    sample(tmp_path, seed=1)
+    for suffix in (".pte", ".bef"):
+        device, reference = samples / "dense.package", tmp_path / f"dense{suffix}"
+        command = ["verify", str(device), "--reference", str(reference), "--json"]
+        command += ["--natives", "darwinn_testbench.sample.natives"] * (suffix == ".bef")
+        assert run_command_line(command) == 1
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert row["verdict"] == "mismatch"
 
 
 # --- a matrix product of IREE -------------------------------------------------------------------
@@ -204,6 +276,20 @@ def test_a_matrix_product_of_iree_is_exact_on_the_chip(corpus: Path, name: str) 
         rows = image.reshape(golden.shape)
         (output,) = reference.run([rows])
         np.testing.assert_array_equal(chip.infer(image), np.asarray(output.data).ravel())
+
+
+@pytest.mark.parametrize("name", QMATMUL)
+def test_the_command_verifies_a_matrix_product_by_its_module(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = corpus / "vmfb" / f"{name}.vmfb"
+    network = matrix_product("qmm", weights_of(path, 8), 4, **constants_of(path))
+    device = tmp_path / "qmm.package"
+    device.write_bytes(dump(compile_network(network)))
+    # Modules of version 15 do not say what their inputs are.
+    shape = ("--map", "input=0:4x8") if name.startswith("v15") else ()
+    rows = verified(capsys, device, path, "--runs", "5", *shape)
+    assert [(row["verdict"], row["policy"]) for row in rows] == [("pass", "exact")] * 5
 
 
 def fixed_point(total: NDArray[np.int64], multiplier: int, shift: int) -> NDArray[np.int64]:

@@ -43,6 +43,8 @@ def _native(sums: _Sums) -> Callable[..., DenseHostTensor]:
         high: float,
         output_zero_point: int,
     ) -> DenseHostTensor:
+        if values.data.dtype != weights.data.dtype:
+            raise KernelError(f"values are {values.data.dtype}, not {weights.data.dtype}")
         try:
             total = sums(
                 values.data.astype(np.int64) - zero_point,
