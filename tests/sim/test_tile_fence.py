@@ -10,30 +10,19 @@ from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_model import tile_fence as slow
-from stimulus import Walk, constrained_random
+from stimulus import constrained_random
 from unit_bench import Bench
-
-UNITS = (
-    "TensorMac",
-    "RingProducer",
-    "RingConsumerA",
-    "RingConsumerB",
-    "NarrowToWide",
-    "WideToNarrow",
-    "MeshSouth",
-    "MeshWest",
-    "MeshNorth",
-    "MeshEast",
+from unit_cases.tile_fence import (
+    AFTER,
+    TILE_BINS,
+    Case,
+    Operation,
+    busy,
+    cover,
+    never,
+    tile_cases,
 )
-"""An instruction of each unit, in the order of TileFence.wait_idle."""
 
-TILE_BINS = (
-    *(f"waits for {name}" for name in UNITS),
-    "waits for none of the busy units",
-    "loads flags",
-    "loads a value other than 0",
-    "counts",
-)
 SCALAR_BINS = (
     "one flag short",
     "flags reached",
@@ -45,37 +34,6 @@ SCALAR_BINS = (
     "unit busy",
     "DMA fence",
 )
-MASKS = st.one_of(st.sampled_from([0, (1 << 19) - 1]), st.integers(0, (1 << 19) - 1))
-
-
-Operation = tuple[str, dict[str, Any]]
-
-
-def never(name: str) -> Operation:
-    """An instruction that waits for a flag that never comes."""
-    watcher = {"watcher_valid": 1, "watcher_expected": 9, "watcher_flag": 10}
-    count = 3 if name.startswith("Ring") else 6
-    fields: dict[str, Any] = {part: [value] + [0] * (count - 1) for part, value in watcher.items()}
-    if name.startswith("Mesh"):
-        fields |= Walk((2, 1, 1, 1), (1, 0, 0, 0)).fields(name, "narrow_read")
-    if name == "RingProducer":
-        fields |= {"targets": 1}
-    if name == "TensorMac":
-        fields |= {"partial_sum_read": 3}
-    return name, fields | {"tiles": 1}
-
-
-@st.composite
-def tile_cases(draw: Any) -> tuple[dict[str, Any], list[str]]:
-    """A tile fence, and the units that are busy when it comes."""
-    fields = {
-        "tiles": 1,
-        "reset_flags": draw(MASKS) & ~(1 << 10),
-        "reset_value": draw(st.sampled_from([0, 0, 5, 0xFFFF])),
-        "wait_idle": draw(st.one_of(st.sampled_from([0, 0x3FF]), st.integers(0, 0x3FF))),
-        "increment": draw(st.integers(0, 1)),
-    }
-    return fields, draw(st.lists(st.sampled_from(UNITS), max_size=3, unique=True))
 
 
 def test_tile_fences_wait_load_and_count() -> None:
@@ -84,22 +42,15 @@ def test_tile_fences_wait_load_and_count() -> None:
 
     @constrained_random(200)
     @given(tile_cases())
-    def check(case: tuple[dict[str, Any], list[str]]) -> None:
+    def check(case: Case) -> None:
         fields, busy_units = case
-        after = ("TileFence", {"tiles": 1, "increment": 1})
-        bench = Bench([*map(never, busy_units), ("TileFence", fields), after])
+        bench = Bench([*map(never, busy_units), ("TileFence", fields), AFTER])
         tile = bench.tile(0)
-        busy = sum(1 << UNITS.index(name) for name in busy_units)
-        passed = slow.tile_fence(tile, fields, busy)
+        passed = slow.tile_fence(tile, fields, busy(busy_units))
         bench.run()
         bench.assert_tiles([tile])
         assert int(bench.tiles[0]["fence_count"]) == passed * (fields["increment"] + 1)
-        held = [name for name in busy_units if fields["wait_idle"] >> UNITS.index(name) & 1]
-        coverage.hit(*(f"waits for {name}" for name in held))
-        coverage.hit("waits for none of the busy units", when=busy_units and passed)
-        coverage.hit("loads flags", when=passed and fields["reset_flags"])
-        coverage.hit("loads a value other than 0", when=passed and fields["reset_value"])
-        coverage.hit("counts", when=passed and fields["increment"])
+        cover(coverage, case, passed)
 
     coverage.close(check)
 

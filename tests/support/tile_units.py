@@ -54,9 +54,9 @@ class TileAndModel:
         """Put an instruction into the RTL's queue; ``base`` stands in the base register."""
         self.rtl.give(build([(name, {**fields, "tiles": 1})]), base)
 
-    def run(self) -> int:
+    def run(self, limit: int = LIMIT) -> int:
         """Run the RTL and compare memories and flags; the cycles that it took."""
-        cycles: int = self.rtl.run(LIMIT)
+        cycles: int = self.rtl.run(limit)
         for memory in ("narrow", "wide", "scale_bias"):
             actual = getattr(self.rtl, memory).view(np.uint8)
             expected = np.frombuffer(bytes(getattr(self.slow, memory)), np.uint8)[: len(actual)]

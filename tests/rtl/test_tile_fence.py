@@ -1,0 +1,44 @@
+"""Queue and fence of the RTL's tile: random fences against the slow model, order, and depth."""
+
+from __future__ import annotations
+
+from darwinn_sim import chip
+from functional_coverage import Coverage
+from hypothesis import given
+from slow_model import tile_fence as slow
+from stimulus import constrained_random
+from tile_units import TileAndModel
+from unit_cases.tile_fence import AFTER, TILE_BINS, Case, busy, cover, never, tile_cases
+
+
+def test_fences_wait_load_and_count() -> None:
+    """A fence holds back what follows until the units that it names are idle."""
+    coverage = Coverage("RTL tile fence", TILE_BINS)
+
+    @constrained_random(100, 1000)
+    @given(tile_cases())
+    def check(case: Case) -> None:
+        fields, busy_units = case
+        pair = TileAndModel({})
+        for name, values in (*map(never, busy_units), ("TileFence", fields), AFTER):
+            pair.give(name, values)
+        passed = slow.tile_fence(pair.slow, fields, busy(busy_units))
+        pair.run(limit=200)
+        assert pair.rtl.fences == passed * (fields["increment"] + 1)
+        assert pair.rtl.units_idle == 0x3FF & ~busy(busy_units)
+        cover(coverage, case, passed)
+
+    coverage.close(check)
+
+
+def test_a_full_unit_queue_holds_back_other_units() -> None:
+    """Instructions leave in order: behind a full queue waits what another unit could execute."""
+    name, waiting = never("WideToNarrow")
+    # One is executed, one stands at the exit of the unit's queue.
+    for count, passed in ((chip.UNIT_QUEUE + 2, 1), (chip.UNIT_QUEUE + 3, 0)):
+        pair = TileAndModel({})
+        for _ in range(count):
+            pair.give(name, waiting)
+        pair.give(*AFTER)
+        pair.run(limit=200)
+        assert pair.rtl.fences == passed

@@ -1,0 +1,86 @@
+"""Tile fences: random fences, with units that are busy when they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functional_coverage import Coverage
+from hypothesis import strategies as st
+from stimulus import Walk
+
+UNITS = (
+    "TensorMac",
+    "RingProducer",
+    "RingConsumerA",
+    "RingConsumerB",
+    "NarrowToWide",
+    "WideToNarrow",
+    "MeshSouth",
+    "MeshWest",
+    "MeshNorth",
+    "MeshEast",
+)
+"""An instruction of each unit, in the order of TileFence.wait_idle."""
+
+TILE_BINS = (
+    *(f"waits for {name}" for name in UNITS),
+    "waits for none of the busy units",
+    "loads flags",
+    "loads a value other than 0",
+    "counts",
+)
+MASKS = st.one_of(st.sampled_from([0, (1 << 19) - 1]), st.integers(0, (1 << 19) - 1))
+
+
+Operation = tuple[str, dict[str, Any]]
+
+
+Case = tuple[dict[str, Any], list[str]]
+"""A fence, and the units that are busy when it comes."""
+
+AFTER: Operation = ("TileFence", {"tiles": 1, "increment": 1})
+"""A fence that counts, to be put behind the one under test."""
+
+
+def never(name: str) -> Operation:
+    """An instruction that waits for a flag that never comes."""
+    watcher = {"watcher_valid": 1, "watcher_expected": 9, "watcher_flag": 10}
+    count = 3 if name.startswith("Ring") else 6
+    fields: dict[str, Any] = {part: [value] + [0] * (count - 1) for part, value in watcher.items()}
+    if name.startswith("Mesh"):
+        fields |= Walk((2, 1, 1, 1), (1, 0, 0, 0)).fields(name, "narrow_read")
+    if name == "RingProducer":
+        fields |= {"targets": 1}
+    if name == "TensorMac":
+        fields |= {"partial_sum_read": 3}
+    return name, fields | {"tiles": 1}
+
+
+@st.composite
+def tile_cases(draw: Any) -> tuple[dict[str, Any], list[str]]:
+    """A tile fence, and the units that are busy when it comes."""
+    fields = {
+        "tiles": 1,
+        "reset_flags": draw(MASKS) & ~(1 << 10),
+        "reset_value": draw(st.sampled_from([0, 0, 5, 0xFFFF])),
+        "wait_idle": draw(st.one_of(st.sampled_from([0, 0x3FF]), st.integers(0, 0x3FF))),
+        "increment": draw(st.integers(0, 1)),
+    }
+    return fields, draw(st.lists(st.sampled_from(UNITS), max_size=3, unique=True))
+
+
+def busy(names: Sequence[str]) -> int:
+    """The bits of ``TileFence.wait_idle`` of some units."""
+    return sum(1 << UNITS.index(name) for name in names)
+
+
+def cover(coverage: Coverage, case: Case, passed: bool) -> None:
+    """Count what a case has shown."""
+    fields, busy_units = case
+    held = [name for name in busy_units if fields["wait_idle"] >> UNITS.index(name) & 1]
+    coverage.hit(*(f"waits for {name}" for name in held))
+    coverage.hit("waits for none of the busy units", when=busy_units and passed)
+    coverage.hit("loads flags", when=passed and fields["reset_flags"])
+    coverage.hit("loads a value other than 0", when=passed and fields["reset_value"])
+    coverage.hit("counts", when=passed and fields["increment"])
