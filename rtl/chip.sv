@@ -393,6 +393,7 @@ module chip
         .tile2core_fence_valid(tiles2fence_passed_valid[t]),
         .tile2core_units_idle(tiles2monitor_units[t]),
         .tile2core_idle(tiles2monitor_idle[t]),
+        .tile2core_flags(tiles2monitor_flags[t]),
         .tile2ring_row_valid(tiles2ring_row_valid[t]),
         .tile2ring_row_ready(tiles2ring_row_ready[t]),
         .tile2ring_row_data(tiles2ring_row_data[t]),
@@ -408,7 +409,6 @@ module chip
         .mesh2tile_word_ready(received_ready),
         .mesh2tile_word_data(received_data)
     );
-    assign tiles2monitor_flags[t] = tile.flags;
   end
 
 endmodule : chip

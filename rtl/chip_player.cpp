@@ -51,14 +51,23 @@ template <typename Port> void copy_port(void* target, size_t size, const Port& p
 class Player {
   public:
     explicit Player(int seed) {
-        failure.clear();
-        context.randReset(2);
-        context.randSeed(seed);
-        chip = std::make_unique<Vchip_player>(&context);
+        Verilated::randReset(2);
+        Verilated::randSeed(seed);
+        chip = std::make_unique<Vchip_player>();
+        chip->core2units_instruction_valid = 0;
+        chip->core2dma_descriptor_valid = 0;
+        chip->core2output_word_valid = 0;
+        // Until the reset has taken effect everything is random, and no rule holds.
         chip->rst_n = 0;
+        Verilated::assertOn(false);
         for (int i = 0; i < 4; i++) cycle();
+        Verilated::assertOn(true);
         chip->rst_n = 1;
-        for (int i = 0; i < 4; i++) cycle();
+        status = {};
+        events.clear();
+        instructions.clear();
+        outputs_done = 0;
+        failure.clear();
     }
 
     void cycle() {
@@ -102,7 +111,6 @@ class Player {
         return status;
     }
 
-    VerilatedContext context;
     std::unique_ptr<Vchip_player> chip;
     Status status = {};
     std::vector<Event> events;
@@ -121,7 +129,6 @@ class Player {
     void end_cycle() {
         chip->clk = 1;
         chip->eval();
-        context.timeInc(1);
         status.cycle++;
     }
 

@@ -124,7 +124,8 @@ module tensor_unit
   traversal #(
       .Loops(Loops),
       .AddressBits(NarrowAddressBits),
-      .CounterBits(NarrowAddressBits)
+      .CounterBits(NarrowAddressBits),
+      .Restarts(1'b1)
   ) narrow_read (
       .clk,
       .rst_n,
@@ -162,7 +163,8 @@ module tensor_unit
   traversal #(
       .Loops(Loops),
       .AddressBits(GranuleBits),
-      .CounterBits(GranuleBits)
+      .CounterBits(GranuleBits),
+      .Restarts(1'b1)
   ) parameter_read (
       .clk,
       .rst_n,
@@ -200,7 +202,8 @@ module tensor_unit
   traversal #(
       .Loops(Loops),
       .AddressBits(GranuleBits),
-      .CounterBits(GranuleBits)
+      .CounterBits(GranuleBits),
+      .Restarts(1'b1)
   ) partial_sum (
       .clk,
       .rst_n,

@@ -14,9 +14,10 @@ module tile
     input  logic                   core2tile_base_valid,
     input  logic [           31:0] core2tile_base,
 
-    output logic             tile2core_fence_valid,
-    output logic [Units-1:0] tile2core_units_idle,
-    output logic             tile2core_idle,
+    output logic               tile2core_fence_valid,
+    output logic   [Units-1:0] tile2core_units_idle,
+    output logic               tile2core_idle,
+    output flags_t             tile2core_flags,
 
     output logic      tile2ring_row_valid,
     input  logic      tile2ring_row_ready,
@@ -227,6 +228,7 @@ module tile
   );
 
   assign tile2core_units_idle = unit_idle & ~instruction_valid;
+  assign tile2core_flags = flags;
   assign tile2core_idle = queue_idle && tile2core_units_idle == '1;
 
   // The units.

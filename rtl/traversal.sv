@@ -6,6 +6,7 @@ module traversal #(
     parameter int AddressBits = 16,
     parameter int CounterBits = 16,
     parameter bit HasPrologue = 1'b0,
+    parameter bit Restarts = 1'b0,  // its user goes round, and stops it anywhere
     localparam int SelectBits = (Loops > 2) ? $clog2(Loops) : 1
 ) (
     input logic clk,
@@ -166,7 +167,8 @@ module traversal #(
   assert_advance_only_when_valid :
   assert property (@(posedge clk) disable iff (!rst_n) advance |-> valid);
   assert_start_only_at_an_end :
-  assert property (@(posedge clk) disable iff (!rst_n) start |-> !valid || (advance && last));
+  assert property (@(posedge clk) disable iff (!rst_n) start |->
+      Restarts || !valid || (advance && last));
 `endif
 
 endmodule : traversal

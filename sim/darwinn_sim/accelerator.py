@@ -102,6 +102,15 @@ class Accelerator:
     def _new_host(self) -> HostInterface:
         return HostInterface(HostMemory(strict=self.strict))
 
+    def _new_run(
+        self,
+        program: LoweredProgram,
+        until: StopPoint | None,
+        taps: Sequence[Tap],
+        progress: Progress | None,
+    ) -> ProgramRun:
+        return ProgramRun(self, program, until, taps, progress)
+
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Put ``data`` into wide memory of ``tile`` from ``row`` on, as if a program had.
 
@@ -160,7 +169,7 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         program = self.load(executable)
-        run = _Run(self, program, until, taps, progress)
+        run = self._new_run(program, until, taps, progress)
         request = self._driver.prepare(executable, inputs)
         # The history of earlier runs would grow without end.
         self.host.transfers.clear()
@@ -201,7 +210,7 @@ class Accelerator:
         return (f"{count} uses of memory that nothing has written (--strict stops at the first)",)
 
 
-class _Run:
+class ProgramRun:
     """One run of a program: drives the kernels and serves what they ask of the host."""
 
     def __init__(
@@ -281,11 +290,12 @@ class _Run:
             self.host.chunk_done()
             number += 1
             last = number == len(self.program.chunks)
-            if self._run_chunk(last):
+            if self.run_chunk(last):
                 return True
         return False
 
-    def _run_chunk(self, last: bool) -> bool:
+    def run_chunk(self, last: bool) -> bool:
+        """Run the chunk that was just fetched; True if the stop point was reached."""
         core = self.core
         while True:
             core["work_limit"] = min(self.work_limit, int(core["work"]) + _WORK_BETWEEN_REPORTS)

@@ -196,6 +196,15 @@ class HostMemory:
             position += count
         return data
 
+    def views(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        """The ``size`` bytes at bus address ``address`` themselves, run by run: no copies.
+
+        Raises ``MemoryFault`` outside the regions.
+        """
+        region, bus_start = self._locate(address, size)
+        for start, count in region.runs(bus_start, size):
+            yield region.storage[start : start + count]
+
     def check_readable(self, address: int, size: int) -> None:
         """Raise what reading ``size`` bytes at bus address ``address`` would raise."""
         region, bus_start = self._locate(address, size)
