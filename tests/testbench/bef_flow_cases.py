@@ -1,4 +1,4 @@
-"""Whole modules: calls, control flow, queued work, lifetimes, and all that they print.
+"""Whole modules: calls, control flow, queued work, and all that they print.
 
 Each is a name, a text, and the lines after the choices of allocator and queue, without the lines
 about functions that are not run.
@@ -6,7 +6,7 @@ about functions that are not run.
 
 from __future__ import annotations
 
-Flow = tuple[str, str, list[str]]
+from bef_lifetime_cases import LIFETIMES, Flow
 
 HELPERS = """
 func.func @same(%x: i32) -> i32 { tfrt.return %x : i32 }
@@ -34,6 +34,22 @@ func.func @next_cancels(%x: i32) -> (i32, i1) {
   %more = tfrt.lessequal.i32 %z, %x
   tfrt.return %z, %more : i32, i1
 }
+func.func @later(%x: i32) -> i32 {
+  %y = "tfrt_test.async_add.i32"(%x, %x) : (i32, i32) -> i32
+  %z = "tfrt_test.async_add.i32"(%y, %y) : (i32, i32) -> i32
+  tfrt.return %z : i32
+}
+func.func @count(%a: !test.atomic.i32, %ch: !tfrt.chain) -> !tfrt.chain {
+  %done = tfrt_test.do.async %a, %ch : (!test.atomic.i32, !tfrt.chain) -> (!tfrt.chain) {
+    %inner = tfrt_test.do.async %a, %ch : (!test.atomic.i32, !tfrt.chain) -> (!tfrt.chain) {
+      %c = "tfrt_test.atomic.inc.i32"(%a, %ch) :
+        (!test.atomic.i32, !tfrt.chain) -> !tfrt.chain
+      tfrt.return %c : !tfrt.chain
+    }
+    tfrt.return %inner : !tfrt.chain
+  }
+  tfrt.return %done : !tfrt.chain
+}
 func.func @block(%s: i32, %e: i32, %a: !test.atomic.i32) -> !tfrt.chain {
   %ch = tfrt.new.chain
   %c1 = "tfrt_test.atomic.add.i32"(%a, %e, %ch) :
@@ -55,6 +71,11 @@ def _while(body: str, iterations: int, first: str = "true") -> str:
     tfrt.return %r : i32"""
 
 
+# Ends the function before it; the last brace is that of the case.
+NEXT_FAILS = """ }
+func.func @next_fails(%x: i32) -> (i32, i1) {
+  %more = "tfrt_test.fail"() : () -> i1 // expected-error {{something bad happened}}
+  tfrt.return %x, %more : i32, i1"""
 ONE_TWO = "%one = tfrt.constant.i32 1\n%two = tfrt.constant.i32 2\n"
 T_F = "%t = tfrt.constant.i1 1\n%f = tfrt.constant.i1 0\n"
 
@@ -119,6 +140,63 @@ FLOW: list[Flow] = [
         "i32",
         _while("next_cancels", 4),
         ["'case' returned <<error: Cancelled>>"],
+    ),
+    *(
+        _case(
+            f"while whose condition fails, {iterations}",
+            "i32",
+            _while("next_fails", iterations) + NEXT_FAILS,
+            ["'case' returned <<error: something bad happened>>"],
+        )
+        for iterations in (1, 4)
+    ),
+    _case(
+        "a later result that nobody reads",
+        "i32",
+        """%one = tfrt.constant.i32 1
+    %unread = tfrt.call @later(%one) : (i32) -> i32
+    %read = tfrt.call @later(%one) : (i32) -> i32
+    tfrt.return %read : i32""",
+        ["'case' returned 4"],
+    ),
+    _case(
+        "one value returned several times",
+        "i32, i32, i32, i32",
+        ONE_TWO + "tfrt.return %one, %one, %two, %one : i32, i32, i32, i32",
+        ["'case' returned 1,1,2,1"],
+    ),
+    _case(
+        "nested queued work of a loop, all of it counted",
+        "i32",
+        """%n = tfrt.constant.i32 300
+    %a = "tfrt_test.atomic.create.i32"() : () -> !test.atomic.i32
+    %all:2 = tfrt.repeat.i32 %n, %ch, %a : !tfrt.chain, !test.atomic.i32 {
+      %start = tfrt.new.chain
+      %done = tfrt.call @count(%a, %start) : (!test.atomic.i32, !tfrt.chain) -> (!tfrt.chain)
+      %both = tfrt.merge.chains %ch, %done : !tfrt.chain, !tfrt.chain
+      tfrt.return %both, %a : !tfrt.chain, !test.atomic.i32
+    }
+    %v:2 = "tfrt_test.atomic.get.i32"(%a, %all#0) :
+      (!test.atomic.i32, !tfrt.chain) -> (i32, !tfrt.chain)
+    tfrt.return %v#0 : i32""",
+        ["'case' returned 300"],
+    ),
+    _case(
+        "sleeping in a loop, the last time the longest",
+        "i32",
+        """%n = tfrt.constant.i32 3
+    %us = tfrt.constant.i32 1000
+    %one = tfrt.constant.i32 1
+    %r:2 = tfrt.repeat.i32 %n, %us, %one : i32, i32 {
+      "tfrt_test.usleep"(%us) : (i32) -> ()
+      %more = tfrt.add.i32 %us, %one
+      tfrt.return %more, %one : i32, i32
+    }
+    tfrt.return %r#0 : i32""",
+        [
+            "'case' returned 1003",
+            *(f"Slept for {time} microseconds" for time in (1000, 1001, 1002)),
+        ],
     ),
     _case(
         "repeat",
@@ -341,93 +419,22 @@ FLOW: list[Flow] = [
     func.func private @native_add(i32, i32) -> i32 attributes {tfrt.native}
     func.func private @native_async_add(i32, i32) -> i32 attributes {tfrt.native}
     func.func private @native_error() -> i32 attributes {tfrt.native}
+    func.func private @native_sink(i32) attributes {tfrt.native}
+    func.func private @native_async_sink(i32) -> !tfrt.chain attributes {tfrt.native}
+    func.func @sinks() -> !tfrt.chain {
+      %x = tfrt.constant.i32 1
+      tfrt.call @native_sink(%x) : (i32) -> ()
+      %c = tfrt.call @native_async_sink(%x) : (i32) -> !tfrt.chain
+      tfrt.return %c : !tfrt.chain
+    }
     func.func @empty() { tfrt.return""",
         [
             "'case' returned 3,5,6",
             "--- Running 'native_error':",
             "'native_error' returned <<error: something bad happened>>",
+            "--- Running 'sinks':",
+            "'sinks' returned !tfrt.chain value",
             "--- Running 'empty':",
-        ],
-    ),
-]
-
-TRACED = """
-func.func @add_one(%x: !vt.value) -> !vt.value {
-  %v = "vt.constant"() {value = 1 : i32} : () -> !vt.value
-  %r = "vt.add"(%v, %x) : (!vt.value, !vt.value) -> !vt.value
-  tfrt.return %r : !vt.value
-}
-func.func @same(%x: !vt.value) -> !vt.value { tfrt.return %x : !vt.value }
-"""
-
-
-def _made(number: int) -> list[str]:
-    return [f"constructed vt.value({number})", f"move constructed vt.value({number})"]
-
-
-def _gone(*numbers: int) -> list[str]:
-    return [f"destroyed vt.value({number})" for number in numbers]
-
-
-def _traced(name: str, operations: str, lines: list[str]) -> Flow:
-    text = f"{TRACED}func.func @case() {{\n%ch = tfrt.new.chain\n{operations}\ntfrt.return\n}}"
-    return name, text, ["--- Running 'case':", *lines]
-
-
-_PRINT = '"vt.print"(%r, %ch) : (!vt.value, !tfrt.chain) -> !tfrt.chain'
-LIFETIMES: list[Flow] = [
-    _traced(
-        "a value lives to its last use",
-        f"""
-    %a = "vt.constant"() {{value = 3 : i32}} : () -> !vt.value
-    %r = tfrt.call @add_one(%a) : (!vt.value) -> !vt.value
-    {_PRINT}""",
-        [*_made(3), *_made(1), *_made(4), *_gone(1, 3), "print vt_value(4)", *_gone(4)],
-    ),
-    _traced(
-        "a value that is returned lives on",
-        f"""
-    %a = "vt.constant"() {{value = 2 : i32}} : () -> !vt.value
-    %r = tfrt.call @same(%a) : (!vt.value) -> !vt.value
-    {_PRINT}""",
-        [*_made(2), "print vt_value(2)", *_gone(2)],
-    ),
-    _traced(
-        "a shared value goes once",
-        f"""
-    %a = "vt.constant"() {{value = 1 : i32}} : () -> !vt.value
-    %r, %s = "tfrt_test.share_to_two"(%a) : (!vt.value) -> (!vt.value, !vt.value)
-    {_PRINT}
-    {_PRINT.replace("%r", "%s")}""",
-        [*_made(1), "print vt_value(1)", "print vt_value(1)", *_gone(1)],
-    ),
-    _traced(
-        "a value that nobody reads goes at once",
-        '"vt.constant"() {value = 4 : i32} : () -> !vt.value',
-        [*_made(4), *_gone(4)],
-    ),
-    # The kernels without operands are in streams 5 (the chain), 1, 2, 4 and 3; the root takes up
-    # the stream of the first, the others are queued in the order of their streams.
-    _traced(
-        "streams decide the order",
-        f"""
-    %a = "vt.constant"() {{value = 1 : i32}} : () -> !vt.value
-    %b = "vt.constant"() {{value = 2 : i32}} : () -> !vt.value
-    %r = "vt.add"(%a, %b) : (!vt.value, !vt.value) -> !vt.value
-    {_PRINT}
-    "vt.constant"() {{value = 4 : i32}} : () -> !vt.value
-    "vt.constant"() {{value = 5 : i32}} : () -> !vt.value""",
-        [
-            *_made(5),
-            *_gone(5),
-            *_made(4),
-            *_gone(4),
-            *_made(1),
-            *_made(2),
-            *_made(3),
-            *_gone(1, 2),
-            "print vt_value(3)",
-            *_gone(3),
         ],
     ),
 ]

@@ -60,6 +60,25 @@ def test_the_choices_come_first(options: Options, queue: str) -> None:
     assert lines == ["Choosing memory leak check allocator.", queue, "--- Running 'f':"]
 
 
+@pytest.mark.parametrize(
+    ("allocator", "says", "status"),
+    [
+        ("leak_check_allocator", "memory leak check allocator", 1),
+        ("malloc", "malloc", 0),
+        ("test_fixed_size_1k", "fixed size malloc", 0),
+        ("profiled_allocator", "profiled allocator based on malloc", 0),
+    ],
+)
+def test_only_one_allocator_reports_leaks(allocator: str, says: str, status: int) -> None:
+    text = 'func.func @f() { "tfrt_test.memory_leak_one_int32"() : () -> () tfrt.return }'
+    output = io.StringIO()
+    driver = Driver(file_of(text), None, Options(allocator=allocator), output)
+    assert driver.run() == status
+    first, *_, last = output.getvalue().splitlines()
+    assert first == f"Choosing {says}."
+    assert last.startswith("Memory leak detected") == bool(status)
+
+
 def test_chosen_functions_and_the_first_one() -> None:
     text = "".join(f"func.func @{name}() {{ tfrt.return }}\n" for name in "abcd")
     outcome = run(text, functions=["d", "b"], init_function="c")
