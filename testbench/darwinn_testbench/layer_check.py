@@ -9,10 +9,11 @@ no layer holds are named with the reason: fused into others, moved by other unit
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from darwinn_sim import chip, layers, state
@@ -32,6 +33,7 @@ from darwinn_testbench.layer_results import (
 from darwinn_testbench.policy import AnyArray, absolute_difference
 from darwinn_testbench.reference.graph import Network, Operator, Tensor, TensorValues
 from darwinn_testbench.report import Row, Verdict
+from darwinn_testbench.report.result import PYTHON_ONLY
 
 RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 """Operators whose output is the bytes of their input under another shape."""
@@ -59,7 +61,7 @@ class TensorRow(Row):
     ``operator`` computes it. ``layers`` are the numbers of the layers of the program (as ``--tap``
     takes them) that hold it, one for each pass; ``output`` says that it was sent to the host. If it
     differs, ``differing`` of its ``elements`` do, by at most ``max_difference``, in the layers that
-    come closest.
+    come closest, and ``value`` is what they hold, in the shape and dtype of the tensor.
     """
 
     run: int
@@ -73,6 +75,7 @@ class TensorRow(Row):
     elements: int = 0
     differing: int = 0
     max_difference: int = 0
+    value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
 
 def layer_taps(program: LoweredProgram) -> tuple[Tap, ...]:
@@ -101,12 +104,12 @@ def check_layers(
         outputs: tensors that the chip has sent, by index, of any shape.
         run: number of the inference.
     """
-    candidates = tuple(_candidates(program, tapped))
+    candidates = tuple(find_candidates(program, tapped))
     return _Check(network, expected, candidates, frozenset(inputs), outputs, run).rows()
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class Candidate:
     """Results of one or several layers that may be a tensor together."""
 
     parts: tuple[Pass, ...]
@@ -144,7 +147,7 @@ class _Check:
         self,
         network: Network,
         expected: TensorValues,
-        candidates: Sequence[_Candidate],
+        candidates: Sequence[Candidate],
         inputs: frozenset[int],
         outputs: Mapping[int, AnyArray],
         run: int,
@@ -173,7 +176,7 @@ class _Check:
             for index in operator.outputs
         )
 
-    def _equal(self, group: tuple[int, ...]) -> list[_Candidate]:
+    def _equal(self, group: tuple[int, ...]) -> list[Candidate]:
         """Candidates that are the tensors of ``group``, the likeliest first."""
         found = [
             match.candidate
@@ -203,7 +206,7 @@ class _Check:
         found = [match for tensor in tensors for match in self._matches(tensor, computed)]
         return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
 
-    def _matches(self, tensor: Tensor, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
+    def _matches(self, tensor: Tensor, candidates: Iterable[Candidate]) -> Iterator[_Match]:
         if not self._comparable(tensor):
             return
         values = _device_bytes(self.expected[tensor.index])
@@ -212,7 +215,7 @@ class _Check:
             if not (candidate.has(zero_point) and candidate.may_be(_shape(values))):
                 continue
             for found in readings(candidate.parts, _shape(values)):
-                yield _Match(candidate, *_difference(found, values))
+                yield _Match(candidate, found, *_difference(found, values))
 
     def _comparable(self, tensor: Tensor) -> bool:
         held = tensor.index in self.expected and tensor.index in self.on_chip
@@ -235,6 +238,7 @@ class _Check:
         )
         sent = self._sent(group)
         if sent is not None and sent[0]:
+            row = replace(row, value=self._sent_value(tensor, group))
             return _differs(row, *sent, "as it was sent to the host")
         if row.layers or sent is not None:
             return row
@@ -242,7 +246,8 @@ class _Check:
         if not reason:
             closest = self._closest(group)
             if closest is not None:
-                row = replace(row, layers=closest.candidate.layers)
+                value = _tensor_values(closest.pieces, tensor)
+                row = replace(row, layers=closest.candidate.layers, value=value)
                 return _differs(row, closest.differing, closest.max_difference, "closest layer")
             reason = f"no layer has its size: {self._use(tensor, operator)}"
         return replace(row, finding=Finding.NOT_MATERIALISED, message=reason)
@@ -256,6 +261,13 @@ class _Check:
                 gap = absolute_difference(actual, expected)
                 return int(np.count_nonzero(gap)), int(gap.max(initial=0))
         return None
+
+    def _sent_value(self, tensor: Tensor, group: tuple[int, ...]) -> AnyArray:
+        """What was sent of a tensor, or of one with the same bytes, in its shape and dtype."""
+        sent = next(self.outputs[index] for index in group if index in self.outputs)
+        if sent.dtype == tensor.dtype:
+            return sent.reshape(tensor.shape)
+        return _from_device(_device_bytes(sent).reshape(tensor.shape), tensor.dtype)
 
     def _reason(self, tensor: Tensor) -> str:
         """Why a tensor cannot be looked for; empty if it can."""
@@ -282,7 +294,8 @@ class _Check:
 
 @dataclass(frozen=True, eq=False)
 class _Match:
-    candidate: _Candidate
+    candidate: Candidate
+    pieces: tuple[Piece, ...]
     differing: int
     max_difference: int
 
@@ -298,7 +311,7 @@ def _differs(row: TensorRow, differing: int, max_difference: int, where: str) ->
     )
 
 
-def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[_Candidate]:
+def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[Candidate]:
     """Everything that can be a tensor: layers, their executions, and layers of one output stage."""
     by_number = {each.number: each for each in layers.find(program)}
     stages: dict[tuple[float, ...], list[Pass]] = {}
@@ -308,15 +321,15 @@ def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Itera
             continue
         words: NDArray[np.void] = item.data.view(state.TAP)
         whole, executions = results(program, layer, words)
-        yield _Candidate((whole,))
+        yield Candidate((whole,))
         if len(executions) > 1:
-            yield _Candidate(executions)
+            yield Candidate(executions)
         stages.setdefault(layer.output_stage, []).append(whole)
     for stage in stages.values():
-        yield from (_Candidate(pair) for pair in combinations(stage, 2))
+        yield from (Candidate(pair) for pair in combinations(stage, 2))
         for first, last in combinations(range(len(stage)), 2):
             if last - first >= 2:
-                yield _Candidate(tuple(stage[first : last + 1]))
+                yield Candidate(tuple(stage[first : last + 1]))
 
 
 def _on_chip(network: Network, inputs: Collection[int], outputs: Iterable[int]) -> set[int]:
@@ -372,6 +385,20 @@ def _device_bytes(values: AnyArray) -> Bytes:
     shape = (1, 1, *values.shape)[-3:] if values.ndim < 3 else (-1, *values.shape[-2:])
     octets = values.reshape(shape).view(np.uint8)
     return octets ^ np.uint8(SIGN_BIT) if values.dtype == np.int8 else octets
+
+
+def _tensor_values(pieces: Iterable[Piece], tensor: Tensor) -> AnyArray:
+    """What the parts of a tensor on the chip hold, in the shape and dtype of the tensor."""
+    values = np.zeros(tensor.shape, np.uint8)
+    octets = _device_bytes(values)
+    for piece in pieces:
+        piece.cut(octets)[...] = piece.data
+    return _from_device(values, tensor.dtype)
+
+
+def _from_device(octets: Bytes, dtype: np.dtype[Any]) -> AnyArray:
+    """Bytes of the chip as a tensor has them."""
+    return (octets ^ np.uint8(SIGN_BIT)).view(np.int8) if dtype == np.int8 else octets
 
 
 def _shape(values: Bytes) -> Shape:

@@ -101,6 +101,11 @@ class BoundModel:
         """The tensors that a caller must supply."""
         return tuple(item.port for item in self.inputs if item.constant is None)
 
+    @property
+    def tensor_ports(self) -> tuple[TensorPort, ...]:
+        """The tensors of all inputs and outputs."""
+        return tuple(item.port for item in (*self.inputs, *self.outputs))
+
     def to_device(self, tensors: TensorMap) -> dict[str, bytes]:
         """Device bytes by layer name: ``tensors`` by port name, and the graph's constants."""
         return {

@@ -20,6 +20,7 @@ from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.execution import Inference, Session, choose_model, digest
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
 from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
+from darwinn_testbench.localise import Divergence, localise_layers
 from darwinn_testbench.model import BoundLayer, BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.programs.pairing import parse_maps
@@ -139,6 +140,18 @@ class References:
             return None, values.missing[index]
         return values[index], ""
 
+    def localise(
+        self, program: LoweredProgram, inference: Inference, tensors: TensorMap, run: int
+    ) -> list[Divergence]:
+        """The tensors that the chip computes wrongly, each from what it was given itself."""
+        values = [tensors[port.name] for port in self.ports]
+        return localise_layers(
+            lambda given: self.check_layers(
+                program, inference, self.cpu.chip.run(values, given), run
+            ),
+            run,
+        )
+
     def check_layers(
         self, program: LoweredProgram, inference: Inference, chip: TensorValues, run: int
     ) -> tuple[TensorRow, ...]:
@@ -187,6 +200,7 @@ def verify(
     policy: Policy | None = None,
     strict: bool = False,
     layers: bool = False,
+    localise: bool = False,
     maps: Sequence[str] = (),
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
@@ -206,6 +220,8 @@ def verify(
         strict: reading memory that nothing has written is a fault.
         layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
             rows (``layer_check.TensorRow``) are in the figures under ``tensors``.
+        localise: also name the first tensor that differs, and each further one that does so of
+            itself (``localise.Divergence``, in the figures under ``divergences``).
         maps: ``NAME=OTHER`` for inputs and outputs that have other names in the reference, where
             OTHER is a name or an index.
 
@@ -214,7 +230,8 @@ def verify(
         InputError, PolicyError, ModelError: an argument does not fit the model.
     """
     bound = choose_model(open_models(source, companions), model)
-    if layers and reference is None:
+    tapped = layers or localise
+    if tapped and reference is None:
         raise InputError("layers are compared with the model before compilation: give --reference")
     references = None if reference is None else References(reference, bound, maps)
     ports = bound.ports if references is None else references.ports
@@ -222,6 +239,7 @@ def verify(
     session = Session(bound, strict=strict, seed=seed)
     rows: list[OutputRow] = []
     tensor_rows: list[TensorRow] = []
+    divergences: list[Divergence] = []
     transfers: list[DmaFigures] = []
     fault: SimulationError | None = None
     begin = time.perf_counter()
@@ -236,7 +254,7 @@ def verify(
             expectation = references.expect(tensors) if references else None
             inference = session.infer(
                 _device_inputs(bound, tensors, expectation),
-                taps=layer_taps(session.program) if layers else (),
+                taps=layer_taps(session.program) if tapped else (),
             )
             name = f"inference {number}"
             issued = inference.result.transfers
@@ -248,6 +266,8 @@ def verify(
                 tensor_rows += references.check_layers(
                     session.program, inference, expectation.chip, number
                 )
+            if localise and references is not None:
+                divergences += references.localise(session.program, inference, tensors, number)
     except SimulationError as error:
         fault = error
     return Report(
@@ -264,6 +284,7 @@ def verify(
             "seconds": time.perf_counter() - begin,
             "dma": transfers,
             "tensors": tensor_rows,
+            "divergences": divergences,
         },
         decided=_decide(rows, transfers, fault, references is not None),
         message=_summary(rows, tensor_rows, transfers, fault, bound.note),

@@ -210,6 +210,7 @@ def command(
             policy=declared,
             strict=strict,
             layers=layers,
+            localise=localise,
             maps=maps or (),
             progress=progress,
         )
@@ -224,6 +225,7 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
     notes = [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
     notes += [f"{row.name}: {row.message}" for row in figures["dma"] if row.message]
+    notes += [str(each) for each in figures["divergences"]]
     head = f"{figures['inferences']} inferences, inputs {source}; {figures['seconds']:.1f} s in all"
     tensors = figures["tensors"]
     notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
@@ -253,8 +255,8 @@ def _next_step(report: Report[OutputRow], file: str, reference: str | None) -> s
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
-        case Verdict.MISMATCH if reference is not None and not report.figures["tensors"]:
-            return "the same with --layers says in which layer it begins; --json where it differs"
+        case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
+            return "the same with --localise says in which layer it begins; --json where it differs"
         case Verdict.MISMATCH:
             return f"darwinn run {file} --tap layer:N copies out what a layer computes"
         case _:

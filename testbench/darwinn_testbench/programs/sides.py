@@ -16,9 +16,11 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
+from darwinn_sim.examine import TappedBytes
 
 from darwinn_testbench.execution import Session
-from darwinn_testbench.inputs import TensorPort
+from darwinn_testbench.inputs import Tensor, TensorPort
+from darwinn_testbench.layer_check import layer_taps
 from darwinn_testbench.model import BoundModel, Source
 from darwinn_testbench.programs.formats import name_of
 from darwinn_testbench.reference.graph import ModelError
@@ -65,15 +67,20 @@ class DeviceProgram:
         """
         if tap is not None:
             raise ExecutionError("layers of a chip are seen through its own taps")
-        given = {
-            port.name: np.asarray(value)
-            for port, value in zip(self.model.ports, inputs, strict=True)
-        }
-        results = self.session.infer(given).outputs
+        results = self.session.infer(self._tensors(inputs)).outputs
         return tuple(
             Output(port.name, results[port.name], port.scale, port.zero_point)
             for port in self.outputs()
         )
+
+    def taps(self, inputs: Sequence[Datum]) -> tuple[TappedBytes, ...]:
+        """What every layer writes in the same inference; raises as :meth:`run` does."""
+        taps = layer_taps(self.session.program)
+        return tuple(self.session.infer(self._tensors(inputs), taps=taps).result.tapped)
+
+    def _tensors(self, inputs: Sequence[Datum]) -> dict[str, Tensor]:
+        together = zip(self.model.ports, inputs, strict=True)
+        return {port.name: np.asarray(value) for port, value in together}
 
     def reset(self) -> None:
         """Nothing: a chip keeps no state that a program does not pass itself."""

@@ -22,10 +22,12 @@ from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import Session, choose_model, digest
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap
+from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import Source, open_models
-from darwinn_testbench.policy import NAMED, Policy
+from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
 from darwinn_testbench.programs.conversion import convert, default_policy
 from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
+from darwinn_testbench.programs.localise import RunTapped, localise_device, localise_programs
 from darwinn_testbench.programs.pairing import Maps, Pair, arrange, pair, parse_maps
 from darwinn_testbench.programs.run import choose_values, unique
 from darwinn_testbench.programs.sides import (
@@ -42,6 +44,7 @@ from darwinn_testbench.reference.protocol import (
     Output,
     Port,
     Reference,
+    Tap,
     Unavailable,
 )
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
@@ -187,6 +190,8 @@ def verify_against(
     """
     if reference is not None and expected is not None:
         raise InputError("--reference and --expected are two answers: give one")
+    if localise and reference is None:
+        raise InputError("--localise compares values within two programs: give --reference")
     left = open_side(
         source,
         function=function,
@@ -329,7 +334,9 @@ class _Job:
         self.left, self.right, self.policy, self.localise = left, right, policy, localise
         self.maps = maps
         self.rows: list[ComparedRow] = []
-        self.divergences: list[Any] = []
+        self.divergences: list[Divergence] = []
+        self.calls: list[tuple[str | None, Sequence[Datum]]] = []
+        self.references: list[tuple[str | None, Sequence[Datum]]] = []
 
     def run(self, number: int, case: Case) -> None:
         """Make a call on both sides and judge its outputs."""
@@ -341,9 +348,8 @@ class _Job:
             expected = self._expect(case, given)
         ports = self.left.inputs(case.function)
         start = time.perf_counter()
-        outputs = self.left.program.run(
-            [case.inputs[port.name] for port in ports], function=case.function
-        )
+        values = [case.inputs[port.name] for port in ports]
+        outputs = self.left.program.run(values, function=case.function)
         seconds = time.perf_counter() - start
         actual = _realised(outputs, self.left.outputs(case.function))
         if expected is None:
@@ -353,6 +359,41 @@ class _Job:
         for each in self._pairs(actual, wanted, given, stored=self.right is None):
             (data,) = (data for port, data in actual if port is each.left)
             self.rows.append(self._judge(number, each, data, wanted[each.position][1], seconds))
+        if self.localise and self.right is not None:
+            self.calls.append((case.function, values))
+            self._localise(number)
+
+    def _localise(self, number: int) -> None:
+        assert self.right is not None
+        rows = [row for row in self.rows if row.run == number]
+        reference = _again(self.right.program, self.references)
+        try:
+            if self.left.device is None:
+                own = _again(self.left.program, self.calls)
+                found = localise_programs(own, reference, number)
+            else:
+                found = self._localise_device(self.left.device, rows, reference, number)
+        except ExecutionError as error:
+            raise Unavailable(f"--localise: {error}") from error
+        wrong = next((row for row in rows if row.verdict is Verdict.MISMATCH), None)
+        if wrong is not None and not found:
+            found = [_of_output(wrong)]
+        self.divergences += found
+
+    def _localise_device(
+        self, device: DeviceProgram, rows: Sequence[ComparedRow], reference: RunTapped, number: int
+    ) -> list[Divergence]:
+        _, values = self.calls[-1]
+        exact = all(row.policy == str(Exact()) for row in rows)
+        return localise_device(
+            device.session.program,
+            device.taps(values),
+            reference,
+            [np.asarray(value) for value in self.references[-1][1]],
+            [port.shape for port in device.model.tensor_ports],
+            self.policy or (Exact() if exact else FLOAT_REFERENCE),
+            number,
+        )
 
     def _maps(self, function: str | None) -> Maps:
         return parse_maps(self.maps, self.left.inputs(function), self.left.outputs(function))
@@ -374,6 +415,7 @@ class _Job:
             given = convert(np.asarray(case.inputs[each.left.name]), each.left, each.right).values
             shape = each.shape or each.right.shape
             values[each.position] = arrange(given, each.layout, shape, where=str(each.right))
+        self.references.append((None, values))
         try:
             return self.right.program.run(values)
         except Unavailable:
@@ -436,6 +478,34 @@ class _Job:
             comparison=found,
             conversion=", ".join(filter(None, how)),
         )
+
+
+def _again(program: Reference, calls: Sequence[tuple[str | None, Sequence[Datum]]]) -> RunTapped:
+    """Makes the last of the calls again; the others bring the program's state to where it was."""
+
+    def run(tap: Tap) -> None:
+        program.reset()
+        for function, values in calls[:-1]:
+            program.run(values, function=function)
+        function, values = calls[-1]
+        program.run(values, function=function, tap=tap)
+
+    return run
+
+
+def _of_output(row: ComparedRow) -> Divergence:
+    """An output that differs although nothing that corresponds before it does."""
+    comparison = row.comparison
+    return Divergence(
+        run=row.run,
+        first=True,
+        name=row.counterpart,
+        operation="what follows the last value that both sides have",
+        where=f"output {row.name}",
+        elements=row.tensor.size,
+        differing=row.tensor.size if comparison is None else comparison.outside,
+        max_difference=0 if comparison is None else comparison.max_difference,
+    )
 
 
 def _realised(outputs: Sequence[Output], ports: Sequence[Port] | None) -> list[tuple[Port, Datum]]:

@@ -1,0 +1,185 @@
+"""`verify --localise`: an error is named once, at the layer or the value where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from darwinn_formats import darwinn, tflite
+from darwinn_formats.executorch.builder import ProgramBuilder
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.localise import Divergence
+from darwinn_testbench.programs import verify_against
+from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
+from darwinn_testbench.report import Verdict
+from darwinn_testbench.sample import uncompiled
+from darwinn_testbench.sample.bef import bef_file
+from darwinn_testbench.sample.executorch import executorch_program
+from darwinn_testbench.sample.natives import NATIVES
+from darwinn_testbench.sample.network import DenseNetwork, random_dense
+from darwinn_testbench.sample.package import compile_network
+from darwinn_testbench.verify import verify
+
+NETWORK = random_dense([64, 48, 40, 32], 3)
+LAYERS = ("layer_0", "layer_1", "output")
+INPUT = np.random.default_rng(4).integers(-128, 128, (1, 64), np.int8)
+ERRORS = [[], [0], [1], [2], [0, 1], [0, 2], [0, 1, 2]]
+
+
+def with_wrong_weights(network: DenseNetwork, wrong: Sequence[int]) -> DenseNetwork:
+    """The network with one byte of the weights changed in each of these layers."""
+    model = tflite.load(uncompiled(network))
+    values = ChipArithmetic(model).run([INPUT])
+    by_name = {
+        tensor.name: values[k] for k, tensor in enumerate(model.subgraphs[0].tensors) if k in values
+    }
+    layers = list(network.layers)
+    for number in wrong:
+        layer = layers[number]
+        source = network.source if number == 0 else LAYERS[number - 1]
+        before = network.input if number == 0 else layers[number - 1].output
+        activations = by_name[source].ravel().astype(int) - before.zero_point
+        result = by_name[LAYERS[number]].ravel().astype(int)
+        # An output that neither a ReLU nor saturation can hide, and the input that weighs most.
+        output = int(np.argmin(np.abs(result - 20)))
+        column = int(np.argmax(np.abs(activations * layer.weights[output].astype(int))))
+        weights = layer.weights.copy()
+        weights[output, column] = -weights[output, column]
+        layers[number] = replace(layer, weights=weights)
+    return replace(network, layers=tuple(layers))
+
+
+def names(found: Sequence[Divergence]) -> list[tuple[str, tuple[int, ...], bool]]:
+    return [(each.name, each.layers, each.first) for each in found]
+
+
+@pytest.mark.parametrize("wrong", ERRORS, ids=str)
+def test_wrong_weights_are_named_once_against_the_model_before_compilation(
+    wrong: list[int], tmp_path: Path
+) -> None:
+    reference = tmp_path / "model.tflite"
+    reference.write_bytes(uncompiled(NETWORK))
+    device = darwinn.dump(compile_network(with_wrong_weights(NETWORK, wrong)))
+    report = verify(device, reference, [{"input": INPUT}], localise=True)
+    assert (report.verdict is Verdict.MISMATCH) == bool(wrong)
+    found = report.figures["divergences"]
+    assert [each.name for each in found] == [LAYERS[k] for k in wrong]
+    assert [each.first for each in found] == [True, False, False][: len(wrong)]
+    # What is sent to the host is judged as it was sent.
+    assert [each.layers for each in found if each.name != "output"] == [
+        (k,) for k in wrong if k < 2
+    ]
+    assert all(each.operation == "FULLY_CONNECTED" for each in found)
+    assert all(each.differing == 1 for each in found)
+
+
+@pytest.mark.parametrize("wrong", ERRORS, ids=str)
+@pytest.mark.parametrize("kind", ["pte", "bef"])
+def test_wrong_weights_are_named_once_against_other_formats(
+    kind: str, wrong: list[int], tmp_path: Path
+) -> None:
+    reference = tmp_path / "model"
+    data = executorch_program(NETWORK) if kind == "pte" else bef_file(NETWORK)
+    reference.write_bytes(data)
+    device = darwinn.dump(compile_network(with_wrong_weights(NETWORK, wrong)))
+    report = verify_against(device, reference, [{"input": INPUT}], natives=NATIVES, localise=True)
+    assert (report.verdict is Verdict.MISMATCH) == bool(wrong)
+    found = report.figures["divergences"]
+    assert [each.layers for each in found] == [(k,) for k in wrong]
+    assert all(each.differing == 1 for each in found)
+
+
+def chain(weights: Sequence[float], *, name: str = "") -> bytes:
+    """Additions one after another, with state in between that sums up over the calls."""
+    program = ProgramBuilder()
+    method = program.method("forward")
+    x = method.input(np.float32, (1, 4), name="x")
+    state = method.state(np.zeros((1, 4), np.float32))
+    for weight in weights:
+        y = method.tensor(np.float32, (1, 4))
+        constant = program.constant(np.full((1, 4), weight, np.float32))
+        method.call("aten::mul.out", x, constant, outputs=[y])
+        x = y
+    total = method.tensor(np.float32, (1, 4))
+    method.call("aten::add.out", x, state, 1, outputs=[total])
+    method.call("aten::copy.out", state, total, False, outputs=[state])
+    method.output(total)
+    return program.build()
+
+
+@pytest.mark.parametrize("wrong", [[], [1], [0, 2]], ids=str)
+def test_values_of_two_programs_are_named_once_over_calls_with_state(wrong: list[int]) -> None:
+    right = [1.5, 2.0, 0.5, 3.0]
+    left = [weight + 0.25 * (k in wrong) for k, weight in enumerate(right)]
+    report = verify_against(chain(left), chain(right), runs=2, localise=True, seed=1)
+    found = [each for each in report.figures["divergences"] if each.run == 0]
+    assert (report.verdict is Verdict.MISMATCH) == bool(wrong)
+    assert [each.operation for each in found] == ["aten::mul.out"] * len(wrong)
+    assert len({each.name for each in found}) == len(wrong)
+    # In the second call the states differ too, which only the sum shows.
+    second = [each for each in report.figures["divergences"] if each.run == 1]
+    assert [each.operation for each in second] == ["aten::mul.out"] * len(wrong) + [
+        "aten::add.out"
+    ] * bool(wrong)
+
+
+def test_programs_of_different_instructions_are_aligned_by_type_and_size() -> None:
+    """One side has an instruction more, so that no names agree behind it."""
+    program = ProgramBuilder()
+    method = program.method("forward")
+    x = method.input(np.float32, (1, 4), name="x")
+    wide = method.tensor(np.float32, (2, 4))
+    method.call("aten::cat.out", [x, x], 0, outputs=[wide])
+    y = method.tensor(np.float32, (1, 4))
+    method.call("aten::mul.out", x, program.constant(np.full((1, 4), 2, np.float32)), outputs=[y])
+    method.output(y)
+    report = verify_against(program.build(), plain(2.5), localise=True)
+    (found,) = report.figures["divergences"]
+    assert (found.operation, found.elements) == ("aten::mul.out", 4)
+
+
+def plain(weight: float) -> bytes:
+    program = ProgramBuilder()
+    method = program.method("forward")
+    x = method.input(np.float32, (1, 4), name="x")
+    y = method.tensor(np.float32, (1, 4))
+    constant = program.constant(np.full((1, 4), weight, np.float32))
+    method.call("aten::mul.out", x, constant, outputs=[y])
+    method.output(y)
+    return program.build()
+
+
+def test_the_command_prints_what_differs_and_needs_a_reference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, right = tmp_path / "left", tmp_path / "right"
+    left.write_bytes(plain(2.0))
+    right.write_bytes(plain(2.5))
+    assert run_command_line(["verify", str(left), "--reference", str(right), "--localise"]) == 1
+    assert "by aten::mul.out: the first to differ, 4 of 4" in capsys.readouterr().out
+    assert run_command_line(["verify", str(left), "--localise"]) == 2
+    assert "--reference" in capsys.readouterr().err
+
+
+def test_a_real_network_with_three_wrong_bytes(corpus: Path) -> None:
+    name = "mobilenet_v1_0.25_128_quant"
+    (package,) = darwinn.load(corpus / "darwinn" / f"{name}_edgetpu.tflite").packages
+    caching = next(each for each in package.executables if each.parameters)
+    parameters = bytearray(caching.parameters)
+    for position in (20_000, 60_000, 400_000):
+        parameters[position] ^= 0xFF
+    changed = [
+        replace(each, parameters=bytes(parameters)) if each is caching else each
+        for each in package.executables
+    ]
+    device = darwinn.Package.of(*changed, min_runtime_version=package.min_runtime_version)
+    report = verify(darwinn.dump(device), corpus / "tflite" / f"{name}.tflite", localise=True)
+    found = report.figures["divergences"]
+    assert report.verdict is Verdict.MISMATCH
+    assert 2 <= len(found) <= 3
+    assert all(len(each.layers) == 1 for each in found)
+    numbers = [each.layers[0] for each in found]
+    assert numbers == sorted(set(numbers))
