@@ -210,6 +210,7 @@ class NoPlan:
 
 X, Y, STATE, WEIGHTS = 0, 1, 2, 3
 INT, CONDITION, LIST = 4, 5, 6
+INTEGERS, TENSORS = 12, 15
 
 
 def tensor_field(index: int, **fields: Any) -> Callable[[], bytes]:
@@ -252,6 +253,20 @@ REFUSED: list[tuple[str, Callable[[], bytes], str]] = [
         "6 named data",
         lambda: program(named_data=(schema.NamedData("key", 5),)),
         r"named_data\[0\]\.segment_index: segment 5 of 3",
+    ),
+    (
+        "6 named data without segments",
+        lambda: executorch.dump(
+            replace(
+                files.parts()[0],
+                segments=(),
+                named_data=(schema.NamedData("key", 0),),
+                constant_segment=None,
+                mutable_data_segments=(),
+            ),
+            (),
+        ),
+        r"named_data\[0\]\.segment_index: segment 0 of 0",
     ),
     ("7 storage offset", tensor_field(X, storage_offset=1), "storage_offset: 1 is not supported"),
     (
@@ -296,6 +311,8 @@ REFUSED: list[tuple[str, Callable[[], bytes], str]] = [
     ("11 item", lambda: files.with_value(LIST, items=(99,)), "index 99 is not in 0 to"),
     ("11 item -2", lambda: files.with_value(LIST, items=(-2,)), "index -2 is not in 0 to"),
     ("11 kind", lambda: files.with_value(LIST, items=(CONDITION,)), "is Bool, not Tensor"),
+    ("11 integer", lambda: files.with_value(INTEGERS, items=(CONDITION,)), "is Bool, not Int"),
+    ("11 tensor", lambda: files.with_value(TENSORS, items=(INT,)), "is Int, not Tensor"),
     (
         "11 no type",
         lambda: files.changed(values=(schema.EValue(None),)),
@@ -351,16 +368,85 @@ def test_what_must_be_refused(name: str, make: Callable[[], bytes], reason: str)
     assert caught.value.file == "<bytes>"
 
 
-@pytest.mark.parametrize("field", ["values", "inputs", "outputs", "delegates", "chains", "name"])
-def test_a_method_lacks_nothing_that_it_needs(field: str) -> None:
-    """The slot of the field is emptied in the vtable of the method."""
+Plan = schema.ExecutionPlan
+
+
+def slot_place(data: bytes | bytearray, table: int, slot: int) -> int:
+    """Where the vtable of a table says where a field is."""
+    return table - int(struct.unpack_from("<i", data, table)[0]) + 4 + 2 * slot
+
+
+def in_method(data: bytes | bytearray, find: Callable[[Plan], int]) -> int:
+    """Byte of a table that is reached from the first method."""
+    loaded = executorch.load(bytes(data))
+    return loaded.base + find(loaded.method("forward"))
+
+
+@pytest.mark.parametrize(
+    ("field", "find", "slot"),
+    [
+        *(
+            (field, lambda plan: plan.file_offset, slot)
+            for slot, field in enumerate(
+                (
+                    "name",
+                    "",
+                    "values",
+                    "inputs",
+                    "outputs",
+                    "chains",
+                    "",
+                    "delegates",
+                    "non_const_buffer_sizes",
+                )
+            )
+            if field
+        ),
+        ("instructions", lambda plan: plan.chains[0].file_offset, 2),
+        ("sizes", lambda plan: plan.values[X].val.file_offset, 2),
+        ("dim_order", lambda plan: plan.values[X].val.file_offset, 3),
+    ],
+)
+def test_tables_lack_nothing_that_they_need(
+    field: str, find: Callable[[Plan], int], slot: int
+) -> None:
+    """The slot of the field is emptied in the vtable."""
     data = bytearray(files.program_bytes())
-    plan = executorch.load(bytes(data)).method("forward")
-    vtable = plan.file_offset - struct.unpack_from("<i", data, plan.file_offset)[0]
-    slots = ("name", "", "values", "inputs", "outputs", "chains", "", "delegates")
-    struct.pack_into("<H", data, vtable + 4 + 2 * slots.index(field), 0)
+    struct.pack_into("<H", data, slot_place(data, in_method(data, find), slot), 0)
     with pytest.raises(FormatError, match=f"the required field {field} is absent"):
         executorch.load(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("find", "slot", "number", "reason"),
+    [
+        (
+            lambda plan: plan.values[X].val.file_offset,
+            0,
+            99,
+            "scalar_type: no member has the number 99",
+        ),
+        (lambda plan: plan.values[X].file_offset, 0, 12, "union has the tag 12"),
+        (lambda plan: plan.chains[0].instructions[0].file_offset, 0, 6, "union has the tag 6"),
+    ],
+)
+def test_numbers_without_a_meaning_are_refused(
+    find: Callable[[Plan], int], slot: int, number: int, reason: str
+) -> None:
+    """Types of elements, tags of values and of instructions that the schema does not have."""
+    data = bytearray(files.program_bytes())
+    table = in_method(data, find)
+    (field,) = struct.unpack_from("<H", data, slot_place(data, table, slot))
+    data[table + field] = number
+    with pytest.raises(FormatError, match=reason):
+        executorch.load(bytes(data))
+
+
+def test_external_data_has_a_name() -> None:
+    info = schema.ExtraTensorInfo(location=schema.TensorDataLocation.EXTERNAL)
+    data = files.with_value(X, extra_tensor_info=info)
+    with pytest.raises(FormatError, match="fully_qualified_name: external data without a name"):
+        executorch.load(data, external=[files.data_bytes()])
 
 
 def test_segments_need_a_header() -> None:
