@@ -61,10 +61,12 @@ format: $(READY)  ## Rewrite the sources in the project's style
 docs: $(READY)  ## Regenerate the documents that come from the tables
 	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
 	@$(BIN)/python -m darwinn_sim.registers > docs/registers.md
+	@$(BIN)/python -m darwinn_testbench.reference.documents docs
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.registers | diff docs/registers.md -
+	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
 	@status=0; for each in speed executorch iree bef; do \

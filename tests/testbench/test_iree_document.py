@@ -5,15 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from darwinn_testbench.reference.iree import machine, memory
-from darwinn_testbench.reference.iree.document import document
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats-iree.md"
-
-
-def test_the_committed_tables_are_up_to_date() -> None:
-    """If this fails: python -m darwinn_testbench.reference.iree.document docs/formats-iree.md."""
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == document(page)
 
 
 def test_the_bounds_in_the_page_are_those_of_the_code() -> None:

@@ -24,8 +24,9 @@ _TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
 
 _HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify what they compute.
 
-FILE is an Edge TPU `*_edgetpu.tflite`, a DarwiNN package or a bare instruction stream; what it is
-is seen from its content. `-` reads it from standard input.
+FILE is an Edge TPU `*_edgetpu.tflite`, a DarwiNN package or a bare instruction stream, or a program
+for ExecuTorch (`.pte`, `.bpte`), IREE (`.vmfb`) or TFRT (BEF); what it is is seen from its content.
+`-` reads it from standard input.
 """
 
 _EPILOG = """**Start here**

@@ -1,13 +1,8 @@
-"""The list of operators in docs/formats-executorch.md, from the table.
-
-``python -m darwinn_testbench.reference.executorch.document FILE`` puts it into the document.
-"""
+"""The list of operators in docs/formats-executorch.md, from the table (``make docs``)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from darwinn_testbench.reference.executorch.kernels import (
     elementwise,
@@ -57,8 +52,3 @@ def updated(text: str) -> str:
     if not start or not end:
         raise ValueError("the document has no place for the list of operators")
     return f"{before}{START}\n\n" + "\n".join(operator_list()) + f"\n\n{END}{after}"
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(updated(path.read_text()))

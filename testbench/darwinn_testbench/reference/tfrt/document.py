@@ -1,7 +1,4 @@
-"""The table of kernels in docs/formats-bef.md, from the registry.
-
-python -m darwinn_testbench.reference.tfrt.document
-"""
+"""The table of kernels at the end of docs/formats-bef.md, from the registry (``make docs``)."""
 
 from __future__ import annotations
 
@@ -17,9 +14,18 @@ _SHAPED = frozenset(name for name in KERNELS if ".create_" in name)
 """Kernels whose attribute is a shape, of i64 whatever T is."""
 
 
-def lines() -> Iterator[str]:
+_HEAD = "| kernel | T | attributes | operands | results |"
+
+
+def updated(page: str) -> str:
+    """The page with its table as it is now; what is before it is written by hand."""
+    prose = page.partition(f"\n{_HEAD}\n")[0]
+    return "\n".join([prose, *_lines()]) + "\n"
+
+
+def _lines() -> Iterator[str]:
     """Rows of a table: kernels that differ only in element type or rank share one."""
-    yield "| kernel | T | attributes | operands | results |"
+    yield _HEAD
     yield "|---|---|---|---|---|"
     families: dict[tuple[str, ...], list[str]] = {}
     for name, definition in KERNELS.items():
@@ -56,7 +62,3 @@ def _attributes(definition: KernelDefinition, element: str) -> str:
 def _counts(definition: KernelDefinition) -> tuple[str, str]:
     operands, results = definition.operands, definition.results
     return "any" if operands is None else str(operands), "any" if results is None else str(results)
-
-
-if __name__ == "__main__":
-    print("\n".join(lines()))
