@@ -9,12 +9,12 @@ READY   = $(VENV)/.ready
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test rtl rtl-nightly lint format docs docs-check bench clean
+.PHONY: help demo test rtl rtl-nightly rtl-mutations lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  The tests on real models need DARWINN_CORPUS=FOLDER; without it they are skipped."
 
@@ -48,6 +48,9 @@ rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, p
 
 rtl-nightly: $(READY)  ## Run 10,000 random descriptor programs on the harness
 	@$(BIN)/python -m pytest -n $(WORKERS) -m nightly tests/rtl
+
+rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
+	@$(BIN)/python tests/support/mutations.py
 
 lint: $(READY) docs-check  ## Style, types, and whether the generated documents are up to date
 	@$(BIN)/ruff check .

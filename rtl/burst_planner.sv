@@ -3,6 +3,7 @@
 
 module burst_planner
   import dma_pkg::*;
+  import mutation_pkg::*;
 #(
     parameter  int DataBytes = 8,
     parameter  int MaxBurst  = 16,
@@ -31,9 +32,11 @@ module burst_planner
       (BoundaryBits + 1)'(address[OffsetBits+:BoundaryBits]);
 
   always_comb begin
-    beats = limit;
+    beats = limit + BeatBits'(mutated[BurstOneLonger]);
     if (words_left < 33'(beats)) beats = BeatBits'(words_left);
-    if (33'(words_to_boundary) < 33'(beats)) beats = BeatBits'(words_to_boundary);
+    if (33'(words_to_boundary) < 33'(beats) && !mutated[BoundaryIgnored]) begin
+      beats = BeatBits'(words_to_boundary);
+    end
   end
 
   assign final_burst = words_left == 33'(beats);

@@ -3,6 +3,7 @@
 
 module dma_reader
   import dma_pkg::*;
+  import mutation_pkg::*;
 #(
     parameter int DataBytes = 8,
     parameter int MaxBurst = 16,
@@ -108,8 +109,9 @@ module dma_reader
   logic [CounterBits-1:0] in_flight;
   logic accepts;
   logic ended;
-  assign accepts = (!m_axi_arvalid || m_axi_arready) && in_flight != CounterBits'(Outstanding);
-  assign ended   = m_axi_rvalid && m_axi_rready && m_axi_rlast;
+  assign accepts = (!m_axi_arvalid || m_axi_arready) &&
+      in_flight != CounterBits'(Outstanding) + CounterBits'(mutated[OneMoreOutstanding]);
+  assign ended = m_axi_rvalid && m_axi_rready && m_axi_rlast;
 
   always_comb begin
     request_ready = '0;
@@ -127,7 +129,7 @@ module dma_reader
     end else begin
       in_flight <= in_flight + CounterBits'(accepts && any) - CounterBits'(ended);
       if (accepts && any) begin
-        served <= chosen;
+        served <= mutated[StreamPreferred] ? 2'(ReadStreams - 1) : chosen;
         m_axi_arvalid <= 1'b1;
         m_axi_arid <= chosen;
         m_axi_araddr <= request_address[chosen];

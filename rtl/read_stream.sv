@@ -4,6 +4,7 @@
 
 module read_stream
   import dma_pkg::*;
+  import mutation_pkg::*;
 #(
     parameter int DataBytes = 8,
     parameter int MaxBurst = 16,
@@ -96,7 +97,7 @@ module read_stream
 
   assign next_ready = (!asking || (granted && burst_final)) && expect_ready;
   assign request_address = {ask_address[AddressBits-1:OffsetBits], OffsetBits'(0)};
-  assign request_valid = asking && !pause &&
+  assign request_valid = asking && (!pause || mutated[PauseIgnored]) &&
       RoomBits'(request_beats) <= RoomBits'(BufferBeats) - reserved;
   assign granted = request_valid && request_ready;
 
@@ -147,11 +148,12 @@ module read_stream
   assign arriving.count = CountBits'(arriving.last ? receive_left : in_word);
 
   logic [8*DataBytes-1:0] shifted;
-  assign shifted = response_data >> {offset, 3'b000};
+  logic zeroed;
+  assign shifted = mutated[FirstWordNotShifted] ? response_data : response_data >> {offset, 3'b000};
+  assign zeroed = response_error && !mutated[ReadErrorIgnored];
   always_comb begin
     for (int i = 0; i < DataBytes; i++) begin
-      arriving.data[8*i+:8] = (!response_error && CountBits'(i) < arriving.count) ?
-          shifted[8*i+:8] : 8'h00;
+      arriving.data[8*i+:8] = (!zeroed && CountBits'(i) < arriving.count) ? shifted[8*i+:8] : 8'h00;
     end
   end
 
@@ -199,13 +201,15 @@ module read_stream
   always_ff @(posedge clk) begin
     if (!rst_n) reserved <= '0;
     else begin
-      reserved <= reserved + (granted ? RoomBits'(request_beats) : '0) - RoomBits'(left_buffer);
+      reserved <= reserved + (granted && !mutated[RoomForgotten] ? RoomBits'(request_beats) : '0) -
+          RoomBits'(left_buffer && !mutated[RoomForgotten]);
     end
   end
 
-  assign done_valid  = left_buffer && leaving.last;
-  assign done_index  = leaving.index;
-  assign error_valid = response_valid && response_error;
+  assign done_valid = mutated[DoneOnArrival] ? response_valid && arriving.last :
+      left_buffer && leaving.last;
+  assign done_index = mutated[DoneOnArrival] ? receive_index : leaving.index;
+  assign error_valid = response_valid && response_error && !mutated[ReadErrorNotReported];
   assign error_index = receive_index;
 
   logic unused;

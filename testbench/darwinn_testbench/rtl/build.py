@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -54,6 +54,10 @@ SIMULATION_ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore::DeprecationWarning",
 }
 """Environment of every simulation."""
+
+MUTATION_VARIABLE = "DARWINN_RTL_MUTATION"
+"""Environment variable: name of the deliberate fault (``rtl/mutation_pkg.sv``) with which every
+design is to be built and simulated; ``None`` for builds that could have one."""
 
 LOG_LINES = 60
 """Lines at the end of a simulation's log that a failure shows."""
@@ -165,7 +169,21 @@ def _sources(design: Design, folder: Path) -> list[Path]:
     here = source_folder()
     packages = [here / f"{name}.sv" for name in design.packages]
     waivers = sorted(here.glob("*.vlt"))
-    return [*waivers, *generate(folder, design), *packages, here / f"{design.top}.sv"]
+    mutations = here / "mutation_pkg.sv"
+    return [*waivers, mutations, *generate(folder, design), *packages, here / f"{design.top}.sv"]
+
+
+def mutable(design: Design) -> Design:
+    """``design`` as it is built: with the deliberate faults, if the environment asks for one."""
+    if MUTATION_VARIABLE not in os.environ or "MUTATIONS" in design.defines:
+        return design
+    return replace(design, defines=(*design.defines, "MUTATIONS"))
+
+
+def mutation_arguments() -> tuple[str, ...]:
+    """The simulator's argument that chooses the fault, if the environment asks for one."""
+    name = os.environ.get(MUTATION_VARIABLE)
+    return (f"+mutation={name}",) if name else ()
 
 
 def lint(design: Design) -> str:
@@ -194,6 +212,7 @@ def build(design: Design) -> Path:
     from cocotb_tools.runner import get_runner
 
     toolchain.use_wheel_programs()
+    design = mutable(design)
     folder = build_root() / design.key
     log = folder / "build.log"
     with _locked(folder):
@@ -236,6 +255,7 @@ def library(design: Design) -> Path:
     process, and no cocotb. Raises ``SimulationFailed`` with the end of the tools' output.
     """
     toolchain.use_wheel_programs()
+    design = mutable(design)
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with _locked(folder), log.open("w") as output:
@@ -315,7 +335,11 @@ def simulate(
             test_dir=work,
             results_xml=str(results),
             extra_env={**SIMULATION_ENVIRONMENT, **(environment or {})},
-            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{1 + seed % 0x7FFFFFFE}"],
+            plusargs=[
+                "+verilator+rand+reset+2",
+                f"+verilator+seed+{1 + seed % 0x7FFFFFFE}",
+                *mutation_arguments(),
+            ],
             waves=design.waves,
             log_file=log,
         )

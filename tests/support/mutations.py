@@ -1,0 +1,136 @@
+"""Deliberate faults of the RTL, and the test of the suite that must catch each of them.
+
+Every test builds the RTL with its faults in place if the environment variable
+``DARWINN_RTL_MUTATION`` names one, so a fault is caught if its test then fails:
+``python tests/support/mutations.py [NAME...]`` tries them and prints the list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from darwinn_testbench.rtl.build import MUTATION_VARIABLE, source_folder
+
+ROOT = Path(__file__).parents[2]
+
+CONTROL = "None"
+"""The mutation that changes nothing: with it every catching test passes."""
+
+CYCLES = "tests/rtl/test_dma_programs.py::test_random_programs_equal_the_models_to_the_cycle"
+
+
+def _event(name: str) -> str:
+    return f"tests/rtl/test_dma_events.py::test_event[{name}]"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A fault by its name in ``rtl/mutation_pkg.sv``, in words, with the test that catches it."""
+
+    name: str
+    fault: str
+    test: str = CYCLES
+
+
+MUTATIONS = (
+    Mutation("QueueOverflows", "a full queue takes one more entry"),
+    Mutation("ByteQueueOverflows", "a full queue of bytes takes one more byte"),
+    Mutation("BoundaryIgnored", "bursts cross 4 KiB"),
+    Mutation("BurstOneLonger", "the longest burst has one word more than the limit"),
+    Mutation("FenceIgnored", "a fence waits for nothing"),
+    Mutation("FenceOneEarly", "a fence does not wait for the last descriptor"),
+    Mutation("WindowOneLonger", "a byte behind the window can be reached"),
+    Mutation("Length0NotReported", "a descriptor of no bytes is dropped without a word"),
+    Mutation("CompletionsMerged", "two completions in one cycle count as one"),
+    Mutation("PauseIgnored", "bursts are asked for during a pause", _event("Pause")),
+    Mutation("ReadErrorIgnored", "words with an error response arrive as they are"),
+    Mutation("ReadErrorNotReported", "an error response of a read leaves the status as it is"),
+    Mutation("RoomForgotten", "bursts are asked for without room for their words"),
+    Mutation("DoneOnArrival", "a read completes before its unit has taken the last beat"),
+    Mutation("FirstWordNotShifted", "a read within a word gives the word's first bytes"),
+    Mutation("StreamPreferred", "streams do not take turns"),
+    Mutation("OneMoreOutstanding", "one read burst too many is on its way"),
+    Mutation("StrobeDropped", "the last byte of a word has no strobe"),
+    Mutation("StrobesBeyondEnd", "the last word of a write has strobes to its end"),
+    Mutation("InterruptOvertakes", "an interrupt does not wait for the answers to its outputs"),
+    Mutation("WriteErrorIgnored", "an error response of a write leaves the status as it is"),
+    Mutation("BurstBeforeItsBytes", "a write begins with a byte missing"),
+    Mutation("DoneAtFirstResponse", "a write completes with the answer to its first burst"),
+    Mutation("InterruptLost", "a host interrupt does not set its status"),
+    Mutation("InterruptCountedTwice", "a host interrupt counts as two"),
+    Mutation("MaskIgnored", "a masked interrupt raises its line", _event("InterruptStorm")),
+    Mutation("ErrorInterruptLost", "an error response of a write raises no fatal error"),
+    Mutation("FirstErrorOverwritten", "a later error takes the place of the first"),
+    Mutation("StatusNotCleared", "a status bit survives its clearing", _event("InterruptStorm")),
+    Mutation("QueueHeadWrapsLate", "the queue's head wraps late", _event("InstructionQueue")),
+)
+
+_REASON = re.compile(
+    r"(?:WorkloadMismatch|Mismatch|WaitTimeout|AssertionError|%Error): .*|Assertion failed in.*"
+)
+
+
+def declared() -> list[str]:
+    """Names of the faults that the RTL has places for."""
+    text = (source_folder() / "mutation_pkg.sv").read_text()
+    names = re.findall(r"^ {4}(\w+),$", text, re.MULTILINE)
+    return [name for name in names if name not in (CONTROL, "Mutations")]
+
+
+def run_with(name: str, test: str) -> tuple[bool, str]:
+    """Run ``test`` on the RTL with fault ``name``; whether it passes, and the end of its output."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", test],
+        cwd=ROOT,
+        env={**os.environ, MUTATION_VARIABLE: name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), f"{test} did not run:\n{done.stdout}{done.stderr}"
+    assert " skipped" not in done.stdout.splitlines()[-1], f"{test} was skipped"
+    return done.returncode == 0, done.stdout
+
+
+def how_caught(mutation: Mutation) -> str:
+    """What the catching test says; raises ``AssertionError`` if it does not catch the fault."""
+    passes, output = run_with(mutation.name, mutation.test)
+    assert not passes, f"{mutation.name} ({mutation.fault}) is not caught by {mutation.test}"
+    assert "cannot be built" not in output, output
+    found = _REASON.search(output)
+    assert found, f"{mutation.test} fails for another reason:\n{output}"
+    return found[0].strip()
+
+
+def row(mutation: Mutation, reason: str) -> str:
+    """One line of the list."""
+    test = mutation.test.rpartition("/")[2]
+    return f"{mutation.name:<24} {mutation.fault:<66} {test}\n{'':<24} {reason}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try faults and print how each is caught; 1 if one is not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="faults to try; all without")
+    options = parser.parse_args(arguments)
+    chosen = [m for m in MUTATIONS if not options.names or m.name in options.names]
+    missed = 0
+    for mutation in chosen:
+        try:
+            print(row(mutation, how_caught(mutation)), flush=True)
+        except AssertionError as error:
+            missed += 1
+            print(f"{mutation.name:<24} NOT CAUGHT: {error}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} deliberate faults caught")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
