@@ -51,6 +51,50 @@ def test_a_whole_file_is_written_byte_for_byte() -> None:
     assert tfrt.dump(tfrt.from_text(TEXT)) == FILE
 
 
+WITH_NATIVE = """
+func.func private @n() attributes {tfrt.native}
+func.func @g(%a: i32) -> i32 {
+  %b, %c = "k.two"(%a, %a) {fn = @n} : (i32, i32) -> (i32, i64) loc(unknown)
+  "k.use"(%b, %c, %b) : (i32, i64, i32) -> () loc(unknown)
+  tfrt.return %b : i32
+} loc(unknown)
+"""
+
+
+def test_a_file_with_functions_users_and_streams_is_written_byte_for_byte() -> None:
+    strings = b"\x00\x30" + b"g\0" + b"i32\0" + b"i64\0" + b"k.two\0" + b"k.use\0" + b"n\0"
+    tables = bytes.fromhex(
+        # No attributes: the only one refers to a function. Two kernels, two types.
+        "01 00  02 06 02 0A10  03 06 02 0206"
+        # Two functions: native, nowhere, named by string 22, nothing in or out; then g, as above.
+        "04 1A 02  01 00 16 00 00  00 00 00 0100 0100"
+    )
+    functions = bytes.fromhex(
+        # 164 bytes would start at 59: a byte with the alignment leads to 60.
+        "05 8249 04"
+        # Three registers of 2, 3 (the return counts) and 1 uses; three kernels. The return opens
+        # stream 0, which its parent joins; k.use opens stream 1. Register 1 is returned.
+        "00 03 020301 03 000000 300200 700301 01"
+        # Nothing is without operands; register 0 is used twice by kernel 1. Two results: 3, and 0.
+        "ABABABAB CDCDCDCD 00000000 00000000 00000000 02000000"
+        "00000000 02000000 03000000 00000000 01000000 01000000"
+        # Kernel 0 at location 1: two arguments, no attribute, one function, two results with two
+        # users and one; registers 0 and 0, function 0, registers 1 and 2, users 2, 2 and 2.
+        "00000000 01000000 02000000 00000000 01000000 02000000 02000000 01000000"
+        "00000000 00000000 00000000 01000000 02000000 02000000 02000000 02000000"
+        # Kernel 1 at location 2: registers 1, 2 and 1.
+        "01000000 02000000 03000000 00000000 00000000 00000000 01000000 02000000 01000000"
+    )
+    rest = bytes.fromhex(
+        # Three unknown locations; no types of attributes. Of names and registers the native
+        # function has nothing; g has three kernels without names, and registers of types 0, 0, 1.
+        "06 00  07 06 000000  08 02 00  09 04 02 03  0A 0A 02 03 000001"
+    )
+    data = bytes.fromhex("0BEF00") + strings + tables + functions + rest
+    assert tfrt.dump(tfrt.from_text(WITH_NATIVE)) == data
+    assert tfrt.dump(tfrt.load(data)) == data
+
+
 def test_a_file_assembled_by_hand_says_what_was_put_in() -> None:
     file = tfrt.load(FILE)
     (function,) = file.functions
