@@ -6,7 +6,8 @@ from typing import Any
 
 from functional_coverage import Coverage
 from slow_model import wide_to_narrow as slow
-from tile_units import TileAndModel, check_unit, nightly_too
+from slow_model.traversal import walk
+from tile_units import LIMIT, TileAndModel, check_unit, nightly_too
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.wide_to_narrow import BINS, NAME, TRAVERSALS, cases, cover
@@ -24,7 +25,8 @@ def test_random_instructions_move_the_words_of_the_slow_model(nightly: bool) -> 
         half = pair.slow.flags[slow.SCALE_FLAG] & 1
         done = slow.run(pair.slow, fields)
         pair.give(NAME, fields)
-        pair.run()
+        # A prologue before each block can make many words of a few.
+        pair.run(LIMIT + len(walk(fields, "narrow_write")))
         assert pair.rtl.idle == done
         for traversal in TRAVERSALS:
             cover_traversal(coverage, fields, traversal)
