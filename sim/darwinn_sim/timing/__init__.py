@@ -1,7 +1,14 @@
 """Cycles of an executable: an event model of the chip and its host link, without data."""
 
-from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description, host_link
-from darwinn_sim.timing.event_model import simulate
+from darwinn_sim.timing.bound import StaticBound, static_bound
+from darwinn_sim.timing.description import (
+    ChipDescription,
+    HostLink,
+    built_in,
+    chip_description,
+    host_link,
+)
+from darwinn_sim.timing.event_model import simulate, simulate_program
 from darwinn_sim.timing.lanes import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 
@@ -13,9 +20,13 @@ __all__ = [
     "ChipDescription",
     "HostLink",
     "LayerTiming",
+    "StaticBound",
     "TimedTransfer",
     "Timing",
+    "built_in",
     "chip_description",
     "host_link",
     "simulate",
+    "simulate_program",
+    "static_bound",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,25 +57,22 @@ def simulate(
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     if not any(chunks):
         raise FormatError("instruction_bitstreams", "the executable has no instructions")
-    return time(lower(chunks), chunks_bytes(chunks), chip_parameters, host, spans, limit)
+    sizes = [len(chunk) for chunk in chunks]
+    return simulate_program(lower(chunks), sizes, chip_parameters, host, spans=spans, limit=limit)
 
 
-def chunks_bytes(chunks: list[bytes]) -> tuple[int, ...]:
-    """Bytes of each chunk."""
-    return tuple(len(chunk) for chunk in chunks)
-
-
-def time(
+def simulate_program(
     program: LoweredProgram,
-    sizes: tuple[int, ...],
+    chunk_bytes: Sequence[int],
     chip_parameters: ChipDescription | None = None,
     host: HostLink | None = None,
+    *,
     spans: bool = False,
     limit: int = DEFAULT_CYCLE_LIMIT,
 ) -> Timing:
-    """As :func:`simulate`, for a lowered program whose chunks have ``sizes`` bytes."""
+    """As :func:`simulate`, for a lowered program whose chunks take ``chunk_bytes`` to load."""
     chip_parameters = chip_parameters or chip_description("beagle-max")
-    run = _Run(program, sizes, chip_parameters, host, spans)
+    run = _Run(program, chunk_bytes, chip_parameters, host, spans)
     run.execute(limit)
     return run.timing()
 
@@ -88,7 +86,7 @@ class _Plan:
     outbound: NDArray[np.void]
 
 
-def _transfers(steps: NDArray[np.void], sizes: tuple[int, ...]) -> _Plan:
+def _transfers(steps: NDArray[np.void], sizes: Sequence[int]) -> _Plan:
     """What the link moves: chunks and descriptors in the order in which they are executed."""
     inbound: list[tuple[int, int, int]] = []
     outbound: list[tuple[int, int, int]] = []
@@ -126,7 +124,7 @@ class _Run:
     def __init__(
         self,
         program: LoweredProgram,
-        sizes: tuple[int, ...],
+        sizes: Sequence[int],
         chip_parameters: ChipDescription,
         host: HostLink | None,
         spans: bool,

@@ -1,0 +1,146 @@
+"""How long the executables of a file take on the chip, and what of that is the host's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from darwinn_formats.darwinn import Executable, load
+from darwinn_sim import bare_stream, timing
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.program import lower
+
+from darwinn_testbench.inspection import check_number, chunks_of
+from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+DEFAULT_CHIP = "beagle-max"
+DEFAULT_HOST = "usb3"
+NO_HOST = "none"
+"""Stands for a host link of endless speed without a fixed cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CyclesRow(Row):
+    """One run of one executable, approximately as long as on the chip.
+
+    ``cycles`` are those from the request to the last interrupt; ``milliseconds`` holds the host's
+    fixed cost too, whose share is ``fixed_share``. ``waiting`` is the tensor units' share of the
+    cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
+    the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
+    where it left none). Without a timing, all of them are 0.
+    """
+
+    type: str
+    cycles: int = 0
+    milliseconds: float = 0.0
+    device_milliseconds: float = 0.0
+    fixed_share: float = 0.0
+    lower_bound: float = 0.0
+    estimate: float = 0.0
+    estimated_cycles: int | None = None
+    utilisation: float = 0.0
+    waiting: dict[str, float] = field(default_factory=dict)
+    timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
+
+
+def measure(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    chip: str = DEFAULT_CHIP,
+    host: str = DEFAULT_HOST,
+    executable: int | None = None,
+    progress: ProgressCallback = silent,
+) -> Report[CyclesRow]:
+    """Time each executable of a file by itself.
+
+    Args:
+        source: the compiled model, or a bare instruction stream.
+        chip: a built-in chip description or a TOML file.
+        host: a built-in host link or a TOML file, or ``none``.
+        executable: only this one.
+        progress: told what is being done.
+
+    An executable that refuses or fails gives a row that says so.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: no such executable, or a bare stream whose transfers cannot be told.
+    """
+    chip_description = timing.chip_description(chip)
+    host_link = None if host == NO_HOST else timing.host_link(host)
+    file = load(source)
+    executables = file.executables
+    if file.stream is not None:
+        try:
+            executables = (bare_stream.executable_of([part for _, _, part in chunks_of(file)]),)
+        except bare_stream.StreamError as error:
+            raise InputError(f"{file.file}: a bare instruction stream: {error}") from error
+    check_number("executable", executable, len(executables), file.file)
+    rows = []
+    for number, each in enumerate(executables):
+        if executable in (None, number):
+            progress("timing", len(rows), None)
+            rows.append(time_executable(each, f"executable {number}", chip_description, host_link))
+    return Report(
+        command="cycles",
+        file=file.file,
+        rows=tuple(rows),
+        figures={
+            "cycle_accuracy": "approximate",
+            "chip": chip_description.name,
+            "clock_hz": chip_description.clock.value,
+            "host": host_link.name if host_link else NO_HOST,
+            "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
+        },
+        message=_summary(chip_description, host_link),
+    )
+
+
+def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:
+    link = f"host link {host.name}" if host else "a host link of endless speed"
+    return (
+        f"cycle-approximate, {chip.name} at {chip.clock.value / 1e6:g} MHz, {link}; "
+        "docs/timing.md says how far to trust it"
+    )
+
+
+def time_executable(
+    executable: Executable,
+    name: str,
+    chip: timing.ChipDescription,
+    host: timing.HostLink | None,
+) -> CyclesRow:
+    """The row of one executable."""
+    facts: dict[str, Any] = {
+        "name": name,
+        "type": executable.type.name,
+        "estimated_cycles": executable.estimated_cycles_64bit or None,
+    }
+    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+    sizes = [len(chunk) for chunk in chunks]
+    try:
+        program = lower(chunks)
+        result = timing.simulate_program(program, sizes, chip, host)
+        bound = timing.static_bound(program, sizes, chip, host)
+    except (SimulationError, DecodeError) as error:
+        verdict = verdict_of(error) or Verdict.FAULT
+        return CyclesRow(verdict=verdict, message=str(error), **facts)
+    spent = result.waiting()
+    total = sum(spent.values())
+    return CyclesRow(
+        verdict=Verdict.PASS,
+        cycles=result.cycles,
+        milliseconds=1e3 * result.seconds,
+        device_milliseconds=1e3 * result.device_seconds,
+        fixed_share=result.fixed_share,
+        lower_bound=bound.lower,
+        estimate=bound.estimate,
+        utilisation=result.utilisation,
+        waiting={cause.label: cycles / total for cause, cycles in spent.items() if cycles},
+        timing=result,
+        **facts,
+    )
