@@ -44,13 +44,19 @@ class Device:
     Models that were compiled together carry the same token and have their parameters in different
     places, so all of them stay cached; a model with another token makes all be loaded anew.
     ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
-    ``preloads`` are in wide memory before anything runs.
+    ``preloads`` are in wide memory before anything runs. ``accelerator`` is the chip itself, if it
+    is to be another one.
     """
 
     def __init__(
-        self, *, strict: bool = False, seed: int = 0, preloads: Sequence[Preload] = ()
+        self,
+        *,
+        strict: bool = False,
+        seed: int = 0,
+        preloads: Sequence[Preload] = (),
+        accelerator: Accelerator | None = None,
     ) -> None:
-        self.accelerator = Accelerator(strict=strict, seed=seed)
+        self.accelerator = accelerator or Accelerator(strict=strict, seed=seed)
         self._preloads = preloads
         self._power_ups = 0
         self._token: int | None = None

@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
+from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import Inference, Session, choose_model, digest
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
 from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
@@ -32,6 +34,9 @@ from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_o
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
+if TYPE_CHECKING:
+    from darwinn_testbench.rtl.check import RtlCheck
+
 CHIP_ARITHMETIC = "chip arithmetic"
 LITERT = "LiteRT"
 COMPLETION = "completion"
@@ -46,7 +51,8 @@ class OutputRow(Row):
 
     ``decided_by`` says what the verdict rests on: chip arithmetic, LiteRT under ``policy``, or,
     without a reference, that the program ran to its end. A comparison is None where it could not
-    be made; ``..._missing`` then says why. ``seconds`` is for the whole inference.
+    be made; ``..._missing`` then says why. ``rtl`` compares what the RTL gave with the model's
+    bytes, ``rtl_cycles`` is what it took. ``seconds`` is for the whole inference.
     """
 
     run: int
@@ -59,6 +65,8 @@ class OutputRow(Row):
     chip_arithmetic_missing: str = ""
     litert: Comparison | None = None
     litert_missing: str = ""
+    rtl: Comparison | None = None
+    rtl_cycles: int | None = None
     seconds: float = 0.0
     tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
 
@@ -202,6 +210,7 @@ def verify(
     layers: bool = False,
     localise: bool = False,
     maps: Sequence[str] = (),
+    engine: Engine = Engine.MODEL,
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
@@ -224,10 +233,12 @@ def verify(
             itself (``localise.Divergence``, in the figures under ``divergences``).
         maps: ``NAME=OTHER`` for inputs and outputs that have other names in the reference, where
             OTHER is a name or an index.
+        engine: RTL runs everything in Verilog as well, whose outputs must equal the model's.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError, PolicyError, ModelError: an argument does not fit the model.
+        Unavailable: the engine is not there.
     """
     bound = choose_model(open_models(source, companions), model)
     tapped = layers or localise
@@ -237,6 +248,7 @@ def verify(
     ports = bound.ports if references is None else references.ports
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed)
+    rtl = _open_rtl(bound, seed, progress) if engine is Engine.RTL else None
     rows: list[OutputRow] = []
     tensor_rows: list[TensorRow] = []
     divergences: list[Divergence] = []
@@ -249,19 +261,23 @@ def verify(
         if caching is not None and bound.compiled.caching is not None:
             name = "parameter caching"
             transfers.append(dma_figures(bound.compiled.caching, caching.transfers, name))
+        if rtl is not None:
+            transfers += rtl.load_parameters()
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             expectation = references.expect(tensors) if references else None
-            inference = session.infer(
-                _device_inputs(bound, tensors, expectation),
-                taps=layer_taps(session.program) if tapped else (),
-            )
+            given = _device_inputs(bound, tensors, expectation)
+            inference = session.infer(given, taps=layer_taps(session.program) if tapped else ())
             name = f"inference {number}"
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
-            rows += [
+            judged = [
                 _judge(number, inference, item.port, expectation, policy) for item in bound.outputs
             ]
+            if rtl is not None:
+                judged, moved = rtl.check(judged, given, number)
+                transfers.append(moved)
+            rows += judged
             if layers and references is not None and expectation is not None:
                 tensor_rows += references.check_layers(
                     session.program, inference, expectation.chip, number
@@ -289,6 +305,13 @@ def verify(
         decided=_decide(rows, transfers, fault, references is not None),
         message=_summary(rows, tensor_rows, transfers, fault, bound.note),
     )
+
+
+def _open_rtl(bound: BoundModel, seed: int, progress: ProgressCallback) -> RtlCheck:
+    from darwinn_testbench.rtl.check import RtlCheck
+
+    progress("building the RTL", 0, 1)
+    return RtlCheck(bound, seed)
 
 
 def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> dict[str, str]:
@@ -456,6 +479,10 @@ def _summary(
     if fault is not None:
         return str(fault)
     parts = [_count(rows, by) for by in _SUMMARIES]
+    by_rtl = [row.rtl for row in rows if row.rtl is not None]
+    if by_rtl:
+        equal = sum(each.differing == 0 for each in by_rtl)
+        parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL equal the model's")
     found = Counter(row.finding for row in tensors)
     if found:
         counts = ", ".join(f"{found[finding]} {finding}" for finding in Finding)

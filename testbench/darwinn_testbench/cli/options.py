@@ -91,7 +91,9 @@ EngineOption = Annotated[
         "--engine",
         help=(
             "model: the simulated chip, and the project's CPU references of other formats; "
-            "original: the original runtime of an ExecuTorch or IREE program, if it is installed."
+            "original: the original runtime of an ExecuTorch or IREE program, if it is installed; "
+            "rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ compiler is "
+            "installed."
         ),
     ),
 ]
@@ -118,6 +120,22 @@ Companions = Annotated[
         metavar="FILE",
         help="A file compiled together with FILE, which may hold its parameters.",
         show_default=False,
+    ),
+]
+Chip = Annotated[
+    str,
+    typer.Option(
+        "--chip",
+        metavar="NAME|FILE",
+        help="Chip description: beagle-max (500 MHz), beagle-std (250 MHz), or a TOML file.",
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="NAME|FILE",
+        help="Host link: usb3, usb2, pcie, or a TOML file (docs/timing.md).",
     ),
 ]
 
@@ -157,6 +175,19 @@ def no_original(engine: Engine) -> None:
         raise Unavailable(
             "--engine original is for ExecuTorch and IREE programs: the original of a DarwiNN file "
             "is an Edge TPU"
+        )
+
+
+def no_rtl(engine: Engine) -> None:
+    """Refuse the RTL for what only the model does.
+
+    Raises:
+        Unavailable: it was asked for.
+    """
+    if engine is Engine.RTL:
+        raise Unavailable(
+            "--engine rtl is for `darwinn verify` of a compiled model, alone or with a .tflite "
+            "reference"
         )
 
 

@@ -132,6 +132,7 @@ def command(
     Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
     """
     options.only_one_on_stdout(json=json, output=output)
+    options.no_rtl(engine)
     source = options.source_of(file)
     if format_of(source) is not None:
         options.only_for(

@@ -34,6 +34,8 @@ EXAMPLES = """**Examples**
 
 `darwinn verify model_edgetpu.tflite --reference model.pte --map image=x --localise`
 
+`darwinn verify model_edgetpu.tflite --reference model.tflite --engine rtl`
+
 `darwinn verify program.pte --expected outputs.npz --inputs x.npy`
 """
 
@@ -108,6 +110,12 @@ _COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("s", lambda row: row.seconds, "right"),
     Column("verdict", lambda row: row.verdict),
 )
+_RTL_COLUMNS: tuple[Column[OutputRow], ...] = (
+    *_COLUMNS[:-1],
+    Column("RTL", lambda row: compared.difference(row.rtl)),
+    Column("cycles", lambda row: row.rtl_cycles, "right"),
+    _COLUMNS[-1],
+)
 
 Layers = Annotated[
     bool,
@@ -167,6 +175,7 @@ def command(
     is_program = format_of(source) is not None
     if is_program or expected or (reference is not None and format_of(reference) is not None):
         options.only_for("compiled models with a .tflite reference", layers=layers)
+        options.no_rtl(engine)
         if is_program:
             options.only_for("DarwiNN files", with_=companions, model=model or None, strict=strict)
         with progress_bar() as progress:
@@ -212,6 +221,7 @@ def command(
             layers=layers,
             localise=localise,
             maps=maps or (),
+            engine=engine,
             progress=progress,
         )
     written.write([report])
@@ -230,7 +240,8 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     tensors = figures["tensors"]
     notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
     within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
-    return [*within, table(_COLUMNS, report.rows), *notes, head]
+    columns = _RTL_COLUMNS if any(row.rtl for row in report.rows) else _COLUMNS
+    return [*within, table(columns, report.rows), *notes, head]
 
 
 def _holders(row: TensorRow) -> str:

@@ -1,7 +1,7 @@
 """Executables on the RTL: the model's scalar core with everything that moves data in Verilog.
 
 The scalar core executes its own instructions in the kernels of the model. Each instruction of a
-unit or tile, and each descriptor, goes to the RTL in program order; scalar fences wait on its flags.
+unit or tile, and each descriptor, goes to the RTL in program order; scalar fences wait there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.rtl import chip_player, toolchain
+from darwinn_testbench.rtl.build import Design, SimulationFailed
 from darwinn_testbench.rtl.chip_player import ChipPlayer, RtlFailure
 
 WINDOW_BASE = 1 << 63
@@ -203,20 +204,22 @@ class RtlAccelerator(Accelerator):
 
     Args:
         seed: contents of destinations before a run, and of everything that reset leaves as it is.
-        player: how the chip is built; None is the whole chip.
+        design: how the chip is built; None is the whole chip.
 
     Raises:
-        Unavailable: something that building it needs is not installed.
-        SimulationFailed: it cannot be built.
+        Unavailable: something that building it needs is not installed, or it cannot be built.
     """
 
-    def __init__(self, *, seed: int = 0, design: chip_player.Design | None = None) -> None:
+    def __init__(self, *, seed: int = 0, design: Design | None = None) -> None:
         missing = toolchain.missing()
         if missing:
             raise Unavailable("the RTL engine needs: " + "; ".join(missing))
         self._design = design or chip_player.design()
         self._player: ChipPlayer | None = None
-        super().__init__(seed=seed)
+        try:
+            super().__init__(seed=seed)
+        except SimulationFailed as error:
+            raise Unavailable(f"the RTL engine: {error}") from error
 
     def _new_host(self) -> HostInterface:
         if self._player is not None:
@@ -256,7 +259,7 @@ def _check_tiles(program: LoweredProgram, tiles: int) -> None:
     for number, chunk in enumerate(program.chunks):
         for opcode, columns in chunk.columns.items():
             name = INSTRUCTIONS[opcode].name
-            if name == "TileFence" or "tiles" not in columns and name != "RingInfeed":
+            if name == "TileFence":
                 continue
             for field in {"tiles", "targets"} & columns.keys():
                 used = columns[field] & absent != 0
