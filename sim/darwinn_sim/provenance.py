@@ -16,7 +16,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from darwinn_formats.darwinn import Executable
+from darwinn_formats.darwinn import Executable, Layer
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, layers, state, sync, tensor_unit
@@ -43,6 +43,7 @@ _ARRIVAL_FLAGS = (
 """Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
 
 _NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
+_GRANULES = 4 * chip.WIDE_ROWS
 
 
 def _no_places() -> Places:
@@ -113,13 +114,15 @@ class Provenance:
     """The layers of a program, what each instruction reads on each tile, and what outputs are.
 
     ``reads`` is indexed by (instruction, tile); an instruction that is never executed there has no
-    entry. An output that the scalar core computes has an origin without layers.
+    entry. ``outputs`` holds those that come from the tiles as they are; the others are computed by
+    the scalar core, from what ``scalar_core`` tells.
     """
 
     program: LoweredProgram
     layers: tuple[layers.Layer, ...]
     reads: Mapping[tuple[int, int], Reads]
     outputs: Mapping[str, Origin]
+    scalar_core: Origin
 
 
 def trace(caching: Executable | None, inference: Executable, *, seed: int = 0) -> Provenance:
@@ -146,7 +149,9 @@ def trace(caching: Executable | None, inference: Executable, *, seed: int = 0) -
         {
             name: reduce(Origin.__or__, (run.outputs[name] for run in runs))
             for name in runs[0].outputs
+            if any(run.outputs[name].computed for run in runs)
         },
+        reduce(Origin.__or__, (run.scalar_core for run in runs)),
     )
 
 
@@ -158,11 +163,11 @@ def group_operands(tables: Tables, row: int, *, last: bool = False) -> Places:
     """
     instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
     first, count = int(place["iteration"]), int(place["iterations"])
-    operands = tables.tensor_plan.operand[first : first + count].astype(np.int64)
+    operands = tables.tensor_plan.operand[first : first + count]
     main = instruction["main"]
     sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
     if main["alternate_loop"] or int(np.prod(sizes)) != count:
-        return operands[_run_of_sums(tables, row, last)]
+        return operands[_run_of_sums(tables, row, last)].astype(np.int64)
     chosen = np.zeros(1, np.int64)
     step = 1
     for loop, size in enumerate(sizes):
@@ -171,7 +176,7 @@ def group_operands(tables: Tables, row: int, *, last: bool = False) -> Places:
         elif last:
             chosen += step * (size - 1)
         step *= size
-    return operands[chosen]
+    return operands[chosen].astype(np.int64)
 
 
 def _run_of_sums(tables: Tables, row: int, last: bool) -> slice:
@@ -221,6 +226,7 @@ class _MarkedRun:
         ]
         self._tiles = accelerator._tiles
         self._looks: dict[tuple[int, int], _Look] = {}
+        self._latest: dict[int, _Look] = {}
         self._found: dict[tuple[int, int], _Found] = {}
         accelerator.replacement = self.program, self._marked()
         accelerator.observer = self._observe
@@ -230,7 +236,14 @@ class _MarkedRun:
             for k, layer in enumerate(inference.input_layers)
         }
         result = accelerator.run(_with_places(inference, _STREAMED), inputs)
-        self.outputs = {name: self._made_by(data) for name, data in result.outputs.items()}
+        elements = {each.name: _elements(each) for each in inference.output_layers}
+        self.outputs = {
+            name: self._made_by(data, elements[name]) for name, data in result.outputs.items()
+        }
+        memory = accelerator._core["memory"]
+        octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
+        # Words of results; numbers that the scalar core has computed hardly look like that.
+        self.scalar_core = self._origin([memory[(octets == octets[:, :1]).all(axis=1)]])
 
     def reads(self) -> dict[tuple[int, int], Reads]:
         """What was seen, by instruction and tile."""
@@ -279,7 +292,9 @@ class _MarkedRun:
         instruction, position = int(unit["current"]), int(unit["position"])
         row = int(self.program.tables.row[instruction])
         if (row, position) not in self._looks:
-            self._looks[row, position] = _Look.at(self.program.tables, row, position)
+            before = self._latest.get(row)
+            look = _Look.at(self.program.tables, row, position, before)
+            self._looks[row, position] = self._latest[row] = look
         look = self._looks[row, position]
         found = self._found.setdefault((instruction, number), _Found())
         scales = look.scales(self.program.tables.tensor[row], unit["waited"])
@@ -291,7 +306,10 @@ class _MarkedRun:
         if look.last is not None:
             found.last = found.last | look.last.made(tile["narrow"])
 
-    def _made_by(self, data: bytes) -> Origin:
+    def _made_by(self, data: bytes, elements: int) -> Origin:
+        """Makers of an output; none if it is not all marks, so that something computed it."""
+        if len(data) - data.count(0) < elements and not self._window.start:
+            return Origin()
         return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
 
     def _origin(self, words: Sequence[Words]) -> Origin:
@@ -348,10 +366,12 @@ class _Taken(NamedTuple):
     @classmethod
     def of(cls, addresses: Places) -> _Taken:
         """The bytes at ``addresses``."""
-        words, where = np.unique(addresses >> 2, return_inverse=True)
-        masks = np.zeros(len(words), np.uint32)
-        np.bitwise_or.at(masks, where, (0xFF << 8 * (addresses & 3)).astype(np.uint32))
-        return cls(words, masks)
+        if not addresses.size:
+            return cls(addresses, np.zeros(0, np.uint32))
+        words = np.unique(addresses >> 2)
+        masks = np.zeros((len(words), WORD_BYTES), np.uint8)
+        masks[np.searchsorted(words, addresses >> 2), addresses & 3] = 0xFF
+        return cls(words, masks.view("<u4").ravel())
 
     def take(self, memory: Words) -> Words:
         """The words, with zeros for bytes that are not taken; words of parameters are whole."""
@@ -377,9 +397,10 @@ class _Look:
     """What is read between two observed segments.
 
     ``first`` and ``last`` are the operands of the first and the last group of results, where this
-    is the first or the last look at the instruction.
+    is the first or the last look at the instruction; ``walked`` are the addresses of all operands.
     """
 
+    walked: NDArray[np.int32]
     operands: _Taken
     parameters: _Taken
     lanes: int
@@ -387,20 +408,28 @@ class _Look:
     last: _Group | None
 
     @classmethod
-    def at(cls, tables: Tables, row: int, position: int) -> _Look:
+    def at(cls, tables: Tables, row: int, position: int, before: _Look | None) -> _Look:
+        """The look before segment ``position``; ``before`` is another look at the instruction."""
         plan, instruction = tables.tensor_plan, tables.tensor[row]
         begin = int(plan.place[row]["iteration"])
         segments, observed = _segments(tables, row), _to_observe(tables, row)
         # Activations of later blocks may not be there yet; rows stay until others are awaited.
         reading = _until_next(segments, position, segments["waits"])
         staying = _until_next(segments, position, segments["waits"] & _arrival_depths(instruction))
-        operands = np.unique(plan.operand[begin:][_iterations(reading)])
-        granules = np.unique(plan.granule[begin:][_iterations(staying)])
+        walked = plan.operand[begin:][_iterations(reading)]
+        if before is not None and np.array_equal(before.walked, walked):
+            # The blocks of a convolution take the same activations.
+            operands = before.operands
+        else:
+            each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
+            operands = _Taken.of(_operand_bytes(instruction, each))
+        granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
         lanes = int(staying["lanes"].max())
         mac = instruction["operation"] == tensor_unit.MAC
         return cls(
-            _Taken.of(_operand_bytes(instruction, operands.astype(np.int64))),
-            _Taken.of(_parameter_bytes(instruction, granules.astype(np.int64), lanes)),
+            walked,
+            operands,
+            _Taken.of(_parameter_bytes(instruction, granules, lanes)),
             lanes,
             _Group(group_operands(tables, row)) if mac and position == observed[0] else None,
             _Group(group_operands(tables, row, last=True))
@@ -463,7 +492,8 @@ def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
         width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
     else:
         width = 0
-    return np.unique(np.add.outer(addresses, np.arange(width)) & _NARROW_MASK)
+    octets = np.add.outer(addresses, np.arange(width)) & _NARROW_MASK
+    return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
 
 
 def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
@@ -475,11 +505,25 @@ def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int
         count = np.full(len(granules), planes * int(instruction["products"]))
     else:
         count = np.where(granules & 3, planes, 4)
-    taken = np.unique(
-        np.concatenate([first + np.arange(n) for first, n in zip(granules, count, strict=True)])
-    )
+    most = int(count.max(initial=0))
+    each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]
+    taken = _addresses(each, _GRANULES)
     rows, plane = taken >> 2, taken & 3
     return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
+
+
+def _elements(layer: Layer) -> int:
+    """Bytes of an output that are results: what the host receives may be more."""
+    return layer.y_dim * layer.x_dim * layer.z_dim
+
+
+def _addresses(values: NDArray[np.integer], size: int) -> Places:
+    """Each of the values, which are addresses below ``size``, once and in order."""
+    if 8 * values.size < size:
+        return np.unique(values).astype(np.int64)
+    there = np.zeros(size, np.bool_)
+    there[values] = True
+    return np.flatnonzero(there)
 
 
 def _with_places(executable: Executable, flags: int) -> Executable:

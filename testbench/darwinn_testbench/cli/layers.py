@@ -1,0 +1,129 @@
+"""`darwinn layers`: the network inside an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.layer_graph import FORMATS, draw, operation
+from darwinn_testbench.layer_view import LayerRow, view_layers
+from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.report.files import write_result
+
+NAME = "layers"
+EXAMPLES = """**Examples**
+
+`darwinn layers model_edgetpu.tflite`
+
+`darwinn layers --graph network.svg model_edgetpu.tflite`
+
+`darwinn layers --json model_edgetpu.tflite | jq '.rows[] | {number, kind, output_shape}'`
+
+`darwinn run --tap layer:3 --output words.npz model_edgetpu.tflite`
+"""
+
+Graph = Annotated[
+    Path | None,
+    typer.Option(
+        "--graph",
+        metavar="PATH",
+        help=f"Also draw the network: .{', .'.join(FORMATS)} (text for Graphviz).",
+        show_default=False,
+    ),
+]
+
+_COLUMNS: tuple[Column[LayerRow], ...] = (
+    Column("#", lambda row: row.number, "right"),
+    Column("operation", operation, may_shrink=True),
+    Column("reads", lambda row: _sources(row)),
+    Column("result", lambda row: _shape(row), "right"),
+    Column("zero", lambda row: _zero_points(row), "right"),
+    Column("scale", lambda row: _scale(row), "right"),
+    Column("weights", lambda row: _parameters(row), "right"),
+    Column("tiles", lambda row: len(row.tiles), "right"),
+)
+
+
+def command(
+    file: options.File,
+    graph: Graph = None,
+    model: options.Model = 0,
+    companions: options.Companions = None,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Recover the network from the executable alone, layer by layer.
+
+    Numbers are those of layer:N. "reads" are layers or inputs; "zero" are the zero points of
+    input, weights and result; "scale" is what sums are multiplied by; "weights" are bytes of the
+    parameters, c if they are cached on the chip, s if they are streamed at each inference.
+    "?" is what an executable does not tell: nothing is guessed.
+    """
+    kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
+    if graph is not None and kind not in FORMATS:
+        raise InputError(f"{graph}: a graph is written as .{', .'.join(FORMATS)}")
+    with progress_bar() as progress:
+        report = view_layers(
+            options.source_of(file),
+            model=model,
+            companions=companions or (),
+            seed=seed,
+            progress=progress,
+        )
+    if graph is not None:
+        write_result(graph, draw(report, kind))
+    finish(
+        report,
+        file=file,
+        as_json=json,
+        body=_body,
+        next_step=f"darwinn run {file} --tap layer:N --output words.npz copies out a layer's words",
+    )
+
+
+def _body(report: Report[LayerRow]) -> Sequence[RenderableType]:
+    ports = map(str, report.figures["ports"])
+    return [table(_COLUMNS, report.rows), *_scalar_core(report), *ports]
+
+
+def _scalar_core(report: Report[LayerRow]) -> list[str]:
+    core = report.figures["scalar_core"]
+    if core is None:
+        return []
+    read = ", ".join(core.inputs) or "what is not known"
+    return [f"scalar core: {', '.join(core.functions)} of {read}, gives {', '.join(core.outputs)}"]
+
+
+def _sources(row: LayerRow) -> str:
+    return "+".join(each.removeprefix("layer:") for each in row.inputs) or "-"
+
+
+def _shape(row: LayerRow) -> str:
+    if "output shape" in row.unknown:
+        return "?"
+    return "" if row.output_shape is None else "x".join(map(str, row.output_shape))
+
+
+def _zero_points(row: LayerRow) -> str:
+    given = dict.fromkeys(row.input_zero_points)
+    values = ("/".join(map(_number, given)), _number(row.weight_zero_point))
+    return f"{' '.join(values)} {_number(row.output_zero_point)}"
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _scale(row: LayerRow) -> str:
+    return "channels" if row.channel_scales else f"{row.scale:.4g}"
+
+
+def _parameters(row: LayerRow) -> str:
+    return ", ".join(f"{each.bytes:,} {each.place[0]}" for each in row.parameters)
