@@ -5,7 +5,7 @@ Such a program scales a sum by an integer multiplier and a shift, and rounds hal
     result = clamp(((sum * multiplier + 2^(shift - 1)) >> shift) + zero point, -128, 127)
 
 The chip multiplies by a float32 factor and rounds halves to even. The two agree on every sum that
-can occur if the factor is the right neighbour of multiplier / 2^shift, one that takes the halves
+can occur if the factor is the right number beside multiplier / 2^shift, one that takes the halves
 to the same side. Whether there is one is not a matter of belief: every sum is tried.
 """
 
@@ -20,6 +20,9 @@ _INT8 = np.iinfo(np.int8)
 _SHIFTS = range(1, 63)
 _SATURATED = 1 << 9
 """A result beyond this, before the zero point is added, is at a bound of int8."""
+_STEPS = np.array([0, -1, 1, -2, 2, -3, 3])
+"""How many float32 numbers away from the nearest one a factor may be. Products are rounded too, by
+up to half a step of theirs: to leave a half on one side takes a step or two of the factor."""
 
 
 def matrix_product(
@@ -71,9 +74,8 @@ def exact_factor(multiplier: int, shift: int, bound: int, zero_point: int) -> np
     sums = np.arange(-bound, bound + 1, dtype=np.int64)
     low, high = _INT8.min - zero_point, _INT8.max - zero_point
     wanted = np.clip((sums * multiplier + (1 << (shift - 1))) >> shift, low, high)
-    nearest = np.float32(multiplier / (1 << shift))
-    limits = (np.float32(-np.inf), np.float32(np.inf))
-    for factor in (nearest, *(np.nextafter(nearest, limit) for limit in limits)):
+    nearest = np.float32(multiplier / (1 << shift)).view(np.int32)
+    for factor in (nearest + _STEPS).astype(np.int32).view(np.float32):
         if np.array_equal(np.rint(np.clip(sums.astype(np.float32) * factor, low, high)), wanted):
             return np.float32(factor)
     raise ValueError(
