@@ -236,7 +236,7 @@ def open_program(
     found = format_of(source)
     if found is None:
         raise InputError(f"{name_of(source)}: no program of {', '.join(e.name for e in FORMATS)}")
-    if engine is Engine.MODEL:
+    if engine is not Engine.ORIGINAL:
         return found.open(source, Opening(function, natives))
     if found.original is None:
         raise Unavailable(f"{name_of(source)}: {found.name} has no original runtime to install")

@@ -18,11 +18,13 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_sim.examine import TappedBytes
 
-from darwinn_testbench.execution import Session
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.execution import Session, choose_model
 from darwinn_testbench.inputs import Tensor, TensorPort
 from darwinn_testbench.layer_check import layer_taps
-from darwinn_testbench.model import BoundModel, Source
-from darwinn_testbench.programs.formats import name_of
+from darwinn_testbench.model import BoundModel, Source, open_models
+from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
+from darwinn_testbench.programs.run import unique
 from darwinn_testbench.reference.graph import ModelError
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
 from darwinn_testbench.reference.litert import LiteRtReference
@@ -31,6 +33,7 @@ from darwinn_testbench.reference.protocol import (
     ExecutionError,
     Output,
     Port,
+    Reference,
     Tap,
     Unavailable,
 )
@@ -129,6 +132,70 @@ class TfliteProgram:
 
     def _ports(self, indices: Sequence[int]) -> tuple[Port, ...]:
         return tuple(_graph_port(self.network.tensors[index]) for index in indices)
+
+
+class Side:
+    """A program with its name, and whether the order of its inputs and outputs says something."""
+
+    def __init__(self, program: Reference, file: str) -> None:
+        self.program = program
+        self.file = file
+
+    @property
+    def device(self) -> DeviceProgram | None:
+        """The compiled model; None for other programs."""
+        return self.program if isinstance(self.program, DeviceProgram) else None
+
+    def inputs(self, function: str | None) -> tuple[Port, ...]:
+        """Inputs, with names of their own."""
+        return unique(self.program.inputs(function))
+
+    def outputs(self, function: str | None) -> tuple[Port, ...]:
+        """Outputs, with names of their own."""
+        return unique(self.program.outputs(function))
+
+
+def open_side(
+    source: Source,
+    *,
+    function: str | None = None,
+    engine: Engine = Engine.MODEL,
+    natives: Natives | None = None,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    seed: int = 0,
+    strict: bool = False,
+) -> Side:
+    """Whatever a file is, ready to run.
+
+    Raises:
+        FormatError, ModelError, OSError: the file is not valid or cannot be read.
+        InputError: there is no such model.
+        Unsupported, Unavailable: a program needs what its engine does not have; it is named.
+    """
+    if format_of(source) is not None:
+        return Side(
+            open_program(source, function=function, natives=natives, engine=engine),
+            name_of(source),
+        )
+    if is_uncompiled(source):
+        return Side(TfliteProgram(source), name_of(source))
+    models = open_models(source, companions)
+    bound = choose_model(models, model)
+    return Side(DeviceProgram(bound, Session(bound, strict=strict, seed=seed)), name_of(source))
+
+
+def open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:
+    """A reference: a file that is not compiled itself, or an object that runs as it is.
+
+    Raises as :func:`open_side`, and InputError for a compiled file.
+    """
+    if not isinstance(reference, bytes | str | os.PathLike):
+        return Side(reference, file_of(reference, reference))
+    refuse_compiled(reference)
+    if is_uncompiled(reference):
+        return Side(TfliteProgram(reference), name_of(reference))
+    return Side(open_program(reference, natives=natives, engine=engine), name_of(reference))
 
 
 def is_uncompiled(source: Source) -> bool:

@@ -15,29 +15,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from darwinn_formats import executorch
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import Session, choose_model, digest
-from darwinn_testbench.inputs import Inputs, Tensor, TensorMap
+from darwinn_testbench.execution import digest
+from darwinn_testbench.inputs import Inputs, Tensor
 from darwinn_testbench.localise import Divergence
-from darwinn_testbench.model import Source, open_models
+from darwinn_testbench.model import Source
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
+from darwinn_testbench.programs.cases import Case, cases_of
 from darwinn_testbench.programs.conversion import convert, default_policy
-from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
+from darwinn_testbench.programs.formats import Natives
 from darwinn_testbench.programs.localise import RunTapped, localise_device, localise_programs
 from darwinn_testbench.programs.pairing import Maps, Pair, arrange, pair, parse_maps
-from darwinn_testbench.programs.run import choose_values, unique
-from darwinn_testbench.programs.sides import (
-    DeviceProgram,
-    TfliteProgram,
-    file_of,
-    is_uncompiled,
-    refuse_compiled,
-)
-from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
+from darwinn_testbench.programs.run import unique
+from darwinn_testbench.programs.sides import DeviceProgram, Side, open_reference, open_side
 from darwinn_testbench.reference.protocol import (
     Datum,
     ExecutionError,
@@ -86,61 +79,6 @@ class ComparedRow(Row):
     def duration(self) -> float:
         """Seconds of the call."""
         return self.seconds
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call: inputs by name, and what is expected where that is stored."""
-
-    inputs: TensorMap
-    function: str | None = None
-    stored: tuple[Output, ...] | None = None
-    fresh: bool = False
-
-
-class Side:
-    """A program with its name, and whether the order of its inputs and outputs says something."""
-
-    def __init__(self, program: Reference, file: str) -> None:
-        self.program = program
-        self.file = file
-
-    @property
-    def device(self) -> DeviceProgram | None:
-        """The compiled model; None for other programs."""
-        return self.program if isinstance(self.program, DeviceProgram) else None
-
-    def inputs(self, function: str | None) -> tuple[Port, ...]:
-        """Inputs, with names of their own."""
-        return unique(self.program.inputs(function))
-
-    def outputs(self, function: str | None) -> tuple[Port, ...]:
-        """Outputs, with names of their own."""
-        return unique(self.program.outputs(function))
-
-
-def open_side(
-    source: Source,
-    *,
-    function: str | None = None,
-    engine: Engine = Engine.MODEL,
-    natives: Natives | None = None,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    seed: int = 0,
-    strict: bool = False,
-) -> Side:
-    """Whatever a file is, ready to run; raises as :func:`verify_against` does."""
-    if format_of(source) is not None:
-        return Side(
-            open_program(source, function=function, natives=natives, engine=engine),
-            name_of(source),
-        )
-    if is_uncompiled(source):
-        return Side(TfliteProgram(source), name_of(source))
-    models = open_models(source, companions)
-    bound = choose_model(models, model)
-    return Side(DeviceProgram(bound, Session(bound, strict=strict, seed=seed)), name_of(source))
 
 
 def verify_against(
@@ -202,8 +140,8 @@ def verify_against(
         seed=seed,
         strict=strict,
     )
-    right = None if reference is None else _open_reference(reference, engine, natives)
-    cases = _cases(source, left, inputs, expected, function, seed, runs)
+    right = None if reference is None else open_reference(reference, engine, natives)
+    cases = cases_of(source, left, inputs, expected, function, seed, runs)
     job = _Job(left, right, maps, policy, localise)
     begin = time.perf_counter()
     fault: Exception | None = None
@@ -228,7 +166,7 @@ def verify_against(
             "engine": engine,
             "seed": seed,
             "inferences": len(cases),
-            "random_inputs": inputs is None and expected is None and not _stored(cases),
+            "random_inputs": cases.drawn,
             "policy": None if policy is None else str(policy),
             "seconds": time.perf_counter() - begin,
             "divergences": job.divergences,
@@ -236,88 +174,6 @@ def verify_against(
         decided=None if fault is None else verdict_of(fault),
         message=str(fault) if fault is not None else _summary(rows, right, left),
     )
-
-
-def _open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:
-    if not isinstance(reference, bytes | str | os.PathLike):
-        return Side(reference, file_of(reference, reference))
-    refuse_compiled(reference)
-    if is_uncompiled(reference):
-        return Side(TfliteProgram(reference), name_of(reference))
-    return Side(open_program(reference, natives=natives, engine=engine), name_of(reference))
-
-
-def _cases(
-    source: Source,
-    left: Side,
-    inputs: Inputs,
-    expected: str | os.PathLike[str] | None,
-    function: str | None,
-    seed: int,
-    runs: int,
-) -> Sequence[Case]:
-    """The calls to be made: of stored ones those of ``function``, if it is given."""
-    if expected is None:
-        bundled = [] if inputs is not None else _bundled(source)
-        if bundled:
-            return [
-                _stored_case(left, call) for call in bundled if function in (None, call.function)
-            ]
-        sets = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
-        return _Sets(sets, function)
-    sets = () if inputs is None else choose_values(inputs, left.inputs(function), seed=seed, runs=1)
-    calls = read_stored(expected, max(1, len(sets)))
-    if inputs is None and any(call.inputs is None for call in calls):
-        raise InputError(f"{os.fspath(expected)} holds no inputs: give them with --inputs")
-    if inputs is None:
-        return [_stored_case(left, call, function) for call in calls]
-    if len(calls) != len(sets):
-        raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
-    return [
-        Case(values, function or call.function, call.outputs)
-        for values, call in zip(sets, calls, strict=True)
-    ]
-
-
-def _bundled(source: Source) -> list[StoredCall]:
-    found = format_of(source)
-    file = None if found is None else found.load(source)
-    return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
-
-
-def _stored_case(left: Side, call: StoredCall, function: str | None = None) -> Case:
-    name = call.function or function
-    ports = left.inputs(name)
-    values = call.inputs or ()
-    if len(values) != len(ports):
-        raise InputError(f"{left.file}: {len(values)} stored inputs, {len(ports)} are needed")
-    names = [port.name for port in ports]
-    arrays = dict(zip(names, map(np.asarray, values), strict=True))
-    if left.device is None:
-        return Case(arrays, name, call.outputs, call.fresh)
-    # The chip takes what is quantised, in the shape of its layers.
-    (fitting,) = choose_values([arrays], ports, seed=0, runs=1)
-    return Case(fitting, name, call.outputs, call.fresh)
-
-
-class _Sets(Sequence[Case]):
-    """Cases of input sets, which are made when they are asked for."""
-
-    def __init__(self, sets: Sequence[TensorMap], function: str | None) -> None:
-        self.sets, self.function = sets, function
-
-    def __len__(self) -> int:
-        return len(self.sets)
-
-    def __iter__(self) -> Any:
-        return (Case(values, self.function) for values in self.sets)
-
-    def __getitem__(self, index: Any) -> Any:
-        return Case(self.sets[index], self.function)
-
-
-def _stored(cases: Sequence[Case]) -> bool:
-    return not isinstance(cases, _Sets)
 
 
 class _Job:

@@ -1,0 +1,102 @@
+"""The calls of a verification: inputs, and what is expected where that is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats import executorch
+
+from darwinn_testbench.inputs import Inputs, TensorMap
+from darwinn_testbench.model import Source
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.run import choose_values
+from darwinn_testbench.programs.sides import Side
+from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
+from darwinn_testbench.reference.protocol import Output
+from darwinn_testbench.report import InputError
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call: inputs by name, and what is expected where that is stored."""
+
+    inputs: TensorMap
+    function: str | None = None
+    stored: tuple[Output, ...] | None = None
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Calls in order; ``drawn`` says that their inputs are random. They are made one by one."""
+
+    calls: Sequence[Case] | Sequence[TensorMap]
+    function: str | None = None
+    drawn: bool = False
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[Case]:
+        for call in self.calls:
+            yield call if isinstance(call, Case) else Case(call, self.function)
+
+
+def cases_of(
+    source: Source,
+    left: Side,
+    inputs: Inputs,
+    expected: str | os.PathLike[str] | None,
+    function: str | None,
+    seed: int,
+    runs: int,
+) -> Cases:
+    """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
+
+    Raises:
+        InputError: data that does not fit, or inputs that are nowhere.
+        OSError: a file that cannot be read.
+    """
+    if expected is None:
+        bundled = [] if inputs is not None else _bundled(source)
+        if bundled:
+            wanted = [call for call in bundled if function in (None, call.function)]
+            return Cases([_stored_case(left, call) for call in wanted])
+        sets = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
+        return Cases(sets, function, drawn=inputs is None)
+    sets = () if inputs is None else choose_values(inputs, left.inputs(function), seed=seed, runs=1)
+    calls = read_stored(expected, max(1, len(sets)))
+    if inputs is None and any(call.inputs is None for call in calls):
+        raise InputError(f"{os.fspath(expected)} holds no inputs: give them with --inputs")
+    if inputs is None:
+        return Cases([_stored_case(left, call, function) for call in calls])
+    if len(calls) != len(sets):
+        raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
+    together = zip(sets, calls, strict=True)
+    return Cases(
+        [Case(values, function or call.function, call.outputs) for values, call in together]
+    )
+
+
+def _bundled(source: Source) -> list[StoredCall]:
+    found = format_of(source)
+    file = None if found is None else found.load(source)
+    return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
+
+
+def _stored_case(left: Side, call: StoredCall, function: str | None = None) -> Case:
+    name = call.function or function
+    ports = left.inputs(name)
+    values = call.inputs or ()
+    if len(values) != len(ports):
+        raise InputError(f"{left.file}: {len(values)} stored inputs, {len(ports)} are needed")
+    names = [port.name for port in ports]
+    arrays = dict(zip(names, map(np.asarray, values), strict=True))
+    if left.device is None:
+        return Case(arrays, name, call.outputs, call.fresh)
+    # The chip takes what is quantised, in the shape of its layers.
+    (fitting,) = choose_values([arrays], ports, seed=0, runs=1)
+    return Case(fitting, name, call.outputs, call.fresh)
