@@ -13,7 +13,19 @@ import typer
 from darwinn_formats.errors import FormatError
 
 from darwinn_testbench import __version__
-from darwinn_testbench.cli import disasm, dma, inspect, regress, run, sample, verify
+from darwinn_testbench.cli import (
+    cycles,
+    disasm,
+    dma,
+    inspect,
+    layers,
+    profile,
+    regress,
+    report,
+    run,
+    sample,
+    verify,
+)
 from darwinn_testbench.cli.console import Exit, discard_output, print_line, reader_went_away
 from darwinn_testbench.cli.results import FORMS
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, github, verdict_of
@@ -41,7 +53,7 @@ _EPILOG = """**Start here**
 130 interrupted
 """
 
-_COMMANDS = (inspect, disasm, dma, run, verify, regress, sample)
+_COMMANDS = (inspect, disasm, dma, layers, run, verify, cycles, profile, report, regress, sample)
 
 
 def application() -> typer.Typer:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 
-from darwinn_testbench.report.result import RowType
 from darwinn_testbench.report.verdict import Verdict
+
+Item = TypeVar("Item")
 
 _STYLES = {
     Verdict.PASS: "green",
@@ -26,20 +27,20 @@ _LEAST_WIDTH = 12
 
 
 @dataclass(frozen=True)
-class Column(Generic[RowType]):
+class Column(Generic[Item]):
     """A column: its heading and the function that takes the cell out of a row.
 
     Where the screen is narrow, cells of columns that ``may_shrink`` lose their end.
     """
 
     heading: str
-    cell: Callable[[RowType], Any]
+    cell: Callable[[Item], Any]
     justify: Literal["left", "right"] = "left"
     may_shrink: bool = False
 
 
 def table(
-    columns: Sequence[Column[RowType]], rows: Iterable[RowType], *, title: str | None = None
+    columns: Sequence[Column[Item]], rows: Iterable[Item], *, title: str | None = None
 ) -> Table:
     """A table of ``rows``; verdicts are coloured, None is an empty cell."""
     result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
@@ -61,13 +62,16 @@ def styled(verdict: Verdict) -> Text:
     return Text(verdict.value, style=_STYLES[verdict])
 
 
-def _cell(value: Any) -> Text:
-    if isinstance(value, Verdict):
-        return styled(value)
+def cell_text(value: Any) -> str:
+    """What a table shows of a value."""
     if isinstance(value, bool):
-        return Text("yes" if value else "no")
+        return "yes" if value else "no"
     if isinstance(value, int):
-        return Text(f"{value:,}")
+        return f"{value:,}"
     if isinstance(value, float):
-        return Text(f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}")
-    return Text("" if value is None else str(value))
+        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"
+    return "" if value is None else str(value)
+
+
+def _cell(value: Any) -> Text:
+    return styled(value) if isinstance(value, Verdict) else Text(cell_text(value))

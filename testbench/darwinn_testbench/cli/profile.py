@@ -1,0 +1,117 @@
+"""`darwinn profile`: where the cycles of an inference go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.profile.csv import to_csv
+from darwinn_testbench.profile.profile import (
+    DEFAULT_CHIP,
+    DEFAULT_HOST,
+    ProfileFigures,
+    ProfileRow,
+    profile,
+)
+from darwinn_testbench.profile.tables import LAYER_COLUMNS, MEMORY_COLUMNS, UNIT_COLUMNS
+from darwinn_testbench.report import Report, table
+from darwinn_testbench.report.files import write_result
+
+NAME = "profile"
+EXAMPLES = """**Examples**
+
+`darwinn profile model_edgetpu.tflite`
+
+`darwinn profile model_edgetpu.tflite --operations --csv layers.csv`
+
+`darwinn profile model_edgetpu.tflite --chip beagle-std --host usb2`
+
+`darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
+"""
+
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="PATH", help="Also write the layers as CSV; - is stdout."),
+]
+Timeline = Annotated[
+    Path | None,
+    typer.Option(
+        "--timeline", metavar="PATH", help="Also write a trace for the Perfetto UI (.pftrace)."
+    ),
+]
+Operations = Annotated[
+    bool,
+    typer.Option("--operations", help="Also say what each layer computes, which takes longer."),
+]
+
+
+def command(
+    file: options.File,
+    chip: options.Chip = DEFAULT_CHIP,
+    host: options.Host = DEFAULT_HOST,
+    operations: Operations = False,
+    model: options.Model = 0,
+    companions: options.Companions = None,
+    csv: Csv = None,
+    timeline: Timeline = None,
+    json: options.Json = False,
+) -> None:
+    """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
+
+    The times are those of a cycle-approximate model (docs/timing.md), with the chip's clock and the
+    host link that are printed. Layers overlap, so their cycles add up to more than the whole.
+    """
+    options.only_one_on_stdout(json=json, csv=csv)
+    with progress_bar() as progress:
+        report = profile(
+            options.source_of(file),
+            model=model,
+            companions=companions or (),
+            chip_name=chip,
+            host_name=host,
+            operations=operations,
+            progress=progress,
+        )
+        figures: ProfileFigures = report.figures["profile"]
+        if timeline is not None:
+            # Imported here: no other command should wait for it.
+            from darwinn_testbench.profile.timeline import to_perfetto
+
+            progress("writing the timeline", 0, None)
+            write_result(timeline, to_perfetto(figures.profiled.timing))
+    if csv is not None:
+        write_result(csv, to_csv(report.rows))
+    finish(
+        report,
+        file=file,
+        as_json=json,
+        body=_body,
+        next_step=f"darwinn report {file} --output report.html shows it in pictures",
+        summary_on_stderr=str(csv) == "-",
+    )
+
+
+def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:
+    figures: ProfileFigures = report.figures["profile"]
+    waits = ", ".join(
+        f"{name} {100 * share:.1f} %" for name, share in figures.waiting.items() if share >= 0.001
+    )
+    return [
+        table(LAYER_COLUMNS, report.rows),
+        "",
+        table(UNIT_COLUMNS, figures.units),
+        "",
+        table(MEMORY_COLUMNS, figures.memory_bytes.items()),
+        "",
+        f"tensor units: {waits}",
+        f"multipliers used: {100 * figures.utilisation:.1f} %",
+        f"parameters: {figures.streamed_parameter_bytes:,} bytes streamed at each inference, "
+        f"{figures.cached_parameter_bytes:,} cached",
+    ]

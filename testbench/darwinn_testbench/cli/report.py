@@ -1,0 +1,78 @@
+"""`darwinn report`: everything about an executable on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.verify import Reference
+from darwinn_testbench.profile.profile import DEFAULT_CHIP, DEFAULT_HOST
+from darwinn_testbench.report.files import write_result
+
+NAME = "report"
+EXAMPLES = """**Examples**
+
+`darwinn report model_edgetpu.tflite --output report.html`
+
+`darwinn report model_edgetpu.tflite --reference model.tflite --runs 5 -o report.html`
+"""
+
+Output = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="PATH", help="The page; - is standard output."),
+]
+
+
+def command(
+    file: options.File,
+    output: Output = Path("report.html"),
+    reference: Reference = None,
+    chip: options.Chip = DEFAULT_CHIP,
+    host: options.Host = DEFAULT_HOST,
+    seed: options.Seed = 0,
+    runs: options.Runs = 1,
+    model: options.Model = 0,
+    companions: options.Companions = None,
+    junit: results.JUnit = None,
+    sarif: results.Sarif = None,
+    markdown: results.Markdown = None,
+    github: results.GitHub = False,
+    json: options.Json = False,
+) -> None:
+    """Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, outputs.
+
+    The page needs nothing else: no network, no scripts. The verdict is that of `darwinn verify
+    --strict`, the times are those of `darwinn profile --operations`.
+    """
+    # Imported here: no other command should wait for the libraries that draw.
+    from darwinn_testbench.profile.report import make_report
+
+    written = results.Results(json, junit, sarif, markdown, github)
+    options.only_one_on_stdout(json=json, output=output)
+    with progress_bar() as progress:
+        page = make_report(
+            options.source_of(file),
+            reference,
+            model=model,
+            companions=companions or (),
+            chip_name=chip,
+            host_name=host,
+            seed=seed,
+            runs=runs,
+            progress=progress,
+        )
+    write_result(output, page.html)
+    written.write([page.verification])
+    finish(
+        page.verification,
+        file=file,
+        as_json=json,
+        body=lambda _: [],
+        next_step=f"open {output} in a browser",
+        summary_on_stderr=str(output) == "-",
+    )

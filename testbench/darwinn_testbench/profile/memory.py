@@ -1,0 +1,75 @@
+"""What lies where: the host's buffers of an inference, and the memories of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from darwinn_formats.darwinn import Executable
+from darwinn_sim import chip
+from darwinn_sim.driver import layer_bytes
+from darwinn_sim.narrow_usage import highest_address, used_narrow_bytes
+from darwinn_sim.program import LoweredProgram, lower
+
+from darwinn_testbench.profile.figures import Region
+
+HOST, NARROW, WIDE = "host memory", "narrow memory of a tile", "wide memory of a tile"
+
+
+def regions(
+    inference: Executable, program: LoweredProgram, caching: Executable | None
+) -> tuple[Region, ...]:
+    """The parts of each memory; buffers of the host are shown one after another.
+
+    Of the tiles' memories the extent is shown that instructions can touch, on any tile.
+    """
+    return (
+        *_one_after_another(HOST, _host_buffers(inference)),
+        *_one_after_another(NARROW, _narrow(program)),
+        *_one_after_another(WIDE, _wide(program, caching)),
+    )
+
+
+def _one_after_another(memory: str, sizes: Iterator[tuple[str, int]]) -> Iterator[Region]:
+    start = 0
+    for name, size in sizes:
+        if size:
+            yield Region(memory, name, start, size)
+            start += size
+
+
+def _host_buffers(executable: Executable) -> Iterator[tuple[str, int]]:
+    batch = max(1, executable.batch_size)
+    for number, chunk in enumerate(executable.instruction_bitstreams):
+        yield f"instructions {number}", len(chunk.bitstream)
+    for direction, layers in (
+        ("input", executable.input_layers),
+        ("output", executable.output_layers),
+    ):
+        for layer in layers:
+            yield f"{direction} {layer.name}", layer_bytes(layer) * batch
+    yield "parameters, streamed", len(executable.parameters)
+    yield "scratch", executable.scratch_size_bytes
+
+
+def _narrow(program: LoweredProgram) -> Iterator[tuple[str, int]]:
+    used = used_narrow_bytes(program)
+    yield "used", used
+    yield "free", chip.NARROW_BYTES - used
+
+
+def _wide(program: LoweredProgram, caching: Executable | None) -> Iterator[tuple[str, int]]:
+    cached = 0
+    if caching is not None:
+        chunks = [bytes(chunk.bitstream) for chunk in caching.instruction_bitstreams]
+        cached = _written_rows(lower(chunks))
+    used = max(cached, _written_rows(program))
+    yield "cached parameters", cached * chip.ROW_BYTES
+    yield "rows written in the inference", (used - cached) * chip.ROW_BYTES
+    yield "free", (chip.WIDE_ROWS - used) * chip.ROW_BYTES
+
+
+def _written_rows(program: LoweredProgram) -> int:
+    """The row after the highest that the program writes from the ring or from narrow memory."""
+    tables = program.tables
+    walks = (*tables.ring_consumer["wide_write"], *tables.narrow_to_wide["wide_write"])
+    return max((highest_address(walk) + 1 for walk in walks if walk["loops"]), default=0)

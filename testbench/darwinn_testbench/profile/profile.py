@@ -1,0 +1,251 @@
+"""Where the cycles of an inference go: by layer, by unit, and by what was waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from darwinn_formats.darwinn import Executable
+from darwinn_sim import chip, timing
+from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.narrow_usage import WORD_BYTES
+from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
+
+from darwinn_testbench.execution import choose_model
+from darwinn_testbench.layer_view import LayerRow, view_layers
+from darwinn_testbench.model import Source, open_models
+from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+DEFAULT_CHIP = "beagle-max"
+DEFAULT_HOST = "usb3"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileRow(Row):
+    """A layer of the program in time.
+
+    ``start`` and ``end`` are cycles from the host's request, ``cycles`` those between them and
+    ``share`` their share of the inference; layers overlap. ``busy`` and ``waiting`` (by cause) are
+    cycles of the tensor units of all tiles, ``utilisation`` the share of their multipliers' cycles
+    that computed. ``kind`` and ``bytes`` are empty and 0 unless operations were asked for.
+    """
+
+    number: int
+    kind: str
+    start: int
+    end: int
+    cycles: int
+    share: float
+    busy: int
+    waiting: Mapping[str, float]
+    iterations: int
+    products: int
+    utilisation: float
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class UnitFigures:
+    """A unit and its cycles: ``busy`` and ``waiting``, by cause, are the mean of all tiles."""
+
+    name: str
+    busy: float
+    waiting: Mapping[str, float]
+    elements: int
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What a profile is made of, for pictures and timelines."""
+
+    timing: Timing
+    executable: Executable
+    caching: Executable | None
+    operations: tuple[LayerRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProfileFigures:
+    """The figures of the whole inference; cycles are approximately those of the chip."""
+
+    chip: str
+    host: str
+    clock_hz: float
+    cycles: int
+    milliseconds: float
+    fixed_milliseconds: float
+    fixed_share: float
+    utilisation: float
+    waiting: Mapping[str, float]
+    units: tuple[UnitFigures, ...]
+    memory_bytes: Mapping[str, int]
+    transfer_bytes: Mapping[str, int]
+    streamed_parameter_bytes: int
+    cached_parameter_bytes: int
+    profiled: Profiled = field(repr=False, metadata=PYTHON_ONLY)
+
+
+def profile(
+    source: Source,
+    *,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    chip_name: str = DEFAULT_CHIP,
+    host_name: str = DEFAULT_HOST,
+    operations: bool = False,
+    progress: ProgressCallback = silent,
+) -> Report[ProfileRow]:
+    """Time one inference and say where its cycles went.
+
+    Args:
+        source: the compiled model.
+        model: which model of the file.
+        companions: files compiled together with it.
+        chip_name: a built-in chip description, or a TOML file.
+        host_name: a built-in host link, or a TOML file.
+        operations: also recover what each layer computes and how many bytes it needs, which takes
+            a functional run.
+        progress: told what is being done.
+
+    The figures of the report are one ``ProfileFigures`` under ``profile``.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: the file has no such model.
+        SimulationError: the program fails, or uses what the model of the chip lacks.
+    """
+    bound = choose_model(open_models(source, companions), model)
+    progress("timing", 0, None)
+    timed = timing.simulate(
+        bound.compiled.inference,
+        timing.chip_description(chip_name),
+        timing.host_link(host_name),
+        spans=True,
+    )
+    found: tuple[LayerRow, ...] = ()
+    if operations:
+        found = view_layers(source, model=model, companions=companions, progress=progress).rows
+    rows = _rows(timed, found)
+    figures = _figures(
+        timed, Profiled(timed, bound.compiled.inference, bound.compiled.caching, found)
+    )
+    return Report(
+        command="profile",
+        file=bound.file,
+        rows=rows,
+        figures={"model": model, "profile": figures},
+        message=(
+            f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
+            f"{timed.chip.clock.value / 1e6:g} MHz behind {figures.host}, "
+            f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
+        ),
+    )
+
+
+def queue_name(transfer: TimedTransfer) -> str:
+    """What the queue of a transfer is called: what it moves, and scratch which way."""
+    if transfer.kind is TransferKind.SCRATCH:
+        return f"scratch {transfer.direction.value}"
+    return str(transfer.kind.value)
+
+
+def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ...]:
+    named = {row.number: row for row in operations}
+    rows = []
+    for layer in timed.layers:
+        cycles = layer.end - layer.start
+        peak = chip.TILES * chip.LANES * WORD_BYTES * max(cycles, 1)
+        operation = named.get(layer.number)
+        rows.append(
+            ProfileRow(
+                name=f"layer {layer.number}",
+                verdict=Verdict.PASS,
+                number=layer.number,
+                kind=operation.kind if operation else "",
+                start=layer.start,
+                end=layer.end,
+                cycles=cycles,
+                share=cycles / max(timed.cycles, 1),
+                busy=int(layer.cycles[Cause.BUSY]),
+                waiting=_waiting(layer.cycles.tolist()),
+                iterations=layer.iterations,
+                products=layer.products,
+                utilisation=layer.products / peak,
+                bytes=operation.bytes_read + operation.bytes_written if operation else 0,
+            )
+        )
+    return tuple(rows)
+
+
+def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
+    transfers: dict[str, int] = {}
+    for transfer in timed.transfers:
+        name = queue_name(transfer)
+        transfers[name] = transfers.get(name, 0) + transfer.size
+    caching = profiled.caching
+    tensor = timed.tile_usage[:, lanes.TENSOR].sum(axis=0)
+    return ProfileFigures(
+        chip=timed.chip.name,
+        host=timed.host.name if timed.host else "no host link",
+        clock_hz=timed.chip.clock.value,
+        cycles=timed.cycles,
+        milliseconds=1000 * timed.seconds,
+        fixed_milliseconds=1000 * timed.fixed_seconds,
+        fixed_share=timed.fixed_share,
+        utilisation=timed.utilisation,
+        waiting={cause.label: float(tensor[cause]) / max(int(tensor.sum()), 1) for cause in Cause},
+        units=tuple(_units(timed)),
+        memory_bytes=_memory_bytes(timed),
+        transfer_bytes=transfers,
+        streamed_parameter_bytes=transfers.get("parameter", 0),
+        cached_parameter_bytes=0 if caching is None else len(caching.parameters),
+        profiled=profiled,
+    )
+
+
+def _units(timed: Timing) -> list[UnitFigures]:
+    usage = np.concatenate([timed.chip_usage.astype(float), timed.tile_usage.mean(axis=0)])
+    elements = np.concatenate([timed.chip_elements, timed.tile_elements.sum(axis=0)])
+    names = [*CHIP_LANE_NAMES, *(f"tiles: {name}" for name in TILE_LANE_NAMES)]
+    return [
+        UnitFigures(name, float(row[Cause.BUSY]), _waiting(row.tolist()), int(count))
+        for name, row, count in zip(names, usage, elements, strict=True)
+        if count
+    ]
+
+
+def _waiting(cycles: Sequence[float]) -> dict[str, float]:
+    """Cycles by cause, without those of work and those after the end, and without zeros."""
+    causes = (cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
+    return {cause.label: cycles[cause] for cause in causes if cycles[cause]}
+
+
+def _memory_bytes(timed: Timing) -> dict[str, int]:
+    """Bytes that crossed the ports of the memories of all tiles, and the ring.
+
+    The tensor unit reads a word of narrow memory and a row of wide memory in each iteration.
+    """
+    counts = dict(zip(TILE_LANE_NAMES, timed.tile_elements.sum(axis=0).tolist(), strict=True))
+    sent = sum(count for name, count in counts.items() if name.endswith(" send"))
+    received = sum(count for name, count in counts.items() if name.endswith(" receive"))
+    iterations = counts["tensor unit"]
+    to_wide, to_narrow = counts["narrow-to-wide"], counts["wide-to-narrow"]
+    consumed = counts["ring consumer A"] + counts["ring consumer B"]
+    return {
+        "narrow memory, read": WORD_BYTES * (iterations + to_wide + sent),
+        "narrow memory, written": WORD_BYTES * (counts["result writer"] + to_narrow + received),
+        "wide memory, read": chip.ROW_BYTES * (iterations + counts["ring producer"])
+        + WORD_BYTES * to_narrow,
+        "wide memory, written": WORD_BYTES * to_wide + chip.ROW_BYTES * consumed,
+        "ring": WORD_BYTES * timed.ring_words,
+        "mesh": WORD_BYTES * sent,
+        "host link, in": _crossed(timed, TransferDirection.INFEED),
+        "host link, out": _crossed(timed, TransferDirection.OUTFEED),
+    }
+
+
+def _crossed(timed: Timing, direction: TransferDirection) -> int:
+    return sum(each.size for each in timed.transfers if each.direction is direction)

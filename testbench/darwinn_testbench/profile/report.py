@@ -1,0 +1,183 @@
+"""Everything that is known of an executable, on one page: verdict, time, memory, DMA, outputs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from darwinn_sim.dma_trace import DmaRow
+
+from darwinn_testbench import __version__
+from darwinn_testbench.dma_check import DmaFigures
+from darwinn_testbench.model import Source
+from darwinn_testbench.profile import figures
+from darwinn_testbench.profile.figures import Point
+from darwinn_testbench.profile.memory import regions
+from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.profile.profile import (
+    DEFAULT_CHIP,
+    DEFAULT_HOST,
+    ProfileFigures,
+    ProfileRow,
+    profile,
+)
+from darwinn_testbench.profile.tables import (
+    LAYER_COLUMNS,
+    MEMORY_COLUMNS,
+    OUTPUT_COLUMNS,
+    UNIT_COLUMNS,
+)
+from darwinn_testbench.report import Column, Report
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.verify import OutputRow, verify
+
+_LIBRARIES = ("numpy", "numba", "ai-edge-litert", "matplotlib")
+_MAX_TRANSFERS = 500
+"""Transfers that the page lists; --json of `darwinn dma` has all of them."""
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """The page, and the verification that decides its verdict."""
+
+    verification: Report[OutputRow]
+    html: bytes
+
+
+def make_report(
+    source: Source,
+    reference: str | os.PathLike[str] | None = None,
+    *,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    chip_name: str = DEFAULT_CHIP,
+    host_name: str = DEFAULT_HOST,
+    seed: int = 0,
+    runs: int = 1,
+    progress: ProgressCallback = silent,
+) -> ReportPage:
+    """Verify, time and describe a compiled model.
+
+    The arguments are those of ``verify`` and of ``profile``, which also tell what is raised.
+    """
+    verified = verify(
+        source,
+        reference,
+        model=model,
+        companions=companions,
+        seed=seed,
+        runs=runs,
+        strict=True,
+        progress=progress,
+    )
+    profiled = profile(
+        source,
+        model=model,
+        companions=companions,
+        chip_name=chip_name,
+        host_name=host_name,
+        operations=True,
+        progress=progress,
+    )
+    progress("drawing", 0, None)
+    page = Page(
+        title=Path(verified.file).name,
+        verdict=verified.verdict,
+        summary=f"{verified.message}. {profiled.message}.",
+        sections=tuple(_sections(verified, profiled)),
+    )
+    return ReportPage(verified, render(page))
+
+
+def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list[Section]:
+    found: ProfileFigures = profiled.figures["profile"]
+    timing, inference = found.profiled.timing, found.profiled.executable
+    points = [Point(row.name, row.products, row.bytes, row.cycles) for row in profiled.rows]
+    link = found.memory_bytes["host link, in"] + found.memory_bytes["host link, out"]
+    whole = Point("inference", sum(point.products for point in points), link, timing.cycles)
+    places = regions(inference, timing.program, found.profiled.caching)
+    return [
+        _timing_summary(found),
+        table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _seed(verified)),
+        Section("Time by layer", picture=figures.time_by_layer(timing)),
+        Section("Time by unit", picture=figures.time_by_unit(timing)),
+        Section("Timeline", picture=figures.timeline(timing)),
+        Section(
+            "Roofline",
+            "Products of all multipliers, those that meet zeros of padding included.",
+            figures.roofline(timing, points, whole),
+        ),
+        table_section("Layers", LAYER_COLUMNS, profiled.rows),
+        table_section("Units", UNIT_COLUMNS, found.units),
+        Section("Memory", picture=figures.memory_map(places)),
+        table_section("Bytes moved", MEMORY_COLUMNS, list(found.memory_bytes.items())),
+        *_dma(verified.figures["dma"]),
+        _environment(found),
+    ]
+
+
+def _timing_summary(found: ProfileFigures) -> Section:
+    rows = (
+        ("cycles (approximate)", found.cycles),
+        ("clock, MHz", found.clock_hz / 1e6),
+        ("chip", found.chip),
+        ("host link", found.host),
+        ("milliseconds of an inference", found.milliseconds),
+        ("of them the host's fixed cost", found.fixed_milliseconds),
+        ("multipliers used, %", 100 * found.utilisation),
+        ("parameters streamed at each inference, bytes", found.streamed_parameter_bytes),
+        ("parameters cached on the chip, bytes", found.cached_parameter_bytes),
+    )
+    text = "The times are those of a cycle-approximate model, not measured on a chip."
+    return Section("Summary", text, headings=("figure", "value"), rows=rows)
+
+
+def _seed(verified: Report[OutputRow]) -> str:
+    return f"Inputs: {verified.figures['inferences']} random sets, seed {verified.figures['seed']}."
+
+
+_TRANSFER_COLUMNS: tuple[Column[DmaRow], ...] = (
+    Column("entry", lambda row: row.index, "right"),
+    Column("hint", lambda row: row.hint.text() if row.hint else "none"),
+    Column("the chip did", lambda row: row.issued.text() if row.issued else "nothing"),
+    Column("", lambda row: "" if row.equal else "differs"),
+)
+
+
+def _dma(runs: Sequence[DmaFigures]) -> list[Section]:
+    sections = []
+    for run in runs:
+        rows = run.comparison.rows if run.comparison else ()
+        entries = rows[:_MAX_TRANSFERS]
+        text = f"{run.hints} hints, {run.issued} transfers, interrupts and fences issued"
+        if len(rows) > len(entries):
+            text += f"; the first {len(entries)} are shown"
+        sections.append(table_section(f"DMA of {run.name}", _TRANSFER_COLUMNS, entries, text))
+    return sections
+
+
+def _environment(found: ProfileFigures) -> Section:
+    timing = found.profiled.timing
+    parameters = {
+        **timing.chip.as_json(),
+        **({} if timing.host is None else timing.host.as_json()),
+    }
+    rows: list[tuple[object, ...]] = [
+        ("darwinn-testbench", __version__, "", ""),
+        ("Python", sys.version.split()[0], "", ""),
+        ("machine", platform.platform(), "", ""),
+        *((name, metadata.version(name), "", "") for name in _LIBRARIES),
+    ]
+    for name, parameter in parameters.items():
+        assert isinstance(parameter, dict)
+        rows.append((name, parameter["value"], parameter["unit"], parameter["source"]))
+    return Section(
+        "Environment, versions and parameters",
+        headings=("what", "value", "unit", "source"),
+        rows=tuple(rows),
+    )

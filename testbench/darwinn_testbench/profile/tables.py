@@ -1,0 +1,68 @@
+"""Tables of a profile, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from darwinn_testbench.compare import Comparison
+from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
+from darwinn_testbench.report import Column
+from darwinn_testbench.verify import OutputRow
+
+LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
+    Column("layer", lambda row: row.number, "right"),
+    Column("operation", lambda row: row.kind or None),
+    Column("from", lambda row: row.start, "right"),
+    Column("cycles", lambda row: row.cycles, "right"),
+    Column("%", lambda row: f"{100 * row.share:.1f}", "right"),
+    Column("busy %", lambda row: f"{_percent(row.busy, row):.1f}", "right"),
+    Column("MAC %", lambda row: f"{100 * row.utilisation:.1f}", "right"),
+    Column("waits most for", lambda row: _most(row), may_shrink=True),
+)
+UNIT_COLUMNS: tuple[Column[UnitFigures], ...] = (
+    Column("unit", lambda unit: unit.name),
+    Column("busy, cycles", lambda unit: round(unit.busy), "right"),
+    Column("elements", lambda unit: unit.elements, "right"),
+    Column("waits for (cycles)", lambda unit: _causes(unit), may_shrink=True),
+)
+MEMORY_COLUMNS: tuple[Column[tuple[str, int]], ...] = (
+    Column("bytes moved", lambda item: item[0]),
+    Column("bytes", lambda item: item[1], "right"),
+)
+_SHOWN_CAUSES = 3
+OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("output", lambda row: row.name),
+    Column("shape", lambda row: " x ".join(map(str, row.shape))),
+    Column("against the chip's arithmetic", lambda row: _difference(row.chip_arithmetic)),
+    Column("against LiteRT", lambda row: _difference(row.litert)),
+    Column("SHA-256", lambda row: row.sha256[:16]),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def _percent(cycles: float, row: ProfileRow) -> float:
+    whole = row.busy + sum(row.waiting.values())
+    return 100 * cycles / whole if whole else 0.0
+
+
+def _most(row: ProfileRow) -> str:
+    if not row.waiting:
+        return ""
+    cause = max(row.waiting, key=row.waiting.__getitem__)
+    return f"{cause} {_percent(row.waiting[cause], row):.0f} %"
+
+
+def _causes(unit: UnitFigures) -> str:
+    """The longest waits; all of them are in --json."""
+    order = sorted(unit.waiting.items(), key=lambda item: -item[1])[:_SHOWN_CAUSES]
+    return ", ".join(f"{cause} {round(cycles):,}" for cause, cycles in order)
+
+
+def _difference(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return "not compared"
+    if not comparison.differing:
+        return f"all {comparison.elements:,} elements equal"
+    return (
+        f"{comparison.differing:,} of {comparison.elements:,} elements differ, "
+        f"by {comparison.max_difference:g} at most"
+    )
