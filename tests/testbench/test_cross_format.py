@@ -15,6 +15,8 @@ import pytest
 from darwinn_formats import tfrt
 from darwinn_formats.darwinn import dump
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.policy import parse
+from darwinn_testbench.programs import verify_against
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
 from darwinn_testbench.reference.iree import IreeReference
@@ -25,6 +27,7 @@ from darwinn_testbench.reference.protocol import (
     Unsupported,
 )
 from darwinn_testbench.reference.tfrt import TfrtReference, dense
+from darwinn_testbench.report import Verdict
 from darwinn_testbench.sample import (
     NATIVES,
     Convolution,
@@ -243,6 +246,33 @@ def test_the_command_verifies_a_network_by_its_other_formats(
     assert {(row["verdict"], row["policy"]) for row in rows} == {("pass", policy)}
 
 
+PAIRS = [
+    ("_edgetpu.tflite", ".tflite"),
+    ("_edgetpu.tflite", ".pte"),
+    ("_edgetpu.tflite", ".bef"),
+    (".tflite", ".pte"),
+    (".tflite", ".bef"),
+]
+
+
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+@pytest.mark.parametrize(("file", "reference"), PAIRS)
+def test_the_files_of_a_network_agree(
+    samples: Path, network: str, file: str, reference: str
+) -> None:
+    """Within the step by which LiteRT and float arithmetic round otherwise than the chip."""
+    report = verify_against(
+        samples / f"{network}{file}",
+        samples / f"{network}{reference}",
+        natives=NATIVES if reference == ".bef" else None,
+        policy=parse("lsb:1,1%"),
+        seed=SEED,
+        runs=RUNS,
+    )
+    assert len(report.rows) == RUNS
+    assert report.verdict is Verdict.PASS, report.message
+
+
 def test_the_command_sees_what_is_wrong(
     samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,7 +326,7 @@ def fixed_point(total: NDArray[np.int64], multiplier: int, shift: int) -> NDArra
     return (total * multiplier + (1 << (shift - 1))) >> shift
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     rows=st.integers(1, 6),
     inner=st.integers(1, 5).map(lambda count: 4 * count),
