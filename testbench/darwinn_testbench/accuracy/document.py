@@ -1,0 +1,113 @@
+"""The page docs/accuracy.md, from the report of `darwinn accuracy`."""
+
+from __future__ import annotations
+
+from darwinn_testbench.accuracy.predict import (
+    GOAL_MEAN,
+    GOAL_PER_POINT,
+    AccuracyRow,
+    verdict_text,
+)
+from darwinn_testbench.report import Report
+
+_HEAD = """# Predicted against published latencies
+
+Written by `darwinn accuracy --document docs/accuracy.md`; the binaries are not part of this
+repository. What the model is and which parameters it has: [timing.md](timing.md).
+
+All figures are for {chip}. A prediction is the simulated time of the binary behind the host's
+link plus the host's fixed cost of a request. The fixed cost is fitted on the *other* models of the same
+host, the bandwidth on Inception v4, and nothing else is fitted: no figure of a model takes part in
+its own prediction, and there is no parameter for a model. The baselines are the graph's
+multiplications at the chip's peak, and a roofline (the larger of that and the bytes of input,
+output and uncached weights at the host's bandwidth) plus a fixed cost that is fitted as above.
+A roofline that also knew the bytes of the instructions, which only the binary tells, would be about
+as good as the model behind slow links, where they decide.
+
+The full binary of MobileNet v1 1.0 is not public any more. In its place stands the embedding
+extractor up to its last convolution, and behind it what follows the last convolution of the 2019
+build of MobileNet v1 0.25, with cycles and instruction bytes; the pool takes as many times longer as
+it gathers more values (12.25).
+
+"""
+
+_COLUMNS = (
+    "model",
+    "host",
+    "source",
+    "published ms",
+    "simulated ms",
+    "fixed ms",
+    "predicted ms",
+    "error",
+    "calibrates",
+    "multiplications at peak",
+    "roofline",
+)
+
+_SLOW_DIFFERENCE = 0.5
+"""Milliseconds that the simulation gives between two models behind a slow link, at least."""
+
+_TAIL = """
+{verdict}.
+
+Goals: every point of the table within {per_point:.0%}, and a mean absolute error of at most
+{mean:.0%}. {missed}
+
+## Left out
+
+| model | source | published ms | reason |
+|---|---|---|---|
+"""
+
+_MISSED = """Where the first is missed: on {hosts}, published times of the two models differ by
+{published} ms, simulated ones by {simulated} ms. The other hosts show that the noise of published
+times is of that size: the same models differ by {least:.2f} to {most:.2f} ms behind links that are
+not slow."""
+
+
+def page(report: Report[AccuracyRow]) -> str:
+    """The page, in Markdown."""
+    figures = report.figures
+    head = _HEAD.format(chip=figures["chip"])
+    predicted = [row for row in report.rows if row.predicted is not None]
+    left = [row for row in report.rows if row.predicted is None]
+    rule = "|".join("---" for _ in _COLUMNS)
+    table = "\n".join([f"| {' | '.join(_COLUMNS)} |", f"|{rule}|", *map(_line, predicted)])
+    tail = _TAIL.format(
+        verdict=verdict_text(figures)[:1].upper() + verdict_text(figures)[1:],
+        per_point=GOAL_PER_POINT,
+        mean=GOAL_MEAN,
+        missed=_why(predicted) if figures["worst_error"] > GOAL_PER_POINT else "Both are met.",
+    )
+    return head + table + "\n" + tail + "\n".join(map(_left_out, left)) + "\n"
+
+
+def _line(row: AccuracyRow) -> str:
+    return (
+        f"| {row.model} | {row.host} | {row.source} | {row.published} | {row.simulated:.3f} | "
+        f"{row.fixed:.3f} | {row.predicted:.3f} | {row.error:+.1%} | {row.calibration} | {row.mac_error:+.0%} | "
+        f"{row.roofline_error:+.1%} |"
+    )
+
+
+def _left_out(row: AccuracyRow) -> str:
+    return f"| {row.model} | {row.source} | {row.published} | {row.message} |"
+
+
+def _why(rows: list[AccuracyRow]) -> str:
+    """How published and simulated differences of two models compare on the hosts that miss."""
+    wrong = {row.host for row in rows if row.error is not None and abs(row.error) > GOAL_PER_POINT}
+    pairs: dict[str, list[AccuracyRow]] = {}
+    for row in rows:
+        pairs.setdefault(row.host, []).append(row)
+    published = {host: float(b.published) - float(a.published) for host, (a, b) in pairs.items()}
+    simulated = {host: (b.simulated or 0) - (a.simulated or 0) for host, (a, b) in pairs.items()}
+    fast = [published[host] for host in pairs if simulated[host] < _SLOW_DIFFERENCE]
+    return _MISSED.format(
+        hosts=", ".join(f"{host}" for host in pairs if host in wrong),
+        published=", ".join(f"{published[host]:.2f}" for host in pairs if host in wrong),
+        simulated=", ".join(f"{simulated[host]:.2f}" for host in pairs if host in wrong),
+        least=min(fast),
+        most=max(fast),
+    )
