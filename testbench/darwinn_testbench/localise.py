@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from darwinn_testbench.layer_check import Finding, TensorRow
 from darwinn_testbench.policy import AnyArray
@@ -20,7 +21,8 @@ class Divergence:
 
     ``name`` and ``operation`` are those of the reference, ``location`` is where in its sources;
     ``where`` says where the other side has it, ``layers`` are the numbers of layers of a compiled
-    program that hold it. ``first`` is true of the first of a call.
+    program that hold it. ``unseen`` are values just before it that nothing holds, so that the error
+    may be theirs. ``first`` is true of the first of a call.
     """
 
     run: int
@@ -30,6 +32,7 @@ class Divergence:
     where: str
     location: str = ""
     layers: tuple[int, ...] = ()
+    unseen: tuple[str, ...] = ()
     elements: int
     differing: int
     max_difference: float
@@ -37,9 +40,10 @@ class Divergence:
     def __str__(self) -> str:
         order = "the first to differ" if self.first else "differs of itself too"
         place = f" ({self.location})" if self.location else ""
+        before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
         return (
             f"run {self.run}: {self.name}, by {self.operation}{place}, in {self.where}: {order}, "
-            f"{self.differing} of {self.elements} by up to {self.max_difference:g}"
+            f"{self.differing} of {self.elements} by up to {self.max_difference:g}{before}"
         )
 
 
@@ -56,17 +60,23 @@ def localise_layers(
     found: list[Divergence] = []
     while True:
         rows = check(given)
-        wrong = next(
-            (row for row in rows if row.finding is Finding.DIFFERS and row.tensor not in given),
-            None,
-        )
-        if wrong is None or wrong.value is None:
+        wrong = [
+            number
+            for number, row in enumerate(rows)
+            if row.finding is Finding.DIFFERS and row.tensor not in given and row.value is not None
+        ]
+        if not wrong:
             return found
-        found.append(_divergence(wrong, run, first=not found))
-        given[wrong.tensor] = wrong.value
+        first = rows[wrong[0]]
+        before = reversed(rows[: wrong[0]])
+        unseen = takewhile(lambda row: row.finding is Finding.NOT_MATERIALISED, before)
+        names = tuple(row.name for row in unseen)[::-1]
+        found.append(_divergence(first, run, names, first=not found))
+        assert first.value is not None
+        given[first.tensor] = first.value
 
 
-def _divergence(row: TensorRow, run: int, *, first: bool) -> Divergence:
+def _divergence(row: TensorRow, run: int, unseen: tuple[str, ...], *, first: bool) -> Divergence:
     layers = " and ".join(f"layer {number}" for number in row.layers)
     return Divergence(
         run=run,
@@ -75,6 +85,7 @@ def _divergence(row: TensorRow, run: int, *, first: bool) -> Divergence:
         operation=row.operator,
         where=" and ".join(filter(None, [layers, "what is sent to the host" * row.output])),
         layers=row.layers,
+        unseen=unseen,
         elements=row.elements,
         differing=row.differing,
         max_difference=row.max_difference,

@@ -11,7 +11,6 @@ import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.localise import Divergence
 from darwinn_testbench.programs import verify_against
 from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.report import Verdict
@@ -50,10 +49,6 @@ def with_wrong_weights(network: DenseNetwork, wrong: Sequence[int]) -> DenseNetw
         weights[output, column] = -weights[output, column]
         layers[number] = replace(layer, weights=weights)
     return replace(network, layers=tuple(layers))
-
-
-def names(found: Sequence[Divergence]) -> list[tuple[str, tuple[int, ...], bool]]:
-    return [(each.name, each.layers, each.first) for each in found]
 
 
 @pytest.mark.parametrize("wrong", ERRORS, ids=str)
@@ -162,6 +157,18 @@ def test_the_command_prints_what_differs_and_needs_a_reference(
     assert "by aten::mul.out: the first to differ, 4 of 4" in capsys.readouterr().out
     assert run_command_line(["verify", str(left), "--localise"]) == 2
     assert "--reference" in capsys.readouterr().err
+
+
+def test_what_no_layer_holds_before_a_wrong_value_is_named(tmp_path: Path) -> None:
+    """50 outputs are computed as 56, which is not the size of the tensor."""
+    network = random_dense([64, 50, 40, 32], 3)
+    reference = tmp_path / "model.tflite"
+    reference.write_bytes(uncompiled(network))
+    device = darwinn.dump(compile_network(with_wrong_weights(network, [0])))
+    report = verify(device, reference, [{"input": INPUT}], localise=True)
+    (found,) = report.figures["divergences"]
+    assert (found.name, found.unseen) == ("layer_1", ("layer_0",))
+    assert "not seen before it: layer_0" in str(found)
 
 
 def test_a_real_network_with_three_wrong_bytes(corpus: Path) -> None:
