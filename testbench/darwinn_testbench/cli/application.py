@@ -14,6 +14,7 @@ from darwinn_formats.errors import FormatError
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import (
+    accuracy,
     cycles,
     disasm,
     dma,
@@ -53,7 +54,20 @@ _EPILOG = """**Start here**
 130 interrupted
 """
 
-_COMMANDS = (inspect, disasm, dma, layers, run, verify, cycles, profile, report, regress, sample)
+_COMMANDS = (
+    inspect,
+    disasm,
+    dma,
+    layers,
+    run,
+    verify,
+    cycles,
+    accuracy,
+    profile,
+    report,
+    regress,
+    sample,
+)
 
 
 def application() -> typer.Typer:
