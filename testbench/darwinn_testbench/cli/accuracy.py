@@ -13,7 +13,6 @@ from rich.console import RenderableType
 from darwinn_testbench.accuracy import AccuracyRow, check_accuracy, load, page, published
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
-from darwinn_testbench.cli.cycles import Chip
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.report import Column, InputError, Report, table
@@ -35,6 +34,10 @@ Models = Annotated[
         help="Compiled models, NAME_edgetpu.tflite.  [default: DARWINN_CORPUS/darwinn]",
         show_default=False,
     ),
+]
+Chip = Annotated[
+    str,
+    typer.Option("--chip", metavar="NAME", help="Chip description, as `darwinn cycles` takes it."),
 ]
 PointsFile = Annotated[
     str | None,
