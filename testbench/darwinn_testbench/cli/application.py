@@ -83,7 +83,9 @@ def application() -> typer.Typer:
     )
     app.callback()(_global_options)
     for module in _COMMANDS:
-        app.command(module.NAME, epilog=module.EXAMPLES, no_args_is_help=True)(module.command)
+        # Accuracy alone has something to do without an argument.
+        help_alone = module is not accuracy
+        app.command(module.NAME, epilog=module.EXAMPLES, no_args_is_help=help_alone)(module.command)
     return app
 
 
