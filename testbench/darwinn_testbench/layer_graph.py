@@ -141,6 +141,7 @@ def _escaped(text: str) -> str:
 
 def _picture(graph: Sequence[Node], kind: str) -> bytes:
     # Imported here: they take half a second, which no other command needs.
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch
@@ -175,9 +176,10 @@ def _picture(graph: Sequence[Node], kind: str) -> bytes:
         size = shrink * min(9.0, 9.0 * 34 / max(map(len, node.lines)))
         axes.text(x, y, text, ha="center", va="center", fontsize=size, zorder=3, parse_math=False)
     stream = io.BytesIO()
-    # Without a date the same network gives the same bytes.
+    # Without a date, and with names that follow from the content, one network gives one file.
     metadata = {"Date": None} if kind == "svg" else None
-    figure.savefig(stream, format=kind, dpi=_DOTS_PER_INCH, metadata=metadata)
+    with rc_context({"svg.hashsalt": "darwinn"}):
+        figure.savefig(stream, format=kind, dpi=_DOTS_PER_INCH, metadata=metadata)
     return stream.getvalue()
 
 

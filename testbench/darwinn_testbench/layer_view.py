@@ -485,17 +485,16 @@ class _View:
         )
 
     def _output_shape(self, number: int) -> Shape | None:
-        """The shape; that of an output of the executable without the channels that fill up words.
+        """The shape; an output of the executable that one layer makes alone says it itself.
 
-        An output that one layer makes alone says its shape itself.
+        Of others all channels count that are computed, those that fill up words included.
         """
         place = self.places[number]
         shape = None if place is None else place.shape
         for name, origin in self.found.outputs.items():
             if origin.layers == {number} and self._has_shape(number):
                 said = self.outputs[name]
-                padded = (*said[:2], _padded(said[2]))
-                if shape is None or shape == padded:
+                if shape is None or (shape[:2] == said[:2] and shape[2] >= said[2]):
                     return said
         return shape
 

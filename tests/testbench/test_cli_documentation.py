@@ -14,6 +14,7 @@ from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.execution import RunRow, TapFigures
 from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
+from darwinn_testbench.layer_view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.programs import ComparedRow, FunctionRow, PartRow
 from darwinn_testbench.regression.task import Outcome
@@ -32,11 +33,15 @@ PRINTED = (
     ExecutableRow,
     FunctionRow,
     LayerFigures,
+    LayerRow,
     Outcome,
     OutputRow,
+    ParameterRange,
     PartRow,
+    PortFigures,
     RunRow,
     SampleRow,
+    ScalarCoreFigures,
     TapFigures,
     TensorRow,
 )
