@@ -258,6 +258,25 @@ def test_a_model_before_compilation_is_a_reference_of_a_program(
     assert {row.policy for row in report.rows} == {"lsb:1"}
 
 
+def test_native_functions_come_from_a_module_that_is_named(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judged(*options: object) -> int:
+        return command(
+            "verify", samples / "dense.package", "--reference", samples / "dense.bef", *options
+        )
+
+    assert judged() == 3
+    assert "darwinn.fully_connected (--natives MODULE gives them)" in capsys.readouterr().err
+    own, empty = tmp_path / "own.py", tmp_path / "empty.py"
+    own.write_text("from darwinn_testbench.sample.natives import NATIVES\n")
+    empty.write_text("")
+    assert judged("--natives", own) == 0
+    for missing, reason in ((empty, "no mapping NATIVES"), ("no.such.module", "ModuleNotFound")):
+        assert judged("--natives", missing) == 2
+        assert reason in capsys.readouterr().err
+
+
 def test_a_compiled_file_is_no_reference(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for reference in ("convolution_edgetpu.tflite", "convolution.package"):
         code = command(

@@ -22,7 +22,13 @@ from darwinn_testbench.reference.executorch.original import unavailable as execu
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree
 from darwinn_testbench.reference.iree import why_not as iree_unavailable
 from darwinn_testbench.reference.iree.reference import ports_of as iree_ports
-from darwinn_testbench.reference.protocol import ExecutionError, Port, Reference, Unavailable
+from darwinn_testbench.reference.protocol import (
+    ExecutionError,
+    Port,
+    Reference,
+    Unavailable,
+    Unsupported,
+)
 from darwinn_testbench.reference.tfrt import TfrtReference
 from darwinn_testbench.report import InputError
 
@@ -136,7 +142,16 @@ def _open_executorch(source: Source, opening: Opening) -> Reference:
 
 
 def _open_bef(source: Source, opening: Opening) -> Reference:
-    return TfrtReference(source, natives=opening.natives)
+    return _open_functions(tfrt.load(source), opening)
+
+
+def _open_functions(file: tfrt.BefFile, opening: Opening) -> Reference:
+    try:
+        return TfrtReference(file, natives=opening.natives)
+    except Unsupported as error:
+        if "native" in error.what:
+            error.args = (f"{error} (--natives MODULE gives them)",)
+        raise
 
 
 def _load_text(source: Source) -> tfrt.BefFile:
@@ -155,7 +170,7 @@ def _load_text(source: Source) -> tfrt.BefFile:
 
 
 def _open_text(source: Source, opening: Opening) -> Reference:
-    return TfrtReference(_load_text(source), natives=opening.natives)
+    return _open_functions(_load_text(source), opening)
 
 
 FORMATS: tuple[Format, ...] = (
