@@ -9,7 +9,7 @@ READY   = $(VENV)/.ready
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test rtl rtl-nightly rtl-mutations lint format docs docs-check bench clean
+.PHONY: help demo test rtl rtl-nightly rtl-mutations waves lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -51,6 +51,11 @@ rtl-nightly: $(READY)  ## Run 10,000 random descriptor programs on the harness
 
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py
+
+waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
+	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null
+	@$(BIN)/python -m darwinn_testbench.rtl.dma_waves --output $(BUILD)/waves \
+	    $(BUILD)/sample/dense_edgetpu.tflite
 
 lint: $(READY) docs-check  ## Style, types, and whether the generated documents are up to date
 	@$(BIN)/ruff check .

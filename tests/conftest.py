@@ -16,6 +16,20 @@ settings.load_profile(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--waves",
+        metavar="FOLDER",
+        help="write the waves (FST, and groups for GTKWave) of every RTL simulation to FOLDER",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = config.getoption("--waves")
+    if folder:
+        os.environ["DARWINN_RTL_WAVES"] = str(Path(folder).absolute())
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """Folder of real input files, named by the environment variable DARWINN_CORPUS."""

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from darwinn_testbench.rtl import toolchain
 
+if TYPE_CHECKING:
+    from darwinn_testbench.rtl.build import Design
+
 COCOTB_TESTS = Path(__file__).parents[1] / "rtl"
 
 
-def require_toolchain():
-    """Skip the test, with the way to get it, where something is missing."""
-    missing = toolchain.missing()
+def require_toolchain(*, waves: bool = False) -> None:
+    """Skip the test, with the way to get it, where something is missing (for waves as well)."""
+    missing = toolchain.missing(waves=waves)
     if missing:
         pytest.skip("no RTL toolchain: " + "; ".join(missing))
 
 
-def design(top="harness", c_sources=(), **parameters):
+def design(top: str = "harness", c_sources: tuple[str, ...] = (), **parameters: int) -> Design:
     """The harness, or another top module around it, with parameters of choice."""
     require_toolchain()
     from darwinn_testbench.rtl.build import Design
@@ -26,7 +30,9 @@ def design(top="harness", c_sources=(), **parameters):
     return Design(top, ("dma_pkg",), parameters, registers=True, c_sources=c_sources)
 
 
-def run(chosen, module, test, work, *, seed, **environment):
+def run(
+    chosen: Design, module: str, test: str, work: Path, *, seed: int, **environment: object
+) -> Path:
     """Run one cocotb test in a process of its own; its random choices depend on ``seed`` alone."""
     from darwinn_testbench.rtl.build import simulate
 

@@ -25,6 +25,7 @@ from darwinn_sim.registers_rdl import systemrdl
 from platformdirs import user_cache_path
 
 from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
 """Environment variable: folder for what is built; without it, one in the user's cache folder."""
@@ -173,11 +174,11 @@ def _sources(design: Design, folder: Path) -> list[Path]:
     return [*waivers, mutations, *generate(folder, design), *packages, here / f"{design.top}.sv"]
 
 
-def mutable(design: Design) -> Design:
-    """``design`` as it is built: with the deliberate faults, if the environment asks for one."""
-    if MUTATION_VARIABLE not in os.environ or "MUTATIONS" in design.defines:
-        return design
-    return replace(design, defines=(*design.defines, "MUTATIONS"))
+def as_asked(design: Design) -> Design:
+    """``design`` as the environment asks for it: with places for deliberate faults, with waves."""
+    if MUTATION_VARIABLE in os.environ:
+        design = replace(design, defines=(*design.defines, "MUTATIONS"))
+    return replace(design, waves=True) if WAVES_VARIABLE in os.environ else design
 
 
 def mutation_arguments() -> tuple[str, ...]:
@@ -212,7 +213,7 @@ def build(design: Design) -> Path:
     from cocotb_tools.runner import get_runner
 
     toolchain.use_wheel_programs()
-    design = mutable(design)
+    design = as_asked(design)
     folder = build_root() / design.key
     log = folder / "build.log"
     with _locked(folder):
@@ -255,7 +256,7 @@ def library(design: Design) -> Path:
     process, and no cocotb. Raises ``SimulationFailed`` with the end of the tools' output.
     """
     toolchain.use_wheel_programs()
-    design = mutable(design)
+    design = as_asked(design)
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with _locked(folder), log.open("w") as output:
@@ -321,6 +322,7 @@ def simulate(
     from cocotb_tools.runner import get_results, get_runner
 
     folder = build(design)
+    design = as_asked(design)
     work.mkdir(parents=True, exist_ok=True)
     log, results = work / f"{test}.log", work / f"{test}.xml"
     results.unlink(missing_ok=True)
@@ -346,6 +348,8 @@ def simulate(
         passed = get_results(results) == (1, 0)
     except (SystemExit, RuntimeError):
         passed = False
+    if design.waves:
+        keep_waves(work, design.top, test)
     if not passed:
         raise SimulationFailed(f"{module}.{test} failed (seed {seed}); log {log}:\n{_end(log)}")
     return results

@@ -80,7 +80,8 @@ def executables(path: Path) -> Iterator[tuple[str, Executable]]:
                 yield f"{path.stem.removesuffix('_edgetpu')}/{number}/{part}", executable
 
 
-def _recorded(executable: Executable, seed: int) -> tuple[Workload, WorkloadResult]:
+def recorded(executable: Executable, seed: int) -> tuple[Workload, WorkloadResult]:
+    """The DMA program of ``executable`` for random inputs, and what the model makes of it."""
     random = np.random.default_rng(seed)
     inputs = {
         layer.name or "": random.bytes(layer_bytes(layer) * max(1, executable.batch_size))
@@ -98,7 +99,7 @@ def run_files(paths: Iterable[Path], work: Path, *, seed: int = 1) -> list[DmaRu
     cases: list[tuple[str, str, Workload, WorkloadResult]] = []
     for path in paths:
         for name, executable in executables(path):
-            workload, expected = _recorded(executable, seed)
+            workload, expected = recorded(executable, seed)
             for pressure, stalls in (("free", Pressure()), ("stalled", STALLED)):
                 case = Workload(workload.descriptors, workload.regions, workload.output)
                 case.stalls = stall_pattern(seed, stalls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sysconfig
 from pathlib import Path
 
@@ -19,6 +20,12 @@ MODULES = (
 )
 """Python packages of the extra ``rtl`` without which nothing can be built or run."""
 
+WAVE_MODULES = ("pywellen", "vcd")
+"""Further packages of the extra ``rtl`` that waves need."""
+
+WAVE_HEADERS = {"lz4.h": "liblz4-dev", "zlib.h": "zlib1g-dev"}
+"""C headers that a simulator with waves is compiled with, and the Debian packages of them."""
+
 PROGRAMS = {"g++": "g++", "make": "make", "perl": "perl"}
 """Programs on the path, and the Debian packages that have them."""
 
@@ -27,18 +34,34 @@ MAKE_VARIABLES = {"CFG_CXXFLAGS_PCH_I": "-include"}
 of more than one file without it."""
 
 
-def missing() -> tuple[str, ...]:
-    """What is not installed, one line each that says how to get it; empty if all is there."""
-    packages = [name for name in MODULES if not _importable(name)]
+def missing(*, waves: bool = False) -> tuple[str, ...]:
+    """What is not installed, one line each that says how to get it; empty if all is there.
+
+    ``waves`` asks for what is needed besides to write waves.
+    """
+    modules = (*MODULES, *WAVE_MODULES) if waves else MODULES
+    packages = [name for name in modules if not _importable(name)]
     lines = []
     if packages:
         lines.append(f"pip install 'darwinn-testbench[rtl]' (for {', '.join(packages)})")
     programs = [debian for program, debian in PROGRAMS.items() if shutil.which(program) is None]
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         programs.append("python3-dev")
+    if waves:
+        programs += [debian for header, debian in WAVE_HEADERS.items() if not _has_header(header)]
     if programs:
         lines.append(f"apt-get install {' '.join(programs)}")
     return tuple(lines)
+
+
+def _has_header(name: str) -> bool:
+    """Whether the compiler finds a C header."""
+    if shutil.which("g++") is None:
+        return False
+    test = f"#include <{name}>\n"
+    command = ["g++", "-E", "-x", "c++", "-"]
+    done = subprocess.run(command, input=test, capture_output=True, text=True, check=False)
+    return done.returncode == 0
 
 
 def _importable(name: str) -> bool:

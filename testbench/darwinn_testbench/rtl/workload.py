@@ -138,13 +138,15 @@ class Workload:
 class WorkloadResult:
     """What is there after the run: host memory, the bytes of each read stream, the log.
 
-    ``seconds`` is the processor time of the simulation, ``registers`` holds status and counts.
+    ``seconds`` is the processor time of the simulation, ``registers`` holds status and counts,
+    ``begun_ns`` is the time of the simulation at which cycle 0 began.
     """
 
     regions: dict[int, bytes]
     streams: dict[Tag, bytes]
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENTS))
     seconds: float = 0.0
+    begun_ns: int = 0
     registers: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -158,15 +160,16 @@ class WorkloadResult:
             f"stream_{int(tag)}": np.frombuffer(data, np.uint8)
             for tag, data in self.streams.items()
         }
-        seconds = np.array(self.seconds)
-        _save(path, self.regions, events=self.events, seconds=seconds, **streams)
+        times = np.array([self.seconds, self.begun_ns])
+        _save(path, self.regions, events=self.events, times=times, **streams)
 
     @classmethod
     def load(cls, path: Path) -> WorkloadResult:
         """Read what ``save`` has written."""
         with np.load(path) as arrays:
             streams = {tag: arrays[f"stream_{int(tag)}"].tobytes() for tag in READ_TAGS}
-            return cls(_regions(arrays), streams, arrays["events"], float(arrays["seconds"]))
+            seconds, begun = arrays["times"].tolist()
+            return cls(_regions(arrays), streams, arrays["events"], seconds, int(begun))
 
 
 def _save(path: Path, regions: Mapping[int, bytes], **arrays: NDArray[np.generic]) -> None:

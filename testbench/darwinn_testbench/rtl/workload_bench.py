@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from cocotb.triggers import RisingEdge, SimTimeoutError, with_timeout
+from cocotb.utils import get_sim_time
 from darwinn_sim.registers_rdl import HARNESS_MAP
 
 from darwinn_testbench.rtl.bench import PERIOD_NS, Bench, WaitTimeout
@@ -82,6 +83,7 @@ class WorkloadBench:
             await self.write("harness_window_size", workload.window.size)
         if workload.burst_limit:
             await self.write("dma_burst_limiter", workload.burst_limit)
+        begun_ns = round(get_sim_time("ns"))
         begun = time.process_time()
         dut.go.value = 1
         if workload.descriptors:
@@ -89,7 +91,7 @@ class WorkloadBench:
         seconds = time.process_time() - begun
         await self.bench.cycles(2)
         result = player.result()
-        result.seconds = seconds
+        result.seconds, result.begun_ns = seconds, begun_ns
         result.registers = {name: await self.read(name) for name in status}
         return result
 

@@ -1,0 +1,76 @@
+"""Waves: what the model writes is what the RTL does, signal by signal and cycle by cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from darwinn_sim.timing.dma import DmaStep, predict
+from harness_runs import require_toolchain
+
+WORD_BYTES = 8
+PS_PER_NS = 1000
+
+
+def test_changes_of_a_read_and_an_interrupt() -> None:
+    require_toolchain()
+    from darwinn_testbench.rtl.dma_waves import changes
+
+    steps = [DmaStep(0, 0, 8), DmaStep(4)]
+    found = list(changes(steps, predict(steps, output_bytes=0)))
+    assert [entry for entry in found if entry[1] == "stream_valid"] == [
+        (11, "stream_valid", 1),
+        (12, "stream_valid", 0),
+    ]
+    assert [entry for entry in found if entry[1] == "dma2monitor_done_valid"] == [
+        (4, "dma2monitor_done_valid", 8),
+        (5, "dma2monitor_done_valid", 0),
+        (11, "dma2monitor_done_valid", 1),
+        (12, "dma2monitor_done_valid", 0),
+    ]
+
+
+def signals(path: Path) -> dict[str, Any]:
+    from pywellen import Waveform
+
+    return {variable.full_name: variable.signal for variable in Waveform(str(path)).all_vars()}
+
+
+def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
+    """Time in ps at which cycle 0 begins in the RTL's dump."""
+    go, time = rtl[f"{scope}.go"], 0
+    while not go.value_at(time):
+        time += period_ps
+    return time
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [1, 2])
+def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
+    require_toolchain(waves=True)
+    from darwinn_testbench.rtl.bench import PERIOD_NS
+    from darwinn_testbench.rtl.dma_runs import HARNESS
+    from darwinn_testbench.rtl.dma_waves import SCOPE, SIGNALS, write_waves
+    from darwinn_testbench.rtl.programs import Pressure, ProgramGenerator
+    from darwinn_testbench.rtl.workload import workload_of
+    from darwinn_testbench.rtl.workload_check import predicted
+
+    pressure = Pressure(0.3, 0.3, 0.3) if seed % 2 else Pressure()
+    program = ProgramGenerator(Random(seed), WORD_BYTES, 16).program(longest=40, pressure=pressure)
+    workload = workload_of(program, WORD_BYTES, seed)
+    files = write_waves(workload, tmp_path, "program", seed=seed)
+    rtl, model = map(signals, files)
+    period = PERIOD_NS * PS_PER_NS
+    begin = first_cycle(rtl, SCOPE, period)
+    for name in SIGNALS:
+        full = f"{SCOPE}.{name}"
+        for cycle in range(predicted(workload, HARNESS).cycles + 2):
+            time = begin + cycle * period
+            found = rtl[full].value_at(time), model[full].value_at(time // PS_PER_NS)
+            assert found[0] == found[1], f"{name} in cycle {cycle}: RTL and model {found}"
+    for path in files:
+        groups = path.with_suffix(".gtkw").read_text()
+        assert "-AXI read address\n" in groups
+        assert f"{SCOPE}.m_axi_arvalid\n" in groups
