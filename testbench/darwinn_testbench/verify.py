@@ -14,22 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import Inference, Session, choose_model, digest
-from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
-from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
-from darwinn_testbench.localise import Divergence, localise_layers
-from darwinn_testbench.model import BoundLayer, BoundModel, Source, open_models
+from darwinn_testbench.expectation import Expectation, References, device_inputs
+from darwinn_testbench.inputs import Inputs, Tensor, TensorPort, choose_inputs
+from darwinn_testbench.layer_check import Finding, TensorRow, layer_taps
+from darwinn_testbench.localise import Divergence
+from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
-from darwinn_testbench.programs.pairing import parse_maps
-from darwinn_testbench.programs.sides import port_of, refuse_compiled
-from darwinn_testbench.reference.graph import ModelError, Network, TensorValues
-from darwinn_testbench.reference.graph import Tensor as GraphTensor
-from darwinn_testbench.reference.model import CpuModel
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -79,121 +74,6 @@ class OutputRow(Row):
     def duration(self) -> float:
         """Seconds of the inference."""
         return self.seconds
-
-
-class References:
-    """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
-
-    ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
-    the compiled model, where they differ, as for :func:`verify`.
-
-    Raises:
-        FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
-        InputError: the compiled model was compiled from another model, or it is compiled itself.
-        OSError: the file cannot be read.
-    """
-
-    def __init__(
-        self, path: str | os.PathLike[str], bound: BoundModel, maps: Sequence[str] = ()
-    ) -> None:
-        refuse_compiled(path)
-        self.cpu = CpuModel.load(path, bound.compiled.inference)
-        network = self.cpu.network
-        self.names = _tensor_names(network, bound, maps)
-        self.ports = tuple(_port(network.tensors[index]) for index in network.inputs)
-        self._tensors: dict[str, int] = {}
-        self._unmatched: dict[str, str] = {}
-        for output in bound.outputs:
-            self._match(output)
-        ports = [network.tensor(self.name(port.name)) for port in bound.ports]
-        self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
-
-    def name(self, port: str) -> str:
-        """The name that the tensor of a port has in the uncompiled graph."""
-        return self.names.get(port, port)
-
-    def _match(self, output: BoundLayer) -> None:
-        name = output.port.name
-        try:
-            (matched,) = self.cpu.match([replace(output.layer, name=self.name(output.layer.name))])
-        except ModelError as error:
-            self._unmatched[name] = error.reason
-            return
-        if matched.difference:
-            raise InputError(
-                f"{self.cpu.file} is not the model before compilation: output {name}: "
-                f"{matched.difference}"
-            )
-        self._tensors[name] = matched.tensor.index
-
-    def expect(self, inputs: TensorMap) -> Expectation:
-        """Every tensor of the graph for ``inputs`` (by port name), by both references."""
-        values = [inputs[port.name] for port in self.ports]
-        litert: TensorValues | str
-        try:
-            litert = self.cpu.litert.run(values)
-        except ModelError as error:
-            # Whatever LiteRT cannot run is decided, or refused, without it.
-            litert = str(error)
-        return Expectation(self, self.cpu.chip.run(values), litert)
-
-    def find(self, values: TensorValues | str, output: str) -> tuple[Tensor | None, str]:
-        """What a reference expects of an output, or None and the reason why there is nothing."""
-        if isinstance(values, str):
-            return None, values
-        index = self._tensors.get(output)
-        if index is None:
-            return None, self._unmatched[output]
-        if index in values.missing:
-            return None, values.missing[index]
-        return values[index], ""
-
-    def localise(
-        self, program: LoweredProgram, inference: Inference, tensors: TensorMap, run: int
-    ) -> list[Divergence]:
-        """The tensors that the chip computes wrongly, each from what it was given itself."""
-        values = [tensors[port.name] for port in self.ports]
-        return localise_layers(
-            lambda given: self.check_layers(
-                program, inference, self.cpu.chip.run(values, given), run
-            ),
-            run,
-        )
-
-    def check_layers(
-        self, program: LoweredProgram, inference: Inference, chip: TensorValues, run: int
-    ) -> tuple[TensorRow, ...]:
-        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
-        return check_layers(
-            self.cpu.network,
-            chip,
-            program,
-            inference.result.tapped,
-            inputs=self._inputs,
-            outputs={
-                self._tensors[name]: tensor
-                for name, tensor in inference.outputs.items()
-                if name in self._tensors
-            },
-            run=run,
-        )
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """What the references say of one inference; text in place of LiteRT's values is the reason."""
-
-    references: References
-    chip: TensorValues
-    litert: TensorValues | str
-
-    def intermediate(self, port: str) -> Tensor | None:
-        """The value of a tensor within the graph, which a later part of a pipeline starts from."""
-        tensor = self.references.cpu.network.tensor(self.references.name(port))
-        for values in (self.litert, self.chip):
-            if tensor is not None and not isinstance(values, str) and tensor.index in values:
-                return values[tensor.index]
-        return None
 
 
 def verify(
@@ -266,7 +146,7 @@ def verify(
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             expectation = references.expect(tensors) if references else None
-            given = _device_inputs(bound, tensors, expectation)
+            given = device_inputs(bound, tensors, expectation)
             inference = session.infer(given, taps=layer_taps(session.program) if tapped else ())
             name = f"inference {number}"
             issued = inference.result.transfers
@@ -312,84 +192,6 @@ def _open_rtl(bound: BoundModel, seed: int, progress: ProgressCallback) -> RtlCh
 
     progress("building the RTL", 0, 1)
     return RtlCheck(bound, seed)
-
-
-def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> dict[str, str]:
-    """Names of tensors of the graph by names of ports, as ``maps`` say."""
-    said = parse_maps(
-        maps,
-        [port_of(each) for each in bound.ports],
-        [port_of(each.port) for each in bound.outputs],
-    )
-    names = {}
-    for kind, each_said, indices in (
-        ("input", said.inputs, network.inputs),
-        ("output", said.outputs, network.outputs),
-    ):
-        for name, each in each_said.items():
-            if each.layout is not None or each.shape is not None:
-                raise InputError(f"--map {name}: both sides are NHWC, nothing can be said of it")
-            tensor = network.tensor(each.right)
-            if tensor is None and each.right.isdigit() and int(each.right) < len(indices):
-                tensor = network.tensors[indices[int(each.right)]]
-            if tensor is None:
-                known = ", ".join(f"{k} {network.tensors[i].name}" for k, i in enumerate(indices))
-                raise InputError(f"--map: there is no {kind} {each.right}, only {known}")
-            names[name] = tensor.name
-    return names
-
-
-def _port(tensor: GraphTensor) -> TensorPort:
-    quantised = tensor.quantised
-    return TensorPort(
-        name=tensor.name,
-        shape=tensor.shape,
-        dtype=tensor.dtype,
-        scale=float(tensor.scale[0]) if quantised else 0.0,
-        zero_point=int(tensor.zero_point[0]) if quantised else 0,
-    )
-
-
-def _device_inputs(
-    bound: BoundModel, tensors: TensorMap, expectation: Expectation | None
-) -> dict[str, Tensor]:
-    """What the chip is fed: inputs of the uncompiled graph, or tensors within it, by name.
-
-    A graph that names its inputs otherwise gives them in order.
-    """
-    ports = bound.ports
-    named = {port.name for port in ports if _find(port.name, tensors, expectation) is not None}
-    if len(ports) == len(tensors) and not named:
-        return {
-            port.name: _fit(tensor, port)
-            for port, tensor in zip(ports, tensors.values(), strict=True)
-        }
-    chosen: dict[str, Tensor] = {}
-    for port in ports:
-        tensor = _find(port.name, tensors, expectation)
-        if tensor is None:
-            raise InputError(
-                f"{port}: the uncompiled model has no tensor of this name: is it the same model?"
-            )
-        chosen[port.name] = _fit(tensor, port)
-    return chosen
-
-
-def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Tensor | None:
-    """An input of the uncompiled graph, or a tensor within it."""
-    own = name if expectation is None else expectation.references.name(name)
-    if own in tensors or expectation is None:
-        return tensors.get(own)
-    return expectation.intermediate(name)
-
-
-def _fit(tensor: Tensor, port: TensorPort) -> Tensor:
-    if tensor.dtype != port.dtype or tensor.size != port.elements:
-        raise InputError(
-            f"{port}: the uncompiled model has {tensor.dtype} "
-            f"{'x'.join(map(str, tensor.shape))} in its place: is it the same model?"
-        )
-    return tensor.reshape(port.shape)
 
 
 def _judge(
