@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from darwinn_formats.darwinn import Executable, load
@@ -97,6 +99,32 @@ def measure(
             "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
         },
         message=_summary(chip_description, host_link),
+    )
+
+
+def measure_files(
+    sources: Sequence[str | os.PathLike[str] | bytes],
+    *,
+    chip: str = DEFAULT_CHIP,
+    host: str = DEFAULT_HOST,
+    executable: int | None = None,
+    progress: ProgressCallback = silent,
+) -> Report[CyclesRow]:
+    """``measure`` of several files as one report; its rows then have the names of their files."""
+    reports = [
+        measure(source, chip=chip, host=host, executable=executable, progress=progress)
+        for source in sources
+    ]
+    if len(reports) == 1:
+        return reports[0]
+    return replace(
+        reports[0],
+        file=f"{len(reports)} files",
+        rows=tuple(
+            replace(row, name=f"{Path(report.file).name}: {row.name}")
+            for report in reports
+            for row in report.rows
+        ),
     )
 
 

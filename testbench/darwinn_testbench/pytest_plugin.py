@@ -88,6 +88,39 @@ class Darwinn:
         _fail_unless_passed(report)
         return report
 
+    def cycles(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        at_most: int,
+        chip: str = "beagle-max",
+        host: str = "usb3",
+        model: int = 0,
+    ) -> int:
+        """Fail the test if an inference takes more than ``at_most`` cycles; returns the cycles.
+
+        They are those of ``darwinn cycles``: of the chip's clock, approximate, and the same every
+        time.
+
+        Raises:
+            pytest.fail.Exception: it takes longer, the program fails, or the input is bad.
+        """
+        from darwinn_testbench.profile.profile import profile
+
+        with _failing(f"darwinn cycles {os.fspath(file)}"):
+            report = profile(self._path(file), chip_name=chip, host_name=host, model=model)
+        cycles = int(report.figures["profile"].cycles)
+        self.properties.append(("darwinn_cycles", cycles))
+        if cycles > at_most:
+            slowest = max(report.rows, key=lambda row: row.cycles, default=None)
+            where = f"; the longest is {slowest.name} with {slowest.cycles:,}" if slowest else ""
+            pytest.fail(
+                f"darwinn cycles {os.fspath(file)}: {cycles:,} cycles on {chip} behind {host}, "
+                f"{at_most:,} allowed{where}",
+                pytrace=False,
+            )
+        return cycles
+
     def _path(self, path: str | os.PathLike[str]) -> str:
         return str(self.folder / path)
 

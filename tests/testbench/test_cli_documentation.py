@@ -16,7 +16,9 @@ from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.layer_view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
 from darwinn_testbench.localise import Divergence
+from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, UnitFigures
 from darwinn_testbench.programs import ComparedRow, FunctionRow, PartRow
+from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.sample import SampleRow
@@ -34,16 +36,20 @@ PRINTED = (
     FunctionRow,
     LayerFigures,
     LayerRow,
+    MetricRow,
     Outcome,
     OutputRow,
     ParameterRange,
     PartRow,
     PortFigures,
+    ProfileFigures,
+    ProfileRow,
     RunRow,
     SampleRow,
     ScalarCoreFigures,
     TapFigures,
     TensorRow,
+    UnitFigures,
 )
 
 

@@ -31,6 +31,12 @@ def test_inputs(darwinn):
 def test_wrong_parameters(darwinn):
     darwinn.verify("damaged_edgetpu.tflite", "dense.tflite")
 
+def test_budget(darwinn):
+    assert 0 < darwinn.cycles("dense_edgetpu.tflite", at_most=10_000_000) < 10_000_000
+
+def test_too_slow(darwinn):
+    darwinn.cycles("dense_edgetpu.tflite", at_most=10)
+
 def test_wrong_reference(darwinn):
     darwinn.verify("dense_edgetpu.tflite", "convolution.tflite")
 """
@@ -51,12 +57,13 @@ def test_a_users_suite_passes_and_fails_as_verify_does(pytester: pytest.Pytester
         (pytester.path / name).write_bytes(data)
     pytester.makepyfile(SUITE)
     result = pytester.runpytest("-p", "no:xdist", "--darwinn-seed=7", "--junit-xml=out.xml")
-    assert result.parseoutcomes() == {"passed": 3, "failed": 2}
+    assert result.parseoutcomes() == {"passed": 4, "failed": 3}
     result.stdout.fnmatch_lines(
         [
             "darwinn verify *damaged_edgetpu.tflite: mismatch: *",
             "  run 0: output: * differ*",
             "  seed 7; *",
+            "darwinn cycles dense_edgetpu.tflite: * cycles on beagle-max behind usb3, 10 allowed*",
             "darwinn verify dense_edgetpu.tflite: bad-input: *is not the model before compilation*",
         ]
     )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from darwinn_sim.timing import built_in
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, NO_HOST, CyclesRow, measure
-from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, CyclesRow, measure_files
+from darwinn_testbench.regression.baseline import MetricRow
+from darwinn_testbench.regression.cycles import check_cycles
+from darwinn_testbench.report import Column, InputError, Report, Verdict, table
 
 NAME = "cycles"
 EXAMPLES = """**Examples**
@@ -22,32 +24,41 @@ EXAMPLES = """**Examples**
 
 `darwinn cycles model_edgetpu.tflite --chip beagle-std --host usb2`
 
+`darwinn cycles models/*_edgetpu.tflite --baseline cycles.json --update --reason "first"`
+
+`darwinn cycles models/*_edgetpu.tflite --baseline cycles.json --github`
+
 `darwinn cycles model_edgetpu.tflite --chip mine.toml --host none --json | jq '.rows[].cycles'`
 """
 
-Chip = Annotated[
-    str,
-    typer.Option(
-        "--chip",
-        metavar="NAME",
-        help=f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Edge TPU .tflite files, DarwiNN packages or instruction streams; - is stdin.",
+        show_default=False,
     ),
 ]
-Host = Annotated[
-    str,
+Baseline = Annotated[
+    Path | None,
     typer.Option(
-        "--host",
-        metavar="NAME",
-        help=(
-            f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
-            "endless speed."
-        ),
+        "--baseline",
+        metavar="JSON",
+        help="Compare with this reviewed baseline; any difference beyond its tolerances fails.",
     ),
+]
+Update = Annotated[
+    bool,
+    typer.Option("--update", help="Rewrite the baseline with the figures of FILE..., unjudged."),
+]
+Reason = Annotated[
+    str,
+    typer.Option("--reason", metavar="TEXT", help="Why the figures changed; kept in the baseline."),
 ]
 
 _COLUMNS: tuple[Column[CyclesRow], ...] = (
-    Column("executable", lambda row: row.name),
-    Column("type", lambda row: row.type, may_shrink=True),
+    Column("executable", lambda row: row.name, may_shrink=True),
+    Column("type", lambda row: row.type),
     Column("cycles", lambda row: f"{row.cycles:,}", "right"),
     Column("ms", lambda row: f"{row.milliseconds:.3f}", "right"),
     Column("fixed", lambda row: f"{row.fixed_share:.0%}", "right"),
@@ -56,11 +67,25 @@ _COLUMNS: tuple[Column[CyclesRow], ...] = (
 )
 
 
+_METRICS: tuple[Column[MetricRow], ...] = (
+    Column("executable", lambda row: row.name, may_shrink=True),
+    Column("figure", lambda row: row.metric),
+    Column("value", lambda row: row.value, "right"),
+    Column("expected", lambda row: row.expected, "right"),
+    Column("allowed", lambda row: f"{100 * row.tolerance:g} %", "right"),
+    Column("check", lambda row: row.check),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
 def command(
-    file: options.File,
-    chip: Chip = DEFAULT_CHIP,
-    host: Host = DEFAULT_HOST,
+    files: Files,
+    chip: options.Chip = DEFAULT_CHIP,
+    host: options.Host = DEFAULT_HOST,
     executable: options.Executable = None,
+    baseline: Baseline = None,
+    update: Update = False,
+    reason: Reason = "",
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -74,22 +99,59 @@ def command(
     whose share is shown; `compiler` is the compiler's own estimate of the cycles.
     """
     written = results.Results(json, junit, sarif, markdown, github)
+    if baseline is not None:
+        with progress_bar() as progress:
+            checked = check_cycles(
+                files,
+                baseline,
+                chip=chip,
+                host=host,
+                executable=executable,
+                update=update,
+                reason=reason,
+                progress=progress,
+            )
+        written.write([checked])
+        next_step = _next_step(checked, files, baseline)
+        finish(checked, file=str(baseline), as_json=json, body=_metrics_body, next_step=next_step)
+    if update or reason:
+        raise InputError("--update and --reason belong to --baseline")
     with progress_bar() as progress:
-        report = measure(
-            options.source_of(file), chip=chip, host=host, executable=executable, progress=progress
+        report = measure_files(
+            [options.source_of(file) for file in files],
+            chip=chip,
+            host=host,
+            executable=executable,
+            progress=progress,
         )
     written.write([report])
     finish(
         report,
-        file=file,
+        file=files[0] if len(files) == 1 else report.file,
         as_json=json,
         body=_body,
-        next_step=f"darwinn profile {file} shows where the cycles go",
+        next_step=f"darwinn profile {files[0]} shows where the cycles go",
     )
 
 
 def _body(report: Report[CyclesRow]) -> Sequence[RenderableType]:
     return [table(_COLUMNS, report.rows)]
+
+
+def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:
+    different = [row for row in report.rows if row.message]
+    failed = [row for row in report.figures["unmeasured"] if row.message]
+    notes = [f"{row.case}: {row.message}" for row in (*different, *failed)]
+    return [table(_METRICS, different), "", *notes] if notes else []
+
+
+def _next_step(report: Report[MetricRow], files: Sequence[str], baseline: Path) -> str:
+    if report.verdict is Verdict.REGRESSION:
+        return (
+            f"darwinn profile {files[0]} shows where the cycles go; to accept them: the same "
+            "command with --update --reason TEXT"
+        )
+    return f"{baseline} is meant to be reviewed and committed" if report.figures["updated"] else ""
 
 
 def _estimate(row: CyclesRow) -> str:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 from darwinn_formats.files import read_file, read_stream
+from darwinn_sim.timing import built_in
 
+from darwinn_testbench.cycles import NO_HOST
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
@@ -126,16 +128,19 @@ Chip = Annotated[
     str,
     typer.Option(
         "--chip",
-        metavar="NAME|FILE",
-        help="Chip description: beagle-max (500 MHz), beagle-std (250 MHz), or a TOML file.",
+        metavar="NAME",
+        help=f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
     ),
 ]
 Host = Annotated[
     str,
     typer.Option(
         "--host",
-        metavar="NAME|FILE",
-        help="Host link: usb3, usb2, pcie, or a TOML file (docs/timing.md).",
+        metavar="NAME",
+        help=(
+            f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
+            "endless speed."
+        ),
     ),
 ]
 

@@ -12,10 +12,9 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
-    DEFAULT_CHIP,
-    DEFAULT_HOST,
     ProfileFigures,
     ProfileRow,
     profile,

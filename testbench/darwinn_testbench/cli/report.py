@@ -11,7 +11,7 @@ from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import Reference
-from darwinn_testbench.profile.profile import DEFAULT_CHIP, DEFAULT_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
 from darwinn_testbench.report.files import write_result
 
 NAME = "report"

@@ -12,15 +12,13 @@ from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
+from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, NO_HOST
 from darwinn_testbench.execution import choose_model
 from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.model import Source, open_models
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
-
-DEFAULT_CHIP = "beagle-max"
-DEFAULT_HOST = "usb3"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +103,7 @@ def profile(
         model: which model of the file.
         companions: files compiled together with it.
         chip_name: a built-in chip description, or a TOML file.
-        host_name: a built-in host link, or a TOML file.
+        host_name: a built-in host link, a TOML file, or ``none`` for one of endless speed.
         operations: also recover what each layer computes and how many bytes it needs, which takes
             a functional run.
         progress: told what is being done.
@@ -122,7 +120,7 @@ def profile(
     timed = timing.simulate(
         bound.compiled.inference,
         timing.chip_description(chip_name),
-        timing.host_link(host_name),
+        None if host_name == NO_HOST else timing.host_link(host_name),
         spans=True,
     )
     found: tuple[LayerRow, ...] = ()
@@ -189,7 +187,7 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
     tensor = timed.tile_usage[:, lanes.TENSOR].sum(axis=0)
     return ProfileFigures(
         chip=timed.chip.name,
-        host=timed.host.name if timed.host else "no host link",
+        host=timed.host.name if timed.host else NO_HOST,
         clock_hz=timed.chip.clock.value,
         cycles=timed.cycles,
         milliseconds=1000 * timed.seconds,

@@ -13,6 +13,7 @@ from pathlib import Path
 from darwinn_sim.dma_trace import DmaRow
 
 from darwinn_testbench import __version__
+from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
 from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.model import Source
 from darwinn_testbench.profile import figures
@@ -20,8 +21,6 @@ from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import regions
 from darwinn_testbench.profile.page import Page, Section, render, table_section
 from darwinn_testbench.profile.profile import (
-    DEFAULT_CHIP,
-    DEFAULT_HOST,
     ProfileFigures,
     ProfileRow,
     profile,

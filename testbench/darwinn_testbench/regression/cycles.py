@@ -1,0 +1,149 @@
+"""Cycles of many files beside their reviewed baseline."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from darwinn_formats.files import read_file
+from darwinn_sim import layers, state
+from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.program import LoweredProgram
+from darwinn_sim.timing import Cause, Timing
+from numpy.typing import NDArray
+
+from darwinn_testbench.cycles import CyclesRow, measure
+from darwinn_testbench.regression import baseline
+from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
+from darwinn_testbench.report import InputError, Report, Row, Verdict, worst
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+BEFORE = "before layer 0"
+
+
+def check_cycles(
+    files: Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    chip: str,
+    host: str,
+    executable: int | None = None,
+    update: bool = False,
+    reason: str = "",
+    progress: ProgressCallback = silent,
+) -> Report[MetricRow]:
+    """Time every executable of ``files`` and compare the figures with the baseline at ``path``.
+
+    ``executable`` is the number of the only one that is looked at. With ``update`` the baseline is
+    rewritten with the figures (and made where there is none), ``reason`` with every entry that
+    changed, and nothing is judged. An executable that cannot be timed gives no entry: it is among
+    ``unmeasured`` in the figures, and its verdict counts.
+
+    Raises:
+        FormatError, InputError, OSError: a file or the baseline is not valid, or there is none.
+    """
+    if update and not reason:
+        raise InputError("--update needs --reason: whoever reviews the baseline wants to know why")
+    if "-" in files:
+        raise InputError("standard input has no name, and a baseline knows files by theirs")
+    expected = baseline.load(path) if Path(path).exists() or not update else ()
+    measured: list[Entry] = []
+    unmeasured: list[Row] = []
+    for done, file in enumerate(files):
+        progress(Path(file).name, done, len(files))
+        report = measure(file, chip=chip, host=host, executable=executable)
+        digest = hashlib.sha256(bytes(read_file(file))).hexdigest()
+        for row in report.rows:
+            if row.timing is None:
+                unmeasured.append(row)
+            else:
+                measured.append(_entry(file, row, row.timing, digest))
+    if update:
+        baseline.save(path, baseline.updated(expected, measured, reason))
+        expected = baseline.load(path)
+    rows = baseline.compare(measured, expected)
+    failed = sum(row.verdict is not Verdict.PASS for row in rows)
+    return Report(
+        command="cycles",
+        file=os.fspath(path),
+        rows=rows,
+        figures={
+            "chip": chip,
+            "host": host,
+            "files": len(files),
+            "updated": update,
+            "unmeasured": unmeasured,
+        },
+        decided=worst(row.verdict for row in (*rows, *unmeasured)),
+        message=_message(len(measured), len(rows), failed, unmeasured, update),
+    )
+
+
+def _message(
+    entries: int, figures: int, failed: int, unmeasured: Sequence[Row], update: bool
+) -> str:
+    text = f"{figures - failed} of {figures} figures of {entries} executables are as expected"
+    if update:
+        text = f"the baseline now holds {entries} executables of these files"
+    if unmeasured:
+        text += f"; {len(unmeasured)} could not be timed: {unmeasured[0].message}"
+    return text
+
+
+def _entry(file: str | os.PathLike[str], row: CyclesRow, timing: Timing, digest: str) -> Entry:
+    figures = {
+        "cycles": timing.cycles,
+        "tensor_iterations": timing.tensor_iterations,
+        "instruction_bytes": _bytes(timing, TransferKind.INSTRUCTION),
+        "bytes_in": _bytes(timing, *TransferKind, direction=TransferDirection.INFEED),
+        "bytes_out": _bytes(timing, *TransferKind, direction=TransferDirection.OUTFEED),
+    }
+    if row.estimated_cycles is not None:
+        figures["compiler_estimate"] = row.estimated_cycles
+    return Entry(
+        name=f"{Path(file).name}: {row.name}",
+        chip=timing.chip.name,
+        host=timing.host.name if timing.host else "none",
+        sha256=digest,
+        metrics={name: Metric(value) for name, value in figures.items()},
+        layers=tuple(_parts(timing)),
+    )
+
+
+def _bytes(timing: Timing, *kinds: TransferKind, direction: TransferDirection | None = None) -> int:
+    return sum(
+        each.size
+        for each in timing.transfers
+        if each.kind in kinds and direction in (None, each.direction)
+    )
+
+
+def _parts(timing: Timing) -> Iterator[Part]:
+    """The program cut where layers begin: cycles of each layer, and who was busy in its part."""
+    found = layers.find(timing.program)
+    cuts = [0, *(layer.first for layer in found), len(timing.instructions)]
+    spans = [layer.end - layer.start for layer in timing.layers]
+    first = timing.layers[0].start if timing.layers else timing.cycles
+    names = [BEFORE, *(f"layer {layer.number}" for layer in found)]
+    units, numbers = unit_names(timing.program)
+    busy = timing.instructions[:, Cause.BUSY]
+    for name, begin, end, cycles in zip(names, cuts, cuts[1:], [first, *spans], strict=False):
+        part = slice(begin, end)
+        totals = np.bincount(numbers[part], busy[part], len(units))
+        working = {units[k]: int(totals[k]) for k in np.flatnonzero(totals).tolist()}
+        yield Part(name, cycles, working)
+
+
+def unit_names(program: LoweredProgram) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of units, and for each instruction the number of the one that executes it."""
+    tables = program.tables
+    names = list(state.UNIT_NAMES)
+    numbers = np.array(tables.unit, np.int64)
+    for opcode in np.unique(tables.opcode[numbers < 0]).tolist():
+        numbers[(numbers < 0) & (tables.opcode == opcode)] = len(names)
+        names.append(INSTRUCTIONS[opcode].name)
+    return names, numbers
