@@ -6,19 +6,20 @@ The trace comes from executing the scalar core; the hints are only what is expec
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from darwinn_formats.darwinn import CompiledModel, DarwinnFile, Executable, load
+from darwinn_formats.darwinn import CompiledModel, Executable, load
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
 from darwinn_sim.driver import layer_bytes
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.inspection import check_number
-from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.model import executable_of_stream
+from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -54,29 +55,33 @@ def check_dma(
 
     Only the scalar core and its DMA run, with inputs, outputs and scratch filled from ``seed``, so
     that this works for programs whose tile instructions are not implemented; ``with_tiles`` runs
-    the whole chip. An executable that refuses or fails gives a row that says so.
+    the whole chip. An executable that refuses or fails gives a row that says so. A bare instruction
+    stream has no hints: its transfers are shown, and nothing is judged.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
-        InputError: a bare instruction stream, or no such executable.
+        InputError: no such executable, or a bare stream whose buffers cannot be told.
+        SimulationError: the scalar core of a bare stream fails.
     """
     file = load(source)
-    if file.stream is not None:
-        raise InputError(f"{file.file}: a bare instruction stream has no hints to compare with")
-    check_number("executable", executable, len(file.executables), file.file)
-    numbers = [k for k in range(len(file.executables)) if executable in (None, k)]
+    bare = file.stream is not None
+    executables = (executable_of_stream(file),) if bare else file.executables
+    check_number("executable", executable, len(executables), file.file)
     rows: dict[int, DmaFigures] = {}
-    for done, group in enumerate(_groups(file)):
+    for done, group in enumerate(_groups(executables, file.models)):
         progress("running", done, None)
-        rows |= _run_group(file, group, with_tiles=with_tiles, seed=seed)
-    chosen = tuple(rows[number] for number in numbers)
-    wrong = sum(row.verdict is not Verdict.PASS for row in chosen)
+        for number, row in _run_group(executables, group, with_tiles=with_tiles, seed=seed):
+            rows[number] = row
+    chosen = tuple(rows[k] for k in range(len(executables)) if executable in (None, k))
+    right = sum(row.verdict is Verdict.PASS for row in chosen)
     return Report(
         command="dma",
         file=file.file,
         rows=chosen,
         figures={"seed": seed, "with_tiles": with_tiles},
-        message=f"{len(chosen) - wrong} of {len(chosen)} executables move what their hints say",
+        message="a bare instruction stream: there are no hints to compare with"
+        if bare
+        else f"{right} of {len(chosen)} executables move what their hints say",
     )
 
 
@@ -111,14 +116,16 @@ def _bytes(transfers: Sequence[Transfer], direction: str) -> int:
     return sum(each.size for each in transfers if each.direction.value == direction)
 
 
-def _groups(file: DarwinnFile) -> Iterator[tuple[Executable, ...]]:
+def _groups(
+    executables: Sequence[Executable], models: Iterable[CompiledModel]
+) -> Iterator[tuple[Executable, ...]]:
     """Executables that run one after another on one chip: the pairs, then whatever is left."""
     paired: list[Executable] = []
-    for model in file.models:
+    for model in models:
         group = _members(model)
         paired += group
         yield group
-    for executable in file.executables:
+    for executable in executables:
         if not any(executable is each for each in paired):
             yield (executable,)
 
@@ -128,13 +135,17 @@ def _members(model: CompiledModel) -> tuple[Executable, ...]:
 
 
 def _run_group(
-    file: DarwinnFile, group: Sequence[Executable], *, with_tiles: bool, seed: int
-) -> dict[int, DmaFigures]:
+    executables: Sequence[Executable],
+    group: Sequence[Executable],
+    *,
+    with_tiles: bool,
+    seed: int,
+) -> Iterator[tuple[int, DmaFigures]]:
+    """Numbers of the executables of ``group``, with what each of them moves."""
     accelerator = Accelerator(seed=seed, dma_only=not with_tiles)
     generator = np.random.default_rng(seed)
-    rows: dict[int, DmaFigures] = {}
     for executable in group:
-        number = next(k for k, each in enumerate(file.executables) if each is executable)
+        number = next(k for k, each in enumerate(executables) if each is executable)
         inputs = {
             layer.name: generator.bytes(layer_bytes(layer) * max(1, executable.batch_size))
             for layer in executable.input_layers
@@ -142,10 +153,9 @@ def _run_group(
         name = f"executable {number}"
         try:
             result = accelerator.run(executable, inputs)
-            rows[number] = dma_figures(executable, result.transfers, name)
+            yield number, dma_figures(executable, result.transfers, name)
         except SimulationError as error:
-            rows[number] = _failed(executable, name, error)
-    return rows
+            yield number, _failed(executable, name, error)
 
 
 def _failed(executable: Executable, name: str, error: SimulationError) -> DmaFigures:

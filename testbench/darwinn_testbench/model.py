@@ -140,13 +140,14 @@ def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[Boun
     """
     file = load(source)
     if file.stream is not None:
-        return (_bind(file, 0, CompiledModel(_executable_of(file), None, file.file), {}),)
+        return (_bind(file, 0, CompiledModel(executable_of_stream(file), None, file.file), {}),)
     paired = pair([file, *map(load, companions)])[: len(file.models)]
     tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
     return tuple(_bind(file, number, model, tensors) for number, model in enumerate(paired))
 
 
-def _executable_of(file: DarwinnFile) -> Executable:
+def executable_of_stream(file: DarwinnFile) -> Executable:
+    """The executable that a bare instruction stream is; InputError if that cannot be told."""
     try:
         return bare_stream.executable_of([stream for _, _, stream in chunks_of(file)])
     except bare_stream.StreamError as error:

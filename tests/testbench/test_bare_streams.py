@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from darwinn_sim.bare_stream import descriptors
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.dma_check import check_dma
 from darwinn_testbench.execution import Session
 from darwinn_testbench.inspection import inspect
 from darwinn_testbench.model import open_models
@@ -120,6 +121,24 @@ def test_parameters_that_nobody_loaded_are_noticed(
     arguments = ["run", path, "--strict", "--preload", "wide:0-3:0:65=pattern:3"]
     assert run_command_line(arguments) == 0
     assert "output0" in capsys.readouterr().out
+
+
+def test_the_transfers_of_a_stream_are_shown_without_hints(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(corpus / "coral" / "matmul_256.coral")
+    assert run_command_line(["dma", path]) == 0
+    printed = capsys.readouterr().out
+    assert "no hints to compare with" in printed
+    (row,) = check_dma(path).rows
+    assert [(each["issued"]["kind"], each["hint"]) for each in row.entries] == [
+        ("instruction", None),
+        ("input", None),
+        ("output", None),
+        ("interrupt", None),
+    ]
+    assert (row.hints, row.beyond_hints, row.bytes_out) == (0, 4, 256)
+    assert check_dma(path, with_tiles=True).rows[0].entries == row.entries
 
 
 def test_a_stream_is_found_to_read_and_write_its_buffers(corpus: Path) -> None:

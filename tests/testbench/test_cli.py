@@ -155,11 +155,11 @@ def test_a_chunk_that_is_not_there_is_bad_input(
     assert f"there is no {arguments[0][2:]} {arguments[1]}: the only" in capsys.readouterr().err
 
 
-def test_a_bare_stream_has_no_hints_to_compare_with(
+def test_a_bare_stream_that_cannot_run_is_refused_by_name(
     stream_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command_line(["dma", str(stream_file)]) == 2
-    assert "a bare instruction stream" in capsys.readouterr().err
+    assert run_command_line(["dma", str(stream_file)]) == 3
+    assert "load_pc = 0 is not implemented" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def command(
 
     The transfers come from executing the scalar core; hints are only what is expected. An entry is
     equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
+    A bare instruction stream has no hints: its transfers are shown.
     """
     written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
