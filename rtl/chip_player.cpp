@@ -54,6 +54,11 @@ class Player {
         Verilated::randReset(2);
         Verilated::randSeed(seed);
         chip = std::make_unique<Vchip_player>();
+        reset();
+    }
+
+    // What is in memories stays.
+    void reset() {
         chip->core2units_instruction_valid = 0;
         chip->core2dma_descriptor_valid = 0;
         chip->core2output_word_valid = 0;
@@ -66,7 +71,7 @@ class Player {
         status = {};
         events.clear();
         instructions.clear();
-        outputs_done = 0;
+        outputs_issued = outputs_done = 0;
         failure.clear();
     }
 
@@ -245,7 +250,32 @@ uint32_t chip_events(Player* player, const Event** events) {
 
 void chip_forget_events(Player* player) { player->events.clear(); }
 
+void chip_reset(Player* player) { player->reset(); }
+
+// Goes on for so many cycles, whatever happens in them.
+uint32_t chip_run(Player* player, uint64_t cycles) {
+    const uint64_t end = player->status.cycle + cycles - 1;
+    return player->wait(cycles, [&] { return player->status.cycle >= end; });
+}
+
+// Memories and flags in place.
+
 uint32_t* chip_scalar_memory(Player* player) {
     return player->chip->rootp->chip_player__DOT__chip__DOT__memory__DOT__words.m_storage;
+}
+
+uint64_t* chip_activations(Player* player) {
+    return player->chip->rootp
+        ->chip_player__DOT__chip__DOT__activation_buffer__DOT__entries.m_storage;
+}
+
+uint32_t* chip_parameters(Player* player) {
+    return player->chip->rootp
+        ->chip_player__DOT__chip__DOT__parameter_buffer__DOT__entries[0].m_storage;
+}
+
+uint16_t* chip_scalar_flags(Player* player) {
+    return reinterpret_cast<uint16_t*>(
+        player->chip->rootp->chip_player__DOT__chip__DOT__scalar_flags__DOT__values.m_storage);
 }
 }

@@ -16,7 +16,7 @@ module input_buffer #(
     output logic [8*UnitBytes-1:0] buffer2infeed_read_data
 );
 
-  logic [8*UnitBytes-1:0] entries[Units];
+  logic [8*UnitBytes-1:0] entries[Units]  /* verilator public_flat_rd */;
 
   assign buffer2infeed_read_data = entries[infeed2buffer_read_address];
 

@@ -14,7 +14,7 @@ module scalar_memory
     output logic [          31:0] memory2infeed_read_data
 );
 
-  logic [31:0] words[MemoryWords]  /* verilator public_flat_rw */;
+  logic [31:0] words[MemoryWords]  /* verilator public_flat_rd */;
 
   assign memory2infeed_read_data = words[infeed2memory_read_address];
 

@@ -10,7 +10,7 @@ import ctypes
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from darwinn_sim import chip
@@ -35,6 +35,7 @@ INTERRUPT, REFUSED, MEMORY_ERROR = range(3)
 """Kinds of events."""
 
 _DONE, _TIMED_OUT, _ASSERTION = range(3)
+_SCALAR_UNITS = 4
 
 
 def design(tiles: int = chip.TILES, **parameters: int) -> Design:
@@ -101,7 +102,12 @@ def _library(chosen: Design) -> ctypes.CDLL:
         "chip_status": (ctypes.POINTER(_Status), (handle,)),
         "chip_events": (word, (handle, ctypes.POINTER(ctypes.POINTER(_Event)))),
         "chip_forget_events": (None, (handle,)),
+        "chip_reset": (None, (handle,)),
+        "chip_run": (outcome, (handle, wide)),
         "chip_scalar_memory": (ctypes.POINTER(word), (handle,)),
+        "chip_activations": (ctypes.POINTER(ctypes.c_uint8), (handle,)),
+        "chip_parameters": (ctypes.POINTER(ctypes.c_uint8), (handle,)),
+        "chip_scalar_flags": (ctypes.POINTER(ctypes.c_uint16), (handle,)),
         "chip_failure": (ctypes.c_char_p, ()),
         "workload_reset": (None, ()),
         "workload_map": (None, (wide, wide, handle)),
@@ -125,16 +131,45 @@ class ChipPlayer:
         self._status = self._library.chip_status(self._chip).contents
         self._last: deque[str] = deque(maxlen=LAST_EVENTS)
         self.tiles = self.design.parameters["Tiles"]
-        words = self._library.chip_scalar_memory(self._chip)
-        self.scalar_memory: NDArray[np.uint32] = np.ctypeslib.as_array(
-            words, (chip.SCALAR_MEMORY_WORDS,)
+        self.scalar_memory = self._view("scalar_memory", chip.SCALAR_MEMORY_WORDS)
+        """Words that the units see, uint32, in place; so are the others."""
+        self.scalar_flags = self._view("scalar_flags", chip.SCALAR_FLAGS)
+        """Sync flags of the scalar core, uint16."""
+        self.activations = self._view(
+            "activations", chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES
         )
-        """The words of scalar memory that the units see, in place."""
+        """Bytes of the activation buffer."""
+        self.parameters = self._view("parameters", chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES)
+        """Bytes of the parameter buffer."""
+
+    def _view(self, name: str, size: int) -> NDArray[Any]:
+        place = getattr(self._library, f"chip_{name}")(self._chip)
+        view: NDArray[Any] = np.ctypeslib.as_array(place, (size,))
+        return view
 
     def close(self) -> None:
         """Give back the memory of the simulation; nothing else may be called afterwards."""
         self._library.chip_close(self._chip)
         self._chip = None
+
+    def reset(self) -> None:
+        """Reset the chip; what is in memories stays."""
+        self._library.chip_reset(self._chip)
+        self._last.clear()
+
+    @property
+    def idle(self) -> bool:
+        """No unit of the scalar core and no tile has anything to do; outputs aside."""
+        units = (1 << _SCALAR_UNITS) - 1
+        tiles = (1 << self.tiles) - 1
+        status = self._library.chip_status(self._chip).contents
+        return status.units_idle & units == units and status.tiles_idle == tiles
+
+    @property
+    def tile_flags(self) -> NDArray[np.uint16]:
+        """Sync flags of the tiles as they are now, shape (tiles, flags)."""
+        status = self._library.chip_status(self._chip).contents
+        return np.array(status.tile_flags, np.uint16)[: self.tiles]
 
     @property
     def cycle(self) -> int:
@@ -197,6 +232,10 @@ class ChipPlayer:
         self._check(
             self._library.chip_settle(self._chip, STANDSTILL), "units, tiles and outputs to be done"
         )
+
+    def run(self, cycles: int) -> None:
+        """Go on for so many cycles, whatever happens in them."""
+        self._check(self._library.chip_run(self._chip, cycles), "cycles to pass")
 
     def take_events(self) -> list[tuple[int, int]]:
         """(kind, index) of what has happened since this was last asked."""

@@ -1,0 +1,92 @@
+"""PopInput, RingInfeed and RingOutfeed of the RTL: random instructions against the slow models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chip_runs import ScalarSide
+from darwinn_sim import chip
+from hypothesis import given
+from slow_model import input_pop as slow_pop
+from slow_model import ring_bus as slow_ring
+from slow_model.memory import Tile
+from slow_model.traversal import walk
+from stimulus import Walk, constrained_random
+from unit_bench import Bench
+from unit_cases import input_pop
+from unit_cases.ring_scalar_side import infeeds, outfeeds
+
+EXAMPLES, NIGHTLY_EXAMPLES = 25, 1000
+ROW_CYCLES = 200
+"""More than a row takes on the ring."""
+
+OUTFEED = 1 << chip.TILES
+
+
+@constrained_random(EXAMPLES, NIGHTLY_EXAMPLES)
+@given(input_pop.cases())
+def test_pops_fill_the_buffers(case: tuple[dict[str, Any], dict[int, int], bytes]) -> None:
+    """Buffers and flags agree; so does whether a watcher or a short stream holds the unit back."""
+    fields, flags, stream = case
+    both = ScalarSide(flags)
+    if stream:
+        both.stream(fields["fifo"], stream)
+    both.give("PopInput", fields)
+    left = slow_pop.run(both.slow, fields, stream)
+    popped = (len(stream) - len(left)) // slow_pop.UNIT_BYTES[fields["fifo"]]
+    both.compare(400 + len(stream))
+    assert both.rtl.idle == (popped == len(walk(fields, "buffer")))
+
+
+@constrained_random(EXAMPLES, NIGHTLY_EXAMPLES)
+@given(infeeds())
+def test_infeeds_send_their_rows(case: tuple[dict[str, Any], dict[int, int]]) -> None:
+    """The rows, taken whole by an outfeed, flags and turns agree; also where a watcher waits."""
+    fields, flags = case
+    fields |= {"targets": OUTFEED}
+    both = ScalarSide(flags)
+    whole, _ = slow_ring.infeed(Bench([]).slow_core(), {}, fields | {"watcher_valid": [0, 0]})
+    words = sum(map(len, whole))
+    to_host = all(len(row) % 2 == 0 for row in whole)
+    # A word of scalar memory that is not sent takes what cannot go to the host in pairs.
+    sent_from = {element.address % chip.SCALAR_MEMORY_WORDS for element in walk(fields, "buffer")}
+    free = next(k for k in range(chip.SCALAR_MEMORY_WORDS) if k not in sent_from)
+    taken: dict[str, Any] = {"row_words": fields["row_words"], "producer_increment": 0}
+    taken |= {"producer_depth": 0, "watcher_valid": 0, "to_host": int(to_host)}
+    units = Walk((words // 2 if to_host else words, 1, 1), (0, 0, 0), base=free)
+    taken |= units.fields("RingOutfeed", "buffer")
+    record = Bench([])
+    tiles = {number: Tile(record.tiles[number]) for number in range(chip.TILES)}
+    rows, ended = slow_ring.infeed(both.slow, tiles, fields)
+    sent = sum(map(len, rows))
+    assert slow_ring.outfeed(both.slow, taken, list(rows)) == ended
+    both.collect(len(both.slow.output))
+    both.give("RingOutfeed", taken)
+    both.give("RingInfeed", fields)
+    both.compare(400 + ROW_CYCLES * len(rows) + 4 * sent)
+    both.compare_output()
+    both.compare_tokens(fields["consumer_b"], tiles[0].flags[17 + fields["consumer_b"]])
+    assert both.rtl.idle == ended
+
+
+@constrained_random(EXAMPLES, NIGHTLY_EXAMPLES)
+@given(outfeeds())
+def test_outfeeds_take_their_units(case: tuple[dict[str, Any], int, dict[int, int]]) -> None:
+    """What reaches host or scalar memory agrees, for two outfeeds of one stream of rows."""
+    fields, rows, flags = case
+    both = ScalarSide(flags)
+    sender = Walk((8 * rows, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    sender |= {"fifo": 0, "row_words": 63, "targets": OUTFEED, "sync_increment": 1}
+    sender |= {"producer_increment": 0, "producer_depth": 0, "watcher_valid": [0, 0]}
+    sender |= {"token_producer_increment": 0, "token_producer_depth": 0, "consumer_b": 0}
+    sent, _ = slow_ring.infeed(both.slow, {}, sender)
+    # Each row counts as long as the outfeed says; the rest of its words is not taken.
+    stream = [row[: fields["row_words"] + 1] for row in sent]
+    ended = all(slow_ring.outfeed(both.slow, fields, stream) for _ in range(2))
+    both.collect(len(both.slow.output))
+    for _ in range(2):
+        both.give("RingOutfeed", fields)
+    both.give("RingInfeed", sender)
+    both.compare(400 + ROW_CYCLES * len(sent) + 2 * len(walk(fields, "buffer")))
+    both.compare_output()
+    assert both.rtl.idle == ended
