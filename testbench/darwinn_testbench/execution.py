@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable, ExecutableType
@@ -181,17 +182,33 @@ class Pipeline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRow(Row):
+class TensorOutputRow(Row):
     """One output tensor of one inference. ``seconds`` is for the whole inference."""
 
     run: int
     shape: tuple[int, ...]
     dtype: str
-    minimum: float | None
-    maximum: float | None
     sha256: str
     seconds: float
     tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+
+    @property
+    def case(self) -> str:
+        """Outputs have the same name in every run."""
+        return f"run {self.run}: {self.name}"
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the inference."""
+        return self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow(TensorOutputRow):
+    """One output tensor of one inference, with its range."""
+
+    minimum: float | None
+    maximum: float | None
 
 
 @dataclass(frozen=True)
@@ -261,7 +278,8 @@ def run(
                 warnings += [f"inference {number}: {text}" for text in segment.result.warnings]
             seconds = sum(segment.seconds for segment in segments)
             rows += [
-                _row(number, name, tensor, seconds) for name, tensor in segments[-1].outputs.items()
+                run_row(number, name, tensor, seconds)
+                for name, tensor in segments[-1].outputs.items()
             ]
     except SimulationError as error:
         fault = error
@@ -307,18 +325,27 @@ def digest(tensor: Tensor) -> str:
     return hashlib.sha256(np.ascontiguousarray(tensor).tobytes()).hexdigest()
 
 
-def _row(number: int, name: str, tensor: Tensor, seconds: float) -> RunRow:
+def row_fields(number: int, name: str, tensor: Tensor, seconds: float) -> dict[str, Any]:
+    """The fields of a :class:`TensorOutputRow` that passes."""
+    return {
+        "name": name,
+        "verdict": Verdict.PASS,
+        "run": number,
+        "shape": tensor.shape,
+        "dtype": str(tensor.dtype),
+        "sha256": digest(tensor),
+        "seconds": seconds,
+        "tensor": tensor,
+    }
+
+
+def run_row(number: int, name: str, tensor: Tensor, seconds: float) -> RunRow:
+    """The row of an output; what has no order has no range."""
+    ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"
     return RunRow(
-        name=name,
-        verdict=Verdict.PASS,
-        run=number,
-        shape=tensor.shape,
-        dtype=str(tensor.dtype),
-        minimum=tensor.min().item() if tensor.size else None,
-        maximum=tensor.max().item() if tensor.size else None,
-        sha256=digest(tensor),
-        seconds=seconds,
-        tensor=tensor,
+        **row_fields(number, name, tensor, seconds),
+        minimum=tensor.min().item() if ordered else None,
+        maximum=tensor.max().item() if ordered else None,
     )
 
 

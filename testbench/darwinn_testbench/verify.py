@@ -10,7 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from darwinn_sim.errors import SimulationError
@@ -18,16 +18,21 @@ from darwinn_sim.errors import SimulationError
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import Inference, Session, choose_model, digest
+from darwinn_testbench.execution import (
+    Inference,
+    Session,
+    TensorOutputRow,
+    choose_model,
+    row_fields,
+)
 from darwinn_testbench.expectation import Expectation, References, device_inputs
 from darwinn_testbench.inputs import Inputs, Tensor, TensorPort, choose_inputs
 from darwinn_testbench.layer_check import Finding, TensorRow, layer_taps
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
-from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of, worst
+from darwinn_testbench.report import InputError, Report, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.report.result import PYTHON_ONLY
 
 if TYPE_CHECKING:
     from darwinn_testbench.rtl.check import RtlCheck
@@ -41,7 +46,7 @@ one does not compute the output."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputRow(Row):
+class OutputRow(TensorOutputRow):
     """One output of one inference.
 
     ``decided_by`` says what the verdict rests on: chip arithmetic, LiteRT under ``policy``, or,
@@ -50,10 +55,6 @@ class OutputRow(Row):
     bytes, ``rtl_cycles`` is what it took. ``seconds`` is for the whole inference.
     """
 
-    run: int
-    shape: tuple[int, ...]
-    dtype: str
-    sha256: str
     decided_by: str
     policy: str
     chip_arithmetic: Comparison | None = None
@@ -62,18 +63,6 @@ class OutputRow(Row):
     litert_missing: str = ""
     rtl: Comparison | None = None
     rtl_cycles: int | None = None
-    seconds: float = 0.0
-    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
-
-    @property
-    def case(self) -> str:
-        """Outputs have the same name in every run."""
-        return f"run {self.run}: {self.name}"
-
-    @property
-    def duration(self) -> float:
-        """Seconds of the inference."""
-        return self.seconds
 
 
 def verify(
@@ -203,16 +192,9 @@ def _judge(
 ) -> OutputRow:
     tensor = inference.outputs[port.name]
     row = OutputRow(
-        name=port.name,
-        verdict=Verdict.PASS,
-        run=number,
-        shape=tensor.shape,
-        dtype=str(tensor.dtype),
-        sha256=digest(tensor),
+        **row_fields(number, port.name, tensor, inference.seconds),
         decided_by=COMPLETION,
         policy="",
-        seconds=inference.seconds,
-        tensor=tensor,
     )
     if expectation is None:
         return row

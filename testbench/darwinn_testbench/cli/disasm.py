@@ -40,7 +40,7 @@ Output = Annotated[
 
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     executable: options.Executable = None,
     chunk: Chunk = None,
     function: options.Function = None,

@@ -19,6 +19,14 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
+        help="Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input.",
+        show_default=False,
+    ),
+]
+AnyFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
         help=(
             "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte; "
             "IREE .vmfb; TFRT BEF or its text. - is standard input."

@@ -108,7 +108,7 @@ _COLUMNS: tuple[Column[RunRow], ...] = (
 
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     inputs: options.Inputs = None,
     seed: options.Seed = 0,
     runs: options.Runs = 1,

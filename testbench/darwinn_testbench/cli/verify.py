@@ -136,7 +136,7 @@ _TENSOR_COLUMNS: tuple[Column[TensorRow], ...] = (
 
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     reference: Reference = None,
     inputs: options.Inputs = None,
     seed: options.Seed = 0,

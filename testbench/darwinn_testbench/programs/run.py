@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import RunRow, digest
+from darwinn_testbench.execution import RunRow, run_row
 from darwinn_testbench.inputs import (
     Inputs,
     Tensor,
@@ -22,8 +22,8 @@ from darwinn_testbench.inputs import (
 )
 from darwinn_testbench.model import Source
 from darwinn_testbench.programs.formats import Natives, name_of, open_program
-from darwinn_testbench.reference.protocol import Datum, ExecutionError, Port
-from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
+from darwinn_testbench.reference.protocol import ExecutionError, Port
+from darwinn_testbench.report import InputError, Report, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _OPEN_SIZE = 1
@@ -65,7 +65,7 @@ def run_program(
             seconds = time.perf_counter() - start
             names = unique([Port(each.name, None, None) for each in outputs])
             rows += [
-                _row(number, port.name, each.data, seconds)
+                run_row(number, port.name, np.asarray(each.data), seconds)
                 for port, each in zip(names, outputs, strict=True)
             ]
     except ExecutionError as error:
@@ -164,21 +164,4 @@ def _given_port(port: Port, arrays: Mapping[str, Tensor]) -> TensorPort:
 def _within(shape: tuple[int, ...], sizes: tuple[int | None, ...]) -> bool:
     return len(shape) == len(sizes) and all(
         size in (None, actual) for actual, size in zip(shape, sizes, strict=True)
-    )
-
-
-def _row(number: int, name: str, data: Datum, seconds: float) -> RunRow:
-    tensor = np.asarray(data)
-    ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"
-    return RunRow(
-        name=name,
-        verdict=Verdict.PASS,
-        run=number,
-        shape=tensor.shape,
-        dtype=str(tensor.dtype),
-        minimum=tensor.min().item() if ordered else None,
-        maximum=tensor.max().item() if ordered else None,
-        sha256=digest(tensor),
-        seconds=seconds,
-        tensor=tensor,
     )

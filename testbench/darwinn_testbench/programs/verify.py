@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import digest
-from darwinn_testbench.inputs import Inputs, Tensor
+from darwinn_testbench.execution import TensorOutputRow, row_fields
+from darwinn_testbench.inputs import Inputs
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import Source
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
@@ -40,9 +40,8 @@ from darwinn_testbench.reference.protocol import (
     Tap,
     Unavailable,
 )
-from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.report.result import PYTHON_ONLY
 
 COMPLETION = "completion"
 STORED = "stored outputs"
@@ -51,34 +50,18 @@ REFERENCE = "reference"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedRow(Row):
+class ComparedRow(TensorOutputRow):
     """One output of one call, compared with its counterpart.
 
     ``conversion`` says what was done to the counterpart's values before they were compared;
     ``comparison`` is None where there was nothing to compare with. ``seconds`` is for the call.
     """
 
-    run: int
     counterpart: str
     conversion: str
-    shape: tuple[int, ...]
-    dtype: str
-    sha256: str
     decided_by: str
     policy: str
     comparison: Comparison | None = None
-    seconds: float = 0.0
-    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
-
-    @property
-    def case(self) -> str:
-        """Outputs have the same name in every run."""
-        return f"run {self.run}: {self.name}"
-
-    @property
-    def duration(self) -> float:
-        """Seconds of the call."""
-        return self.seconds
 
 
 def verify_against(
@@ -379,20 +362,12 @@ def _realised(outputs: Sequence[Output], ports: Sequence[Port] | None) -> list[t
 
 
 def _row(number: int, port: Port, data: Datum, decided_by: str, seconds: float) -> ComparedRow:
-    tensor = np.asarray(data)
     return ComparedRow(
-        name=port.name,
-        verdict=Verdict.PASS,
-        run=number,
+        **row_fields(number, port.name, np.asarray(data), seconds),
         counterpart="",
         conversion="",
-        shape=tensor.shape,
-        dtype=str(tensor.dtype),
-        sha256=digest(tensor),
         decided_by=decided_by,
         policy="",
-        seconds=seconds,
-        tensor=tensor,
     )
 
 
