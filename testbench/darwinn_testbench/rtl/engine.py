@@ -245,7 +245,7 @@ class RtlAccelerator(Accelerator):
         program = super().load(executable)
         tiles = self._design.parameters["Tiles"]
         if tiles < chip.TILES:
-            _check_tiles(program, tiles)
+            check_tiles(program, tiles)
         return program
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
@@ -253,7 +253,7 @@ class RtlAccelerator(Accelerator):
         raise Unavailable("the RTL engine lets programs alone fill wide memory")
 
 
-def _check_tiles(program: LoweredProgram, tiles: int) -> None:
+def check_tiles(program: LoweredProgram, tiles: int) -> None:
     """Refuse what moves data on tiles from number ``tiles`` on; fences there count as reached."""
     absent = (1 << chip.TILES) - (1 << tiles)
     for number, chunk in enumerate(program.chunks):

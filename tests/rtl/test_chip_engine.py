@@ -1,0 +1,148 @@
+"""Real executables end to end on the RTL: every output byte equals model and CPU reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chip_runs import rtl_chip
+from darwinn_sim.errors import UnsupportedInstruction
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.report import Verdict
+from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.sample import sample
+from darwinn_testbench.verify import verify
+from harness_runs import require_toolchain
+from stimulus import Walk
+
+SMALL = ("gabor_64x64_7k_4o_2s", "bright_16x16", "looming_64x64_3x3", "keras_lstm_mnist_ptq")
+LARGER = ("bright_64x64", "color_red_64x64", "mobilenet_v1_0.25_128_quant")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    return folder
+
+
+def check(compiled: Path, reference: Path | None, **options: Any) -> int:
+    """Verify on the RTL; the cycles of the first inference."""
+    require_toolchain()
+    report = verify(compiled, reference, engine=Engine.RTL, **options)
+    assert report.verdict is Verdict.PASS, report.message
+    for row in report.rows:
+        assert row.rtl is not None and row.rtl.elements > 0 and row.rtl.differing == 0
+    # The DMA of both, parameters and inferences, is what the compiler announced.
+    names = {each.name for each in report.figures["dma"] if each.name.endswith("(RTL)")}
+    assert names >= {"inference 0 (RTL)"}
+    assert all(each.verdict is Verdict.PASS for each in report.figures["dma"])
+    cycles: int = report.rows[0].rtl_cycles
+    return cycles
+
+
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+def test_samples_run_on_the_rtl(samples: Path, network: str) -> None:
+    """Parameters are cached, and two inferences give the bytes of model and chip arithmetic."""
+    reference = samples / f"{network}.tflite"
+    cycles = check(samples / f"{network}_edgetpu.tflite", reference, runs=2)
+    again = check(samples / f"{network}_edgetpu.tflite", reference, seed=1)
+    assert cycles == again > 0, "the time does not depend on the data, nor on what reset leaves"
+
+
+def test_dense_256_runs_on_the_rtl(corpus: Path) -> None:
+    """The smallest program of the real compiler that uses every part of the scalar side."""
+    name = "dense_256"
+    check(corpus / f"darwinn/{name}_edgetpu.tflite", corpus / f"tflite/{name}.tflite")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [*SMALL, *LARGER])
+def test_real_models_run_on_the_rtl(corpus: Path, name: str) -> None:
+    """Convolutions, halos over the mesh, and an LSTM with base registers and tile sets."""
+    check(corpus / f"darwinn/{name}_edgetpu.tflite", None)
+
+
+def test_the_command_reports_the_rtl(samples: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`--json` has comparison and cycles, and nothing else is on standard output."""
+    require_toolchain()
+    file = samples / "dense_edgetpu.tflite"
+    assert run_command_line(["verify", str(file), "--engine", "rtl", "--json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    (row,) = report["rows"]
+    assert row["rtl"]["differing"] == 0 and row["rtl_cycles"] > 0
+    assert "1 of 1 outputs of the RTL equal the model's" in report["message"]
+
+
+def test_a_missing_compiler_is_one_line(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The line says what to install; what only the model does is refused in one line as well."""
+    monkeypatch.setattr(toolchain, "missing", lambda: ("apt-get install g++",))
+    file = str(samples / "dense_edgetpu.tflite")
+    assert run_command_line(["verify", file, "--engine", "rtl"]) == 3
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "apt-get install g++" in line
+    assert run_command_line(["run", file, "--engine", "rtl"]) == 3
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "verify" in line
+
+
+def test_a_fault_of_the_rtl_is_a_mismatch(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong byte is found wherever it comes from; here a tile is told another zero point."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip_player import ChipPlayer
+
+    hand_over = ChipPlayer.hand_over
+
+    def spoil(
+        self: ChipPlayer, name: str, bits: bytes, tiles: int = 0, base: int | None = None
+    ) -> None:
+        if name.startswith("TensorMac"):
+            place = BY_NAME["TensorMac"].field("output_zero_point").offset + 1
+            bits = (int.from_bytes(bits, "little") ^ 1 << place).to_bytes(len(bits), "little")
+        hand_over(self, name, bits, tiles, base)
+
+    monkeypatch.setattr(ChipPlayer, "hand_over", spoil)
+    report = verify(samples / "dense_edgetpu.tflite", engine=Engine.RTL)
+    assert report.verdict is Verdict.MISMATCH
+    assert "the RTL differs from the model" in report.rows[0].message
+
+
+def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pop whose bytes never come: the message has the fence, the unit and what went before."""
+    player = rtl_chip()
+    from darwinn_testbench.rtl import chip_player
+
+    monkeypatch.setattr(chip_player, "STANDSTILL", 3000)
+    player.reset()
+    units = Walk((4, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
+    player.hand_over("PopInput of chunk 0, pc 5", build([("PopInput", units | {"fifo": 1})]))
+    with pytest.raises(chip_player.RtlTimeout) as caught:
+        player.hand_over("ScalarFence of chunk 0, pc 7", build([("ScalarFence", {"wait_idle": 1})]))
+    message = str(caught.value)
+    assert "waited for ScalarFence of chunk 0, pc 7" in message
+    assert "activation pop busy" in message
+    assert "cycle 0: PopInput of chunk 0, pc 5" in message
+
+
+def test_tiles_that_a_build_lacks_are_refused_by_name() -> None:
+    """Fences on absent tiles count as reached; instructions that move data there do not start."""
+    from darwinn_sim.program import lower
+    from darwinn_testbench.rtl.engine import check_tiles
+
+    write = Walk((1, 1, 1, 1), (0, 0, 0, 0)).fields("RingConsumerA", "wide_write")
+    fence = ("TileFence", {"tiles": 0xFFFF})
+    check_tiles(lower((frame(build([fence, ("RingConsumerA", write | {"tiles": 3})])),)), 2)
+    for operation in (
+        ("RingConsumerA", write | {"tiles": 4}),
+        ("RingInfeed", {"targets": 1 << 5, "fifo": 2}),
+        ("MeshWest", {"tiles": 1}),
+    ):
+        with pytest.raises(UnsupportedInstruction):
+            check_tiles(lower((frame(build([operation])),)), 2)
