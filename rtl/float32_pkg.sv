@@ -122,7 +122,8 @@ package float32_pkg;
   endfunction
 
   // Nearest integer; of a number beyond 32 bits its low 32 bits, or the nearest end.
-  function automatic logic signed [31:0] to_int32(input float32_t x, input logic saturate);
+  function automatic logic signed [31:0] to_int32(input float32_t x, input logic saturate,
+                                                  input logic ties_up);
     /* verilator no_inline_task */
     logic [55:0] value;
     logic [31:0] magnitude;
@@ -145,7 +146,7 @@ package float32_pkg;
     end
     guard = value[7];
     sticky = sticky | (value[6:0] != '0);
-    magnitude = value[39:8] + 32'(guard && (sticky || value[8]));
+    magnitude = value[39:8] + 32'(guard && (sticky || value[8] || ties_up));
     return x.sign ? -$signed(magnitude) : $signed(magnitude);
   endfunction
 

@@ -41,6 +41,26 @@ package mutation_pkg;
     FirstErrorOverwritten,
     StatusNotCleared,
     QueueHeadWrapsLate,
+    // Traversals, watchers, flags, fences of tiles.
+    LimitOneMore,
+    AlternateLimitIgnored,
+    AlternateResetIgnored,
+    DoubleBufferStays,
+    WatcherOneEarly,
+    WatcherStrideIgnored,
+    FlagCountedTwice,
+    TileFenceIgnored,
+    TileFenceLoadsNothing,
+    WideWriteOneShort,
+    // Tensor unit.
+    MultiplierStands,
+    ZeroPointIgnored,
+    SumsNotContinued,
+    LastBlockIgnored,
+    ScaleHalfStays,
+    ClipIgnored,
+    RoundsHalfUp,
+    ResultsWrap,
     Mutations
   } mutation_e;
 

@@ -1,7 +1,9 @@
 // Sync flags: 16-bit counters that producers increment and fences load; they wrap.
 // Several producers may count in one cycle, but each flag has at most one of them.
 
-module sync_flags #(
+module sync_flags
+  import mutation_pkg::*;
+#(
     parameter int Flags = 19,
     parameter int Producers = 8,
     localparam int FlagBits = $clog2(Flags)
@@ -33,7 +35,8 @@ module sync_flags #(
       if (units2flags_produce[p].valid) begin
         contended = contended | counted[units2flags_produce[p].flag[FlagBits-1:0]];
         counted[units2flags_produce[p].flag[FlagBits-1:0]] = 1'b1;
-        increment[units2flags_produce[p].flag[FlagBits-1:0]] = units2flags_produce[p].amount;
+        increment[units2flags_produce[p].flag[FlagBits-1:0]] = units2flags_produce[p].amount <<
+            mutated[FlagCountedTwice];
       end
     end
   end

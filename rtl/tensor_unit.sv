@@ -3,6 +3,7 @@
 
 module tensor_unit
   import isa_pkg::*;
+  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,
@@ -284,7 +285,7 @@ module tensor_unit
     unit2scale_half = 1'b0;
     for (int k = Watchers - 1; k >= 0; k--) begin
       if (watcher_valid[k] && watcher_flag[k] == TILE_FLAG_WIDE_TO_SCALING) begin
-        unit2scale_half = !watcher_latest[k][0];
+        unit2scale_half = !watcher_latest[k][0] && !mutated[ScaleHalfStays];
       end
     end
   end
@@ -294,7 +295,7 @@ module tensor_unit
   always_comb begin
     first_pass = 1'b1;
     last_pass  = 1'b1;
-    last_block = 1'b1;
+    last_block = !mutated[LastBlockIgnored];
     for (int k = 0; k < Loops; k++) begin
       if (instruction.reduction_loops[k]) begin
         if (main_index[k] != '0) first_pass = 1'b0;
@@ -349,7 +350,7 @@ module tensor_unit
       .lanes,
       .sums,
       .starts,
-      .continues(!keeps_sums && !first_pass),
+      .continues(!keeps_sums && !first_pass && !mutated[SumsNotContinued]),
       .stored_sums(wide2unit_read_data[2]),
       .activations(narrow2unit_read_data),
       .parameters_low(wide2unit_read_data[0]),

@@ -174,9 +174,12 @@ void vl_fatal(const char* file, int line, const char*, const char* what) VL_MT_U
 extern "C" {
 
 // A tile after reset; `seed` decides what is in registers and memories that reset does not touch.
-Bench* tile_new(uint32_t seed) {
+// `argument` is one of the simulator's, or empty.
+Bench* tile_new(uint32_t seed, const char* argument) {
     Bench* bench = new Bench;
     running = bench;
+    const char* arguments[] = {"tile", argument};
+    bench->context.commandArgs(*argument ? 2 : 1, arguments);
     bench->context.randReset(2);
     bench->context.randSeed(1 + seed % 0x7ffffffe);
     bench->tile = std::make_unique<Vtile>(&bench->context);

@@ -3,6 +3,7 @@
 
 module tile_fence
   import isa_pkg::*;
+  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input  logic        queue2fence_instruction_valid,
@@ -22,10 +23,11 @@ module tile_fence
   logic passed;
 
   assign instruction = queue2fence_instruction_data;
-  assign queue2fence_instruction_ready = (instruction.wait_idle & ~units2fence_idle) == '0;
+  assign queue2fence_instruction_ready = (instruction.wait_idle & ~units2fence_idle) == '0 ||
+      mutated[TileFenceIgnored];
   assign passed = queue2fence_instruction_valid && queue2fence_instruction_ready;
 
-  assign fence2flags_load_valid = passed;
+  assign fence2flags_load_valid = passed && !mutated[TileFenceLoadsNothing];
   assign fence2flags_load_mask = instruction.reset_flags;
   assign fence2flags_load_value = instruction.reset_value;
   assign fence2core_count_valid = passed && instruction.increment;

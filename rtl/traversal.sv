@@ -1,7 +1,9 @@
 // Tensor traversal unit: walks the addresses of nested loops from the encoded, normalised strides.
 // One element is offered at a time; `advance` takes it, and `ended` says which blocks end with it.
 
-module traversal #(
+module traversal
+  import mutation_pkg::*;
+#(
     parameter int Loops = 4,
     parameter int AddressBits = 16,
     parameter int CounterBits = 16,
@@ -54,12 +56,12 @@ module traversal #(
 
   // The alternate limit holds on the last pass of its loop.
   logic alternate_pass;
-  assign alternate_pass = (alternate_loop != '0) &&
+  assign alternate_pass = (alternate_loop != '0) && !mutated[AlternateLimitIgnored] &&
       (index[alternate_loop] == limit[alternate_loop]);
 
   always_comb begin
     for (int k = 0; k < Loops; k++) begin
-      loop_ended[k] = index[k] == limit[k];
+      loop_ended[k] = index[k] == limit[k] + CounterBits'(mutated[LimitOneMore]);
     end
     if (alternate_pass) begin
       if (alternate_target) loop_ended[1] = index[1] == alternate_limit;
@@ -90,7 +92,7 @@ module traversal #(
     for (int k = Loops - 1; k >= 0; k--) begin
       if (!loop_ended[k]) begin
         travel = (AddressBits + 2)'(signed'(stride[k]));
-        if (alternate_pass && k > int'(alternate_target)) begin
+        if (alternate_pass && k > int'(alternate_target) && !mutated[AlternateResetIgnored]) begin
           travel = travel + (AddressBits + 2)'(signed'(alternate_reset));
         end
       end
@@ -98,7 +100,7 @@ module traversal #(
   end
 
   logic toggles;
-  assign toggles = 1'(block_ended >> double_loop) && (double_offset != '0);
+  assign toggles = !mutated[DoubleBufferStays] && 1'(block_ended >> double_loop) && (double_offset != '0);
 
   assign in_prologue = HasPrologue && prologue_left != '0;
   assign waits_here = !in_prologue || prologue_index == '0;

@@ -54,6 +54,27 @@ def test_multiply_accumulate(nightly: bool) -> None:
     check_unit(coverage, TRAVERSALS, partial(cases, slow.MAC), check, nightly=nightly)
 
 
+def test_ties_round_to_even() -> None:
+    """Halves of 1, 3, 5 and 7, made by one product in each of four lanes."""
+    pair = TileAndModel({})
+    fields = {
+        "partial_sum_read": 3,
+        "mac_disable": 14,
+        "last_block_lanes": 3,
+        "output_scale": 0.5,
+        "high_clip": 255.0,
+        "narrow_write_base": 4096,
+    }
+    lanes = np.array([1, 3, 5, 7], np.uint32)
+    pair.rtl.narrow[0] = pair.slow.narrow[0] = 1
+    pair.rtl.wide[:4] = lanes
+    pair.slow.wide[:16] = lanes.tobytes()
+    pair.give(slow.MAC, fields)
+    slow.run(pair.slow, slow.MAC, DEFAULTS | fields)
+    pair.run()
+    assert pair.rtl.narrow[4096:4100].tolist() == [0, 2, 2, 4]
+
+
 def test_an_iteration_takes_a_cycle() -> None:
     """docs/rtl.md: results leave while the next run of sums is made."""
     cycles = []
@@ -80,7 +101,7 @@ def test_an_iteration_takes_a_cycle() -> None:
         }.items():
             fields |= walk.fields(slow.MAC, name)
         pair.give(slow.MAC, fields)
-        slow.run(pair.slow, slow.MAC, {**DEFAULTS, **fields})
+        slow.run(pair.slow, slow.MAC, DEFAULTS | fields)
         cycles.append(pair.run())
     assert cycles[1] - cycles[0] == 4 * 32
 

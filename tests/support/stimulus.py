@@ -7,6 +7,7 @@ nightly profile draws new ones.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -16,12 +17,20 @@ from typing import Any
 import numpy as np
 from darwinn_sim.isa.strides import normalised
 from darwinn_sim.isa.table import BY_NAME
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from slow_model import traversal as slow_traversal
 
 Draw = Any
 """The ``draw`` function of a composite strategy."""
+
+
+PHASES = (
+    (Phase.explicit, Phase.generate)
+    if "DARWINN_RTL_MUTATION" in os.environ
+    else (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
+)
+"""What a random test does: where a deliberate fault is to be caught, the first failure will do."""
 
 
 def constrained_random(examples: int, nightly_examples: int | None = None) -> settings:
@@ -36,6 +45,7 @@ def constrained_random(examples: int, nightly_examples: int | None = None) -> se
         database=None,
         report_multiple_bugs=False,
         deadline=None,
+        phases=PHASES,
         suppress_health_check=list(HealthCheck),
     )
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_model.memory import Tile
-from stimulus import KINDS
+from stimulus import KINDS, PHASES
 from tile_runs import rtl_tile
 from traversal_coverage import bins
 
@@ -88,6 +88,7 @@ def check_unit(
         derandomize=not nightly,
         database=None,
         deadline=None,
+        phases=PHASES,
         print_blob=True,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),

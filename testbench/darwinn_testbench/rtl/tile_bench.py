@@ -15,7 +15,7 @@ import numpy as np
 from darwinn_sim import chip
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, library
+from darwinn_testbench.rtl.build import Design, library, mutation_arguments
 
 DESIGN: Final = Design(
     "tile", ("tile_pkg", "float32_pkg"), instructions=True, c_sources=("tile_bench.cpp",)
@@ -58,7 +58,7 @@ def _library() -> ctypes.CDLL:
     opened = ctypes.CDLL(str(library(DESIGN)))
     handle, word, wide = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     signatures = {
-        "tile_new": (handle, word),
+        "tile_new": (handle, word, ctypes.c_char_p),
         "tile_delete": (None, handle),
         "tile_reset": (None, handle),
         "tile_narrow": (handle, handle),
@@ -97,7 +97,8 @@ class TileBench:
 
     def __init__(self, *, seed: int = 0) -> None:
         self._library = _library()
-        self._tile = self._library.tile_new(seed % (1 << 32))
+        argument = "".join(mutation_arguments()).encode()
+        self._tile = self._library.tile_new(seed % (1 << 32), argument)
         self.narrow = self._view("narrow", chip.NARROW_BYTES)
         self.wide = self._view("wide", chip.WIDE_ROWS * chip.ROW_BYTES).view(np.uint32)
         self.scale_bias = self._view("scale_bias", 4 * chip.SCALE_BIAS_WORDS).view(np.uint32)
