@@ -25,7 +25,7 @@ from darwinn_testbench.verify import verify
 NETWORK = random_dense([64, 48, 40, 32], 3)
 LAYERS = ("layer_0", "layer_1", "output")
 INPUT = np.random.default_rng(4).integers(-128, 128, (1, 64), np.int8)
-ERRORS = [[], [0], [1], [2], [0, 1], [0, 2], [0, 1, 2]]
+ERRORS = [[], [1], [2], [0, 1], [0, 1, 2]]
 
 
 def with_wrong_weights(network: DenseNetwork, wrong: Sequence[int]) -> DenseNetwork:
@@ -71,7 +71,7 @@ def test_wrong_weights_are_named_once_against_the_model_before_compilation(
     assert all(each.differing == 1 for each in found)
 
 
-@pytest.mark.parametrize("wrong", ERRORS, ids=str)
+@pytest.mark.parametrize("wrong", [[], [1], [0, 2]], ids=str)
 @pytest.mark.parametrize("kind", ["pte", "bef"])
 def test_wrong_weights_are_named_once_against_other_formats(
     kind: str, wrong: list[int], tmp_path: Path
