@@ -14,9 +14,17 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_sim import chip
-from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause
+from darwinn_sim.timing import (
+    CHIP_LANE_NAMES,
+    TILE_LANE_NAMES,
+    Cause,
+    chip_description,
+    host_link,
+    simulate,
+)
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.profile import figures
+from darwinn_testbench.model import open_models
+from darwinn_testbench.profile import figures, memory_in_use
 from darwinn_testbench.profile.figures import Point, Region
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
@@ -172,12 +180,60 @@ def test_counters_end_at_the_bytes_that_were_moved(
     }
     last: dict[str, int] = {}
     for _, event in events(trace):
-        if event.type == TrackEvent.TYPE_COUNTER:
-            name = names[event.track_uuid]
+        name = names[event.track_uuid]
+        if event.type == TrackEvent.TYPE_COUNTER and name != "narrow memory in use":
             assert event.counter_value >= last.get(name, 0)
             last[name] = event.counter_value
     moved = figures_of(profiled).transfer_bytes
     assert last == {f"{name} bytes": size for name, size in moved.items() if size}
+
+
+def test_values_in_memory_are_those_of_a_plain_count(profiled: Report[ProfileRow]) -> None:
+    """Each word by itself: written, read and written again, from dictionaries and loops."""
+    timing = figures_of(profiled).profiled.timing
+    touched = memory_in_use._Touched(timing.program)
+    for tile, (cycles, sizes) in memory_in_use.narrow_bytes_in_use(timing).items():
+        accesses: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+        for span in timing.spans[timing.spans["tile"] == tile]:
+            reads, writes = touched.by(int(span["instruction"]))
+            for word in reads.tolist():
+                accesses[word].append((int(span["end"]), True))
+            for word in writes.tolist():
+                accesses[word].append((int(span["start"]), False))
+        changes: Counter[int] = Counter()
+        for times in accesses.values():
+            begin = end = -1
+            for cycle, is_read in sorted(times, key=lambda each: (each[0], not each[1])):
+                if is_read and begin >= 0:
+                    end = cycle
+                elif not is_read and end >= 0:
+                    changes.update({begin: 4, end: -4})
+                    begin, end = cycle, -1
+                elif not is_read and begin < 0:
+                    begin = cycle
+            if end >= 0:
+                changes[begin] += 4
+                changes[end] -= 4
+        level = 0
+        slow = []
+        for cycle in cycles.tolist():
+            level += changes[cycle]
+            slow.append(level)
+        assert slow == sizes.tolist()
+        assert level == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v2_1.0_224_quant", "mobilenet_v1_1.0_224_quant_embedding_extractor"]
+)
+def test_at_its_fullest_memory_holds_what_the_compiler_says(corpus: Path, name: str) -> None:
+    """Two independent counts: live values over time, and the extent that the compiler declared."""
+    (model,) = open_models(corpus / "darwinn" / f"{name}_edgetpu.tflite")
+    inference = model.compiled.inference
+    timing = simulate(inference, chip_description("beagle-max"), host_link("usb3"), spans=True)
+    used = memory_in_use.narrow_bytes_in_use(timing)
+    fullest = max(int(sizes.max()) for _, sizes in used.values())
+    assert fullest == inference.used_narrow_memory_bytes_per_tile
 
 
 def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path: Path) -> None:

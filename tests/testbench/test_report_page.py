@@ -27,12 +27,13 @@ SECTIONS = [
     "Layers",
     "Units",
     "Memory",
+    "Narrow memory in use",
     "Bytes moved",
     "DMA of parameter caching",
     "DMA of inference 0",
     "Environment, versions and parameters",
 ]
-PICTURES = ["Time by layer", "Time by unit", "Timeline", "Roofline", "Memory"]
+PICTURES = ["Time by layer", "Time by unit", "Timeline", "Roofline", "Memory", "Narrow memory in use"]
 
 
 @pytest.fixture(scope="module")

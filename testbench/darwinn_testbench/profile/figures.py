@@ -17,6 +17,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import queue_name
 
 _CAUSES = [cause for cause in Cause if cause is not Cause.FINISHED]
@@ -115,6 +116,20 @@ def roofline(timing: Timing, layers: Sequence[Point], whole: Point) -> str:
         axes.set_ylabel("multiply-accumulates / s")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    return picture.getvalue()
+
+
+def memory_in_use(timing: Timing) -> str:
+    """The bytes of narrow memory that hold values which are still needed, in the fullest tile."""
+    series = narrow_bytes_in_use(timing)
+    with _figure(_PLOT_ROWS // 2) as (axes, picture):
+        if series:
+            cycles, sizes = max(series.values(), key=lambda each: int(each[1].max(initial=0)))
+            milliseconds = 1000 * cycles / timing.chip.clock.value
+            axes.fill_between(milliseconds, sizes, step="post", alpha=0.5)
+        axes.axhline(chip.NARROW_BYTES, color="black", linewidth=1)
+        axes.set_xlabel("ms from the host's request")
+        axes.set_ylabel("bytes; the line is all there is")
     return picture.getvalue()
 
 

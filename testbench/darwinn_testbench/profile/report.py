@@ -114,6 +114,7 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
         table_section("Layers", LAYER_COLUMNS, profiled.rows),
         table_section("Units", UNIT_COLUMNS, found.units),
         Section("Memory", picture=figures.memory_map(places)),
+        Section("Narrow memory in use", picture=figures.memory_in_use(timing)),
         table_section("Bytes moved", MEMORY_COLUMNS, list(found.memory_bytes.items())),
         *_dma(verified.figures["dma"]),
         _environment(found),

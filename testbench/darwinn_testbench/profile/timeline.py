@@ -2,8 +2,8 @@
 
 A process for each tile with a track for each of its units; one for the scalar core and what stands
 around it, with the layers and the interrupts; one for the DMA queues. An arrow leads from a
-transfer to the instruction that takes its first bytes, and a counter for each queue tells how many
-bytes have crossed the host link.
+transfer to the instruction that takes its first bytes. Counters tell how many bytes each queue has
+moved, and how many bytes of each tile's narrow memory hold values that are still needed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
+from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import queue_name
 
 _Describe = Callable[[TrackDescriptor], None]
@@ -54,6 +55,7 @@ def to_perfetto(timing: Timing) -> bytes:
     _write_layers(writer, timing)
     _write_spans(writer, timing, span_flows)
     _write_transfers(writer, timing, transfer_flows)
+    _write_memory(writer, timing)
     return writer.serialised()
 
 
@@ -115,6 +117,14 @@ def _write_transfers(writer: _Writer, timing: Timing, flows: Mapping[int, int]) 
         crossed[name] = crossed.get(name, 0) + transfer.size
         counter = writer.counter(f"{name} bytes", process)
         writer.value(counter, transfer.end, crossed[name])
+
+
+def _write_memory(writer: _Writer, timing: Timing) -> None:
+    for tile, (cycles, sizes) in narrow_bytes_in_use(timing).items():
+        process = writer.process(_FIRST_TILE + tile, f"tile {tile}")
+        counter = writer.counter("narrow memory in use", process)
+        for cycle, size in zip(cycles.tolist(), sizes.tolist(), strict=True):
+            writer.value(counter, cycle, size)
 
 
 def _flows(timing: Timing) -> tuple[dict[int, int], dict[int, int]]:
