@@ -29,25 +29,33 @@ class Expected:
     """What is known of a network's layers.
 
     ``equal`` tensors of ``elements`` bytes in all are right on every byte. ``absent`` are not in
-    the tiles: bytes of the input, moves, and operators of the host. ``passes`` is the number of
-    layers of those that are not done in one: 0 where only the scalar core or moves give them.
+    the tiles, each with the reason. ``passes`` is the number of layers of those that are not done
+    in one: 0 where only the scalar core or moves give them.
     """
 
     equal: int
     elements: int
-    absent: tuple[int, ...] = ()
+    absent: Mapping[int, str] = field(default_factory=dict)
     passes: Mapping[int, int] = field(default_factory=dict)
     uncompiled: str = ""
 
 
+GIVEN = "as they are given"
+HOST = "left to the host"
+MOVED = "moves bytes to where"
+FUSED = "is fused into"
+NOT_OF_THE_EXECUTABLE = (GIVEN, HOST)
+"""Reasons of operators that compute nothing on the chip: another name for the bytes of the input,
+or something that the compiler left to the host."""
+
 MODELS: Mapping[str, Expected] = {
-    "dense_256": Expected(2, 512, (2,)),
-    "dense_1024": Expected(2, 2048, (2,)),
-    "gabor_64x64_7k_4o_2s": Expected(2, 65536, (1,)),
-    "looming_64x64_3x3": Expected(8, 20507, (6,)),
-    "bright_16x16": Expected(4, 260, (4, 5)),
-    "bright_64x64": Expected(4, 4100, (4, 5)),
-    "color_red_64x64": Expected(6, 12292, (6,)),
+    "dense_256": Expected(2, 512, {2: GIVEN}),
+    "dense_1024": Expected(2, 2048, {2: GIVEN}),
+    "gabor_64x64_7k_4o_2s": Expected(2, 65536, {1: GIVEN}),
+    "looming_64x64_3x3": Expected(8, 20507, {6: GIVEN}),
+    "bright_16x16": Expected(4, 260, {4: GIVEN, 5: GIVEN}),
+    "bright_64x64": Expected(4, 4100, {4: GIVEN, 5: GIVEN}),
+    "color_red_64x64": Expected(6, 12292, {6: GIVEN}),
     "keras_lstm_mnist_ptq": Expected(6, 1934),
     SMALL: Expected(31, 414907),
     f"{SMALL}_2019": Expected(31, 414907, passes={87: 0}),
@@ -60,16 +68,19 @@ MODELS: Mapping[str, Expected] = {
     "posenet_mobilenet_v1_075_353_481_16_quant_decoder": Expected(
         35,
         14011494,
-        (64, 65, 101, 102, 103, 104),
+        {64: GIVEN, 65: MOVED, **dict.fromkeys((101, 102, 103, 104), HOST)},
         {66: 2, 67: 2, 68: 2, 69: 2, 95: 0, 96: 0},
     ),
     "deeplabv3_mnv2_dm05_pascal_quant": Expected(
-        64, 21664508, (176, 177, 178, 180, 182, 183, 184, 185), {66: 2, 68: 2, 70: 2}
+        64,
+        21664508,
+        dict.fromkeys((176, 177, 178, 180, 182, 183, 184, 185), HOST),
+        {66: 2, 68: 2, 70: 2},
     ),
     "deeplab_mobilenet_edgetpu_slim_cityscapes_quant": Expected(
         79,
         33467606,
-        (203, 204, 205, 211, 212),
+        {203: MOVED, 204: FUSED, 205: MOVED, 211: HOST, 212: HOST},
         {72: 2, 74: 2, 191: 2, 193: 2, 195: 2, 198: 6},
     ),
 }
@@ -111,8 +122,12 @@ def check_layers(rows: Sequence[TensorRow], expected: Expected) -> None:
     equal = [row for row in rows if row.finding is Finding.EQUAL]
     absent = [row for row in rows if row.finding is not Finding.EQUAL]
     assert [row for row in rows if row.finding is Finding.DIFFERS] == []
-    assert tuple(row.tensor for row in absent) == expected.absent
-    assert all(row.message and not row.output for row in absent)
+    assert [row.tensor for row in absent] == list(expected.absent)
+    for row in absent:
+        assert expected.absent[row.tensor] in row.message
+        assert not row.output
+    unmatched = [k for k, why in expected.absent.items() if why not in NOT_OF_THE_EXECUTABLE]
+    assert 10 * len(unmatched) <= len(equal) + len(unmatched)
     assert len(equal) == expected.equal
     assert sum(row.elements for row in equal) == expected.elements
     passes = {row.tensor: len(row.layers) for row in equal if len(row.layers) != 1}
