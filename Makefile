@@ -9,7 +9,7 @@ READY   = $(VENV)/.ready
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test rtl rtl-nightly rtl-mutations waves lint format docs docs-check bench clean
+.PHONY: help demo test rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -32,12 +32,15 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Build the sample models and verify them on the simulated chip
+demo: $(READY)  ## Build the sample models and verify them on the simulated chip, and on the RTL
 	@$(BIN)/darwinn sample $(BUILD)/sample
 	@for model in dense convolution; do \
 	    echo; $(BIN)/darwinn verify $(BUILD)/sample/$${model}_edgetpu.tflite --strict --runs 3 \
 	        --reference $(BUILD)/sample/$$model.tflite || exit $$?; \
 	done
+	@echo; echo "The same in SystemVerilog, which takes a minute to build:"
+	@$(BIN)/darwinn verify $(BUILD)/sample/dense_edgetpu.tflite --engine rtl \
+	    --reference $(BUILD)/sample/dense.tflite || test $$? -eq 3
 
 test: $(READY)  ## Run every test
 	@$(BIN)/python -m pytest -n $(WORKERS)
@@ -51,6 +54,11 @@ rtl-nightly: $(READY)  ## Run 10,000 random descriptor programs on the harness
 
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py
+
+rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional coverage; write a report
+	@rm -rf $(BUILD)/rtl-coverage
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/rtl --rtl-coverage $(BUILD)/rtl-coverage
+	@$(BIN)/python -m darwinn_testbench.rtl.coverage_report $(BUILD)/rtl-coverage
 
 waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
 	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null

@@ -90,7 +90,10 @@ uint64_t workload_given() { return state.given; }
 uint32_t workload_event_count() { return static_cast<uint32_t>(state.events.size()); }
 const Event* workload_events() { return state.events.data(); }
 
-// For host_memory.sv. A word fails if none of its bytes is mapped; a byte beside a region reads 0.
+// For host_memory.sv. A word fails if none of its bytes is mapped; a byte beside a region reads as
+// something that no one may use.
+
+constexpr uint8_t kUnmapped = 0xbd;
 
 uint8_t host_memory_fails(uint64_t address, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i++) {
@@ -109,7 +112,7 @@ void host_memory_read(uint64_t address, uint32_t bytes, uint32_t* data, uint8_t*
     }
     for (uint32_t i = 0; i < bytes; i++) {
         const uint8_t* source = byte_at(address + i);
-        target[i] = source ? *source : 0;
+        target[i] = source ? *source : kUnmapped;
     }
     *failed = host_memory_fails(address, bytes);
 }

@@ -22,12 +22,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FOLDER",
         help="write the waves (FST, and groups for GTKWave) of every RTL simulation to FOLDER",
     )
+    parser.addoption(
+        "--rtl-coverage",
+        metavar="FOLDER",
+        help="write line, toggle and functional coverage of every RTL simulation to FOLDER",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    folder = config.getoption("--waves")
-    if folder:
-        os.environ["DARWINN_RTL_WAVES"] = str(Path(folder).absolute())
+    # Simulations are processes of their own: what they are to write is in their environment.
+    asked = {"--waves": "DARWINN_RTL_WAVES", "--rtl-coverage": "DARWINN_RTL_COVERAGE"}
+    for option, variable in asked.items():
+        folder = config.getoption(option)
+        if folder:
+            os.environ[variable] = str(Path(folder).absolute())
 
 
 @pytest.fixture(scope="session")

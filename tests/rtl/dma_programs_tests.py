@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pyuvm
 from darwinn_testbench.rtl import coverage
+from darwinn_testbench.rtl.coverage_report import keep_bins
 from darwinn_testbench.rtl.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.programs import ProgramGenerator
 
@@ -30,7 +30,7 @@ class RandomPrograms(DmaTest):
         if os.environ.get("DARWINN_COMPLETE_COVERAGE"):
             count += await self.close_coverage(environment, generator)
         self.bench.log.info("%d programs in %d cycles", count, self.bench.cycle)
-        coverage.save(Path("coverage.yml"))
+        keep_bins("DMA engine", coverage.bins())
 
     async def close_coverage(self, environment: DmaEnvironment, generator: ProgramGenerator) -> int:
         """Programs made for the bins that chance has left out; then none may be left."""
@@ -41,11 +41,12 @@ class RandomPrograms(DmaTest):
                 program = generator.directed(left[first : first + CLOSING_TRANSFERS])
                 await environment.run_program(program)
                 extra += 1
-        items = ("dma.transfer", "dma.outcome", "dma.tag", "dma.fence")
         for _ in range(MOST_REFUSED):
-            if not coverage.missing_bins(items):
+            if not coverage.missing_bins(coverage.ITEMS):
                 break
             await environment.run_program(generator.refused(CLOSING_TRANSFERS))
             extra += 1
-        assert not coverage.missing_bins(items), f"never hit: {coverage.missing_bins(items)}"
+        assert not coverage.missing_bins(coverage.ITEMS), (
+            f"never hit: {coverage.missing_bins(coverage.ITEMS)}"
+        )
         return extra

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from darwinn_testbench.rtl.coverage_report import keep_bins
 from hypothesis import event, seed
 
 ROUNDS = 6
@@ -38,6 +39,7 @@ class Coverage:
             if not self._missed():
                 break
             seed(number)(check)()
+        keep_bins(self.unit, {"bins": {name: self.hits[name] for name in self.bins}})
         missed = self._missed()
         assert not missed, f"{self.unit}: bins never hit: {missed}"
 

@@ -25,6 +25,7 @@ from darwinn_sim.registers_rdl import systemrdl
 from platformdirs import user_cache_path
 
 from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
@@ -88,11 +89,13 @@ class Design:
     c_sources: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     waves: bool = False
+    coverage: bool = False
 
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
-        text = repr((self.parameters, self.defines, self.c_sources, self.waves, sys.version))
+        options = (self.waves, self.coverage) if self.coverage else self.waves
+        text = repr((self.parameters, self.defines, self.c_sources, options, sys.version))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def __hash__(self) -> int:
@@ -175,10 +178,23 @@ def _sources(design: Design, folder: Path) -> list[Path]:
 
 
 def as_asked(design: Design) -> Design:
-    """``design`` as the environment asks for it: with places for deliberate faults, with waves."""
+    """``design`` as the environment asks for it: with places for deliberate faults, with waves,
+    with line and toggle coverage.
+    """
     if MUTATION_VARIABLE in os.environ:
         design = replace(design, defines=(*design.defines, "MUTATIONS"))
-    return replace(design, waves=True) if WAVES_VARIABLE in os.environ else design
+    return replace(
+        design,
+        waves=design.waves or WAVES_VARIABLE in os.environ,
+        coverage=design.coverage or COVERAGE_VARIABLE in os.environ,
+    )
+
+
+def _instruments(design: Design) -> tuple[str, ...]:
+    """Verilator's options for what a simulation writes besides its log."""
+    waves = ("--trace-fst",) if design.waves else ()
+    coverage = ("--coverage-line", "--coverage-toggle") if design.coverage else ()
+    return (*waves, *coverage)
 
 
 def mutation_arguments() -> tuple[str, ...]:
@@ -229,7 +245,7 @@ def build(design: Design) -> Path:
                 build_args=[
                     *VERILATOR_ARGUMENTS,
                     *("-y", str(source_folder()), "-LDFLAGS", "-rdynamic"),
-                    *(("--trace-fst",) if design.waves else ()),
+                    *_instruments(design),
                     *c_sources,
                 ],
                 timescale=("1ns", "1ps"),
@@ -297,7 +313,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
         *("--expand-limit", str(_EXPANDED_WORDS), "-CFLAGS", " ".join(LIBRARY_FLAGS)),
         *("-MAKEFLAGS", "OPT_FAST=-O2", "-y", str(source_folder())),
         *(f"-D{define}" for define in design.defines),
-        *(("--trace-fst",) if design.waves else ()),
+        *_instruments(design),
         *arguments,
     ]
     if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
@@ -350,6 +366,8 @@ def simulate(
         passed = False
     if design.waves:
         keep_waves(work, design.top, test)
+    if design.coverage:
+        keep_counts(work / "coverage.dat", f"{design.top}-{test}")
     if not passed:
         raise SimulationFailed(f"{module}.{test} failed (seed {seed}); log {log}:\n{_end(log)}")
     return results
