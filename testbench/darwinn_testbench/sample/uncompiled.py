@@ -30,7 +30,11 @@ from darwinn_testbench.sample.network import (
 _SCHEMA_VERSION = 3
 _DESCRIPTION = "darwinn-testbench sample"
 _TYPES = {np.dtype("i1"): TensorType.INT8, np.dtype("u1"): TensorType.UINT8}
-_OPERATOR_VERSIONS = {BuiltinOperator.FULLY_CONNECTED: 4, BuiltinOperator.CONV_2D: 3}
+_OPERATOR_VERSIONS = {
+    BuiltinOperator.FULLY_CONNECTED: 4,
+    BuiltinOperator.CONV_2D: 3,
+    BuiltinOperator.RESIZE_BILINEAR: 3,
+}
 """Version of each operator at which all kinds of quantisation used here had come in."""
 
 
