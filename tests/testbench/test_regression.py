@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     everything = tmp_path_factory.mktemp("samples")
     sample(everything)
     for name in ("dense", "convolution"):
-        for suffix in ("_edgetpu.tflite", ".tflite"):
+        for suffix in ("_edgetpu.tflite", ".tflite", ".pte"):
             shutil.copy(everything / (name + suffix), where)
     (where / "nightly.toml").write_text(MANIFEST)
     return where
@@ -137,6 +137,14 @@ def test_all_of_it_is_reported_and_the_second_time_nothing_is_done(
 
 
 VERDICTS = {"a": Verdict.PASS, "b": Verdict.FAULT}
+
+
+def test_references_of_other_formats_are_compared_too(folder: Path, tmp_path: Path) -> None:
+    source = written(
+        folder, '[[case]]\nfile = "dense_edgetpu.tflite"\nreference = "dense.pte"\nruns = 2\n'
+    )
+    (row,) = regress(source, tmp_path, jobs=1).rows
+    assert (row.verdict, row.inferences) == (Verdict.PASS, 2), row.message
 
 
 def made(key: str, verdict: Verdict = Verdict.PASS) -> Outcome:

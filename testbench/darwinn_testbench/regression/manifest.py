@@ -22,7 +22,7 @@ from darwinn_testbench.report import InputError
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
-Engine = Literal["model", "rtl"]
+EngineName = Literal["model", "original", "rtl"]
 
 _SUFFIXES = ("_edgetpu.tflite", ".tflite", ".package", ".bin")
 _PATTERN = frozenset("*?[")
@@ -45,9 +45,10 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     model: Annotated[int, Meta(ge=0)] = 0
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
     runs: Annotated[int, Meta(ge=1)] = 1
-    engines: Annotated[tuple[Engine, ...], Meta(min_length=1)] = ("model",)
+    engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     strict: bool = False
     policy: str | None = None
+    natives: str | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
 
 

@@ -13,8 +13,10 @@ import msgspec
 
 from darwinn_testbench import __version__
 from darwinn_testbench import policy as policies
-from darwinn_testbench.regression.manifest import Case, Engine
-from darwinn_testbench.report import Row, Verdict, verdict_of
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.programs import format_of, load_natives, verify_against
+from darwinn_testbench.regression.manifest import Case, EngineName
+from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.verify import verify
 
 _MISSING = "missing"
@@ -26,7 +28,7 @@ class Task:
 
     key: str
     case: Case
-    engine: Engine
+    engine: EngineName
     seed: int
 
 
@@ -98,21 +100,42 @@ def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Ou
 
 
 def _verify(task: Task) -> tuple[Verdict, str, int]:
-    case = task.case
-    report = verify(
-        case.file,
-        case.reference,
-        list(case.inputs) or None,
-        model=case.model,
-        companions=case.companions,
-        seed=task.seed,
-        runs=case.runs,
-        policy=None if case.policy is None else policies.parse(case.policy),
-        strict=case.strict,
-    )
+    report = _report(task.case, Engine(task.engine), task.seed)
     failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
     detail = f"; {failed.case}: {failed.message}" if failed else ""
     return report.verdict, report.message + detail, report.figures["inferences"]
+
+
+def _report(case: Case, engine: Engine, seed: int) -> Report[Row]:
+    policy = None if case.policy is None else policies.parse(case.policy)
+    inputs = list(case.inputs) or None
+    files = filter(None, (case.file, case.reference))
+    if any(format_of(file) is not None for file in files):
+        return verify_against(
+            case.file,
+            case.reference,
+            inputs,
+            model=case.model,
+            companions=case.companions,
+            natives=None if case.natives is None else load_natives(case.natives),
+            engine=engine,
+            policy=policy,
+            seed=seed,
+            runs=case.runs,
+            strict=case.strict,
+        )
+    return verify(
+        case.file,
+        case.reference,
+        inputs,
+        model=case.model,
+        companions=case.companions,
+        seed=seed,
+        runs=case.runs,
+        policy=policy,
+        strict=case.strict,
+        engine=engine,
+    )
 
 
 def _key(case: Case, engine: str, seed: int, hashes: dict[str, str]) -> str:
