@@ -193,6 +193,8 @@ def _finish(report: Report[RunRow], file: str, output: str | None, as_json: bool
 
 
 def _next_step(report: Report[RunRow], file: str) -> str:
+    if report.figures["model"] is None:
+        return f"darwinn verify {file} --expected outputs.npz compares with stored outputs"
     if report.rows:
         return f"darwinn verify {file} --reference MODEL.tflite says whether they are right"
     return f"darwinn verify {file} --reference MODEL.tflite --layers judges what layers compute"
@@ -217,7 +219,8 @@ def _narrow_memory(report: Report[RunRow]) -> list[str]:
 def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     random = f"random inputs, seed {report.figures['seed']}"
     source = random if report.figures["random_inputs"] else "given inputs"
-    lines = [f"{report.figures['inferences']} inferences on {source}"]
+    count = report.figures["inferences"]
+    lines = [f"{count} inferences on {source}"] if count else []
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
     lines += [
@@ -227,4 +230,5 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     if report.figures["stopped"]:
         lines.append("stopped before the end, as asked")
     tables = [table(_COLUMNS, report.rows)] if report.rows else []
-    return [*tables, *lines]
+    printed = report.figures.get("printed", "").splitlines()
+    return [*printed, *tables, *lines]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from darwinn_formats import executorch, iree, tfrt
 from darwinn_formats.errors import FormatError
@@ -29,7 +30,7 @@ from darwinn_testbench.reference.protocol import (
     Unavailable,
     Unsupported,
 )
-from darwinn_testbench.reference.tfrt import TfrtReference
+from darwinn_testbench.reference.tfrt import Driver, TfrtReference
 from darwinn_testbench.report import InputError
 
 Natives = Mapping[str, Callable[..., Any]]
@@ -42,12 +43,26 @@ _TEXT_START = re.compile(rb"(?:\s|//[^\n]*\n)*(?:module|func)\b[^\0]*\Z")
 """The text form of BEF: comments, then a module or a function."""
 
 
+DEFAULT_FUNCTIONS = frozenset({"forward", "main"})
+"""Functions that are called where none is chosen."""
+
+
+REGION = "(region)"
+"""How functions within kernels are called, which have no names."""
+
+
 @dataclass(frozen=True)
 class Opening:
-    """How a program is to be opened: the function that will be called, and native functions."""
+    """How a program is to be opened: the function that will be called, native functions, and where
+    what it prints goes."""
 
     function: str | None = None
     natives: Natives | None = None
+    output: TextIO | None = None
+
+
+Suite = Callable[[Source, Opening, TextIO], int]
+"""Runs all functions of a file as a test; see :class:`Format`."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,9 @@ class Format:
         listing: lines of the program of a loaded file; those of a part are indented.
         functions: what can be called in a loaded file.
         open: the CPU reference of a file.
+        suite: runs every function of a loaded file as a test, prints as the original does, gives
+            the exit status and writes what was not expected to the last argument; None where
+            programs are no tests.
         original: the original runtime of a file; None if there is none to be installed.
         missing: why the original runtime cannot be used, or nothing.
         extra: of the package, that installs the original runtime.
@@ -84,6 +102,7 @@ class Format:
     listing: Callable[[Any], Iterable[str]]
     functions: Callable[[Any], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
+    suite: Suite | None = None
     original: Callable[[Source], Reference] | None = None
     missing: Callable[[], str | None] = lambda: None
     extra: str = ""
@@ -128,7 +147,7 @@ def _iree_functions(file: iree.VmfbFile) -> Iterator[FunctionFigures]:
 def _bef_functions(file: tfrt.BefFile) -> Iterator[FunctionFigures]:
     for function in file.functions:
         count = 0 if function.body is None else len(function.body.kernels)
-        name = function.name or "(region)"
+        name = function.name or REGION
         yield FunctionFigures(name, function.argument_types, function.result_types, count)
 
 
@@ -137,8 +156,13 @@ def _texts(ports: Sequence[Port]) -> tuple[str, ...]:
 
 
 def _open_executorch(source: Source, opening: Opening) -> Reference:
-    methods = None if opening.function is None else [opening.function]
-    return ExecutorchReference(source, methods=methods)
+    if opening.function is None:
+        return ExecutorchReference(source)
+    file = executorch.load(source)
+    if opening.function not in file.methods:
+        known = ", ".join(file.methods)
+        raise InputError(f"{file.file}: there is no method {opening.function}, only {known}")
+    return ExecutorchReference(file, methods=[opening.function])
 
 
 def _open_bef(source: Source, opening: Opening) -> Reference:
@@ -147,7 +171,7 @@ def _open_bef(source: Source, opening: Opening) -> Reference:
 
 def _open_functions(file: tfrt.BefFile, opening: Opening) -> Reference:
     try:
-        return TfrtReference(file, natives=opening.natives)
+        return TfrtReference(file, natives=opening.natives, output=opening.output)
     except Unsupported as error:
         if "native" in error.what:
             error.args = (f"{error} (--natives MODULE gives them)",)
@@ -155,18 +179,30 @@ def _open_functions(file: tfrt.BefFile, opening: Opening) -> Reference:
 
 
 def _load_text(source: Source) -> tfrt.BefFile:
-    name, data = (
-        ("<bytes>", source)
-        if isinstance(source, bytes)
-        else (
-            os.fspath(source),
-            read_file(source),
-        )
-    )
+    name, text = _text_of(source)
+    return tfrt.from_text(text, name)
+
+
+def _text_of(source: Source) -> tuple[str, str]:
+    """Name and text of a file."""
+    data = source if isinstance(source, bytes) else read_file(source)
     try:
-        return tfrt.from_text(data.decode(), name)
+        return name_of(source), data.decode()
     except UnicodeDecodeError as error:
-        raise FormatError("text", "is not UTF-8", offset=error.start, file=name) from None
+        reason = "is not UTF-8"
+        raise FormatError("text", reason, offset=error.start, file=name_of(source)) from None
+
+
+def _run_suite(source: Source, opening: Opening, complaints: TextIO) -> int:
+    is_text = not tfrt.looks_like(_head(source))
+    driver = Driver(
+        _load_text(source) if is_text else tfrt.load(source),
+        _text_of(source)[1] if is_text else None,
+        output=opening.output,
+        log=complaints,
+        natives=dict(opening.natives or {}),
+    )
+    return driver.run()
 
 
 def _open_text(source: Source, opening: Opening) -> Reference:
@@ -182,9 +218,9 @@ FORMATS: tuple[Format, ...] = (
         _list_executorch,
         _executorch_functions,
         _open_executorch,
-        OriginalRuntime,
-        executorch_unavailable,
-        "executorch",
+        original=OriginalRuntime,
+        missing=executorch_unavailable,
+        extra="executorch",
     ),
     Format(
         "IREE",
@@ -194,9 +230,9 @@ FORMATS: tuple[Format, ...] = (
         iree.disassemble,
         _iree_functions,
         lambda source, _: IreeReference(source),
-        OriginalIree,
-        iree_unavailable,
-        "iree",
+        original=OriginalIree,
+        missing=iree_unavailable,
+        extra="iree",
     ),
     Format(
         "BEF",
@@ -206,6 +242,7 @@ FORMATS: tuple[Format, ...] = (
         tfrt.disassemble,
         _bef_functions,
         _open_bef,
+        _run_suite,
     ),
     Format(
         "BEF as text",
@@ -215,6 +252,7 @@ FORMATS: tuple[Format, ...] = (
         tfrt.disassemble,
         _bef_functions,
         _open_text,
+        _run_suite,
     ),
 )
 
@@ -235,11 +273,13 @@ def open_program(
     function: str | None = None,
     natives: Natives | None = None,
     engine: Engine = Engine.MODEL,
+    output: TextIO | None = None,
 ) -> Reference:
     """A program on the CPU: the project's reference of its format, or its original runtime.
 
     ``function`` is what will be called, where that matters for what the program needs; ``natives``
-    are native functions of a BEF file.
+    are native functions of a BEF file, and ``output`` takes what its kernels print (by default
+    standard error).
 
     Raises:
         FormatError: the file is not valid.
@@ -252,7 +292,7 @@ def open_program(
     if found is None:
         raise InputError(f"{name_of(source)}: no program of {', '.join(e.name for e in FORMATS)}")
     if engine is not Engine.ORIGINAL:
-        return found.open(source, Opening(function, natives))
+        return found.open(source, Opening(function, natives, output or sys.stderr))
     if found.original is None:
         raise Unavailable(f"{name_of(source)}: {found.name} has no original runtime to install")
     reason = found.missing()

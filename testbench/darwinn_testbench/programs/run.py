@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +22,18 @@ from darwinn_testbench.inputs import (
     read_arrays,
 )
 from darwinn_testbench.model import Source
-from darwinn_testbench.programs.formats import Natives, name_of, open_program
-from darwinn_testbench.reference.protocol import ExecutionError, Port
-from darwinn_testbench.report import InputError, Report, verdict_of
+from darwinn_testbench.programs.formats import (
+    DEFAULT_FUNCTIONS,
+    REGION,
+    Natives,
+    Opening,
+    Suite,
+    format_of,
+    name_of,
+    open_program,
+)
+from darwinn_testbench.reference.protocol import ExecutionError, Port, Reference
+from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _OPEN_SIZE = 1
@@ -44,15 +54,23 @@ def run_program(
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
     Inputs are given as for :func:`darwinn_testbench.execution.run`; random ones have size 1 where
-    the program leaves a size open. State that the program has stays from call to call.
+    the program leaves a size open. State that the program has stays from call to call. A BEF file
+    of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the test
+    that it is: every function without arguments, in order. What kernels print is in the figures.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
         InputError: inputs that do not fit, or whose type the program does not say.
         Unsupported, Unavailable: it needs what the engine does not have; it is named.
     """
-    program = open_program(source, function=function, engine=engine, natives=natives)
-    ports = unique(program.inputs(function))
+    printed = io.StringIO()
+    suite = _suite_of(source, function) if inputs is None and engine is Engine.MODEL else None
+    if suite is not None:
+        return _run_suite(source, suite, natives, printed)
+    program = open_program(
+        source, function=function, engine=engine, natives=natives, output=printed
+    )
+    ports = inputs_of(program, function, name_of(source))
     sets = choose_values(inputs, ports, seed=seed, runs=runs)
     rows: list[RunRow] = []
     fault: ExecutionError | None = None
@@ -74,23 +92,71 @@ def run_program(
         command="run",
         file=name_of(source),
         rows=tuple(rows),
-        figures={
-            "model": None,
-            "function": function,
-            "engine": engine,
-            "seed": seed,
-            "inferences": len(sets),
-            "random_inputs": inputs is None,
-            "seconds": time.perf_counter() - begin,
-            "stopped": False,
-            "narrow_bytes": None,
-            "narrow_bytes_declared": None,
-            "warnings": [],
-            "taps": [],
-        },
+        figures=_figures(
+            printed,
+            begin,
+            function=function,
+            engine=engine,
+            seed=seed,
+            inferences=len(sets),
+            random_inputs=inputs is None,
+        ),
         decided=None if fault is None else verdict_of(fault),
         message="" if fault is None else str(fault),
     )
+
+
+def _suite_of(source: Source, function: str | None) -> Suite | None:
+    """What runs a BEF file as a test; None of other programs, and where one function is meant."""
+    found = format_of(source)
+    if found is None or found.suite is None or function is not None:
+        return None
+    functions = found.functions(found.load(source))
+    names = [each.name for each in functions if each.name != REGION and each.instructions]
+    return None if len(names) <= 1 or DEFAULT_FUNCTIONS.intersection(names) else found.suite
+
+
+def _run_suite(
+    source: Source, suite: Suite, natives: Natives | None, printed: io.StringIO
+) -> Report[RunRow]:
+    complaints = io.StringIO()
+    begin = time.perf_counter()
+    status = suite(source, Opening(natives=natives, output=printed), complaints)
+    return Report(
+        command="run",
+        file=name_of(source),
+        figures=_figures(printed, begin, warnings=complaints.getvalue().splitlines()),
+        decided=Verdict.MISMATCH if status else Verdict.PASS,
+        message="not as expected" if status else "every function ran as expected",
+    )
+
+
+def _figures(printed: io.StringIO, begin: float, **known: Any) -> dict[str, Any]:
+    """The figures of ``darwinn run``: those of a chip have no value here."""
+    figures: dict[str, Any] = {
+        "model": None,
+        "function": None,
+        "engine": Engine.MODEL,
+        "seed": 0,
+        "inferences": 0,
+        "random_inputs": False,
+        "seconds": time.perf_counter() - begin,
+        "stopped": False,
+        "narrow_bytes": None,
+        "narrow_bytes_declared": None,
+        "warnings": [],
+        "taps": [],
+        "printed": printed.getvalue(),
+    }
+    return figures | known
+
+
+def inputs_of(program: Reference, function: str | None, file: str) -> tuple[Port, ...]:
+    """Inputs of a function, with names of their own; InputError if there is no such function."""
+    try:
+        return unique(program.inputs(function))
+    except ExecutionError as error:
+        raise InputError(f"{file}: {error}") from error
 
 
 def unique(ports: Sequence[Port]) -> tuple[Port, ...]:

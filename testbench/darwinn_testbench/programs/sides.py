@@ -24,7 +24,7 @@ from darwinn_testbench.inputs import Tensor, TensorPort
 from darwinn_testbench.layer_check import layer_taps
 from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
-from darwinn_testbench.programs.run import unique
+from darwinn_testbench.programs.run import inputs_of, unique
 from darwinn_testbench.reference.graph import ModelError
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
 from darwinn_testbench.reference.litert import LiteRtReference
@@ -148,7 +148,7 @@ class Side:
 
     def inputs(self, function: str | None) -> tuple[Port, ...]:
         """Inputs, with names of their own."""
-        return unique(self.program.inputs(function))
+        return inputs_of(self.program, function, self.file)
 
     def outputs(self, function: str | None) -> tuple[Port, ...]:
         """Outputs, with names of their own."""

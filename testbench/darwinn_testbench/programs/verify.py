@@ -92,7 +92,7 @@ def verify_against(
             ``seed``, or the inputs of ``expected``.
         expected: stored outputs in place of a reference (``stored.read_stored``). A bundled
             ExecuTorch program needs neither: its test cases are judged.
-        function: which function of a program.
+        function: which function of a program, and of the reference if it has one of this name.
         maps: which input or output of the reference is which: ``NAME=OTHER``, where OTHER is a
             name or an index, and ``:nchw`` or a shape such as ``:1x8`` may follow.
         model, companions: which model of a compiled file, and files compiled together with it.
@@ -239,7 +239,8 @@ class _Job:
 
     def _expect(self, case: Case, maps: Maps) -> tuple[Output, ...]:
         assert self.right is not None
-        ports = self.right.inputs(None)
+        function = case.function if case.function in self.right.program.functions else None
+        ports = self.right.inputs(function)
         pairs = pair(
             self.left.inputs(case.function),
             ports,
@@ -254,9 +255,9 @@ class _Job:
             given = convert(np.asarray(case.inputs[each.left.name]), each.left, each.right).values
             shape = each.shape or each.right.shape
             values[each.position] = arrange(given, each.layout, shape, where=str(each.right))
-        self.references.append((None, values))
+        self.references.append((function, values))
         try:
-            return self.right.program.run(values)
+            return self.right.program.run(values, function=function)
         except Unavailable:
             raise
         except ExecutionError as error:
