@@ -14,13 +14,14 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.programs import verify_against
 from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.report import Verdict
-from darwinn_testbench.sample import uncompiled
+from darwinn_testbench.sample import matrix_product, uncompiled
 from darwinn_testbench.sample.bef import bef_file
 from darwinn_testbench.sample.executorch import executorch_program
 from darwinn_testbench.sample.natives import NATIVES
-from darwinn_testbench.sample.network import DenseNetwork, random_dense
+from darwinn_testbench.sample.network import DenseNetwork, random_convolution, random_dense
 from darwinn_testbench.sample.package import compile_network
 from darwinn_testbench.verify import verify
+from vmfb_matmul import constants_of, weights_of
 
 NETWORK = random_dense([64, 48, 40, 32], 3)
 LAYERS = ("layer_0", "layer_1", "output")
@@ -85,6 +86,35 @@ def test_wrong_weights_are_named_once_against_other_formats(
     found = report.figures["divergences"]
     assert [each.layers for each in found] == [(k,) for k in wrong]
     assert all(each.differing == 1 for each in found)
+
+
+def test_a_wrong_weight_of_an_image_is_named_in_the_other_layout() -> None:
+    network = random_convolution(8, 12, 4, 8, 5)
+    weights = network.weights.copy()
+    weights[2, 1, 1, 3] ^= 0xFF
+    device = darwinn.dump(compile_network(replace(network, weights=weights)))
+    right = verify_against(
+        darwinn.dump(compile_network(network)), executorch_program(network), localise=True
+    )
+    assert (right.verdict, right.figures["divergences"]) == (Verdict.PASS, [])
+    report = verify_against(device, executorch_program(network), localise=True)
+    (found,) = report.figures["divergences"]
+    assert found.layers == (0,)
+    assert found.operation == "quantized_decomposed::quantize_per_tensor.out"
+    assert found.differing == report.rows[0].comparison.outside
+
+
+def test_a_wrong_weight_is_named_against_an_iree_module(corpus: Path) -> None:
+    path = corpus / "vmfb" / "v17" / "qmatmul_const.vmvx.vmfb"
+    weights = weights_of(path, 8).copy()
+    weights[3, 5] = ~weights[3, 5]
+    network = matrix_product("qmm", weights, 4, **constants_of(path))
+    report = verify_against(darwinn.dump(compile_network(network)), path, localise=True)
+    (found,) = report.figures["divergences"]
+    assert found.layers == (0,)
+    assert "dispatch" in found.operation
+    assert found.elements == 32
+    assert found.differing == report.rows[0].comparison.outside
 
 
 def chain(weights: Sequence[float], *, name: str = "") -> bytes:
