@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pytest
 from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
 from hypothesis import given
@@ -20,10 +22,12 @@ FOLLOWING = ("narrow_read", "narrow_write")
 """Traversals that follow the main loops or the results: their kinds come by chance, nightly."""
 
 
-DEFAULTS = {
-    field.name: [0] * field.count if field.count > 1 else 0 for field in BY_NAME[slow.MAC].fields
+DEFAULTS: dict[str, Any] = {
+    field.name: [0] * field.count if field.count > 1 else 0
+    for field in BY_NAME[slow.MAC].fields
+    if field.name != "opcode"
 }
-"""Every field of an instruction, all 0."""
+"""Every field of an instruction but its opcode, all 0."""
 
 
 def _check(operation: str, case: Case) -> None:
@@ -54,25 +58,39 @@ def test_multiply_accumulate(nightly: bool) -> None:
     check_unit(coverage, TRAVERSALS, partial(cases, slow.MAC), check, nightly=nightly)
 
 
+PLAIN = DEFAULTS | {
+    "partial_sum_read": 3,
+    "mac_disable": 14,
+    "last_block_lanes": 3,
+    "output_scale": 0.5,
+    "high_clip": 255.0,
+    "narrow_write_base": 4096,
+}
+"""One product of the byte at address 0 with four lanes of row 0, into 4096."""
+
+
 def test_ties_round_to_even() -> None:
-    """Halves of 1, 3, 5 and 7, made by one product in each of four lanes."""
+    """Halves of 1, 3, 5 and 7."""
     pair = TileAndModel({})
-    fields = {
-        "partial_sum_read": 3,
-        "mac_disable": 14,
-        "last_block_lanes": 3,
-        "output_scale": 0.5,
-        "high_clip": 255.0,
-        "narrow_write_base": 4096,
-    }
     lanes = np.array([1, 3, 5, 7], np.uint32)
     pair.rtl.narrow[0] = pair.slow.narrow[0] = 1
     pair.rtl.wide[:4] = lanes
     pair.slow.wide[:16] = lanes.tobytes()
-    pair.give(slow.MAC, fields)
-    slow.run(pair.slow, slow.MAC, DEFAULTS | fields)
+    pair.give(slow.MAC, PLAIN)
+    slow.run(pair.slow, slow.MAC, PLAIN)
     pair.run()
     assert pair.rtl.narrow[4096:4100].tolist() == [0, 2, 2, 4]
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_watcher_passes_at_its_value_and_not_before(missing: int) -> None:
+    watcher = {"watcher_valid": 1, "watcher_flag": 13, "watcher_expected": 7}
+    fields = PLAIN | {name: [value, 0, 0, 0, 0, 0] for name, value in watcher.items()}
+    pair = TileAndModel({13: 7 - missing})
+    pair.give(slow.MAC, fields)
+    assert slow.run(pair.slow, slow.MAC, fields) == (not missing)
+    pair.run(limit=200)
+    assert pair.rtl.idle == (not missing)
 
 
 def test_an_iteration_takes_a_cycle() -> None:
