@@ -46,9 +46,9 @@ def test_random_instructions_send_and_write_the_words_of_the_slow_model(nightly:
             pair.rtl.send_word(link, word)
         pair.give(name, fields)
         pair.run()
-        assert pair.rtl.idle == (sending_ends and receiving_ends)
+        assert pair.rtl.idle == (sending_ends and receiving_ends), "end of the instruction"
         actual = [word.to_bytes(4, "little") for word in pair.rtl.words_out(link)]
-        assert actual == sent
+        assert actual == sent, "words sent"
         assert not any(pair.rtl.words_out(other) for other in range(4) if other != link)
         for side in unit.TRAVERSALS:
             if not slow.off(fields, side):

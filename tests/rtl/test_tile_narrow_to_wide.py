@@ -36,7 +36,7 @@ def test_random_instructions_pack_the_rows_of_the_slow_model(nightly: bool) -> N
         else:
             pair.give(NAME, fields)
         pair.run()
-        assert pair.rtl.idle == done
+        assert pair.rtl.idle == done, "end of the instruction"
         cover_traversal(coverage, fields, "narrow_read", target=fields["transpose"])
         cover_traversal(coverage, fields, "wide_write")
         cover(

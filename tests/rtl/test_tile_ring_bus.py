@@ -63,7 +63,7 @@ def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: 
         pair.give(("RingConsumerA", "RingConsumerB")[channel], receiving)
         pair.give("RingProducer", sending)
         pair.run()
-        assert pair.rtl.idle == (sending_ends and receiving_ends)
+        assert pair.rtl.idle == (sending_ends and receiving_ends), "end of the instructions"
         elements = walk(sending, "wide_read")[: len(sent)]
         expected = [
             RingRow(
@@ -74,7 +74,7 @@ def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: 
             )
             for row, element in zip(sent, elements, strict=True)
         ]
-        assert pair.rtl.rows_out() == expected
+        assert pair.rtl.rows_out() == expected, "rows sent"
         cover_traversal(coverage, sending, "wide_read")
         cover_traversal(coverage, receiving, "wide_write")
         unit.cover(coverage, sending, receiving, sender)

@@ -27,7 +27,7 @@ def test_random_instructions_move_the_words_of_the_slow_model(nightly: bool) -> 
         pair.give(NAME, fields)
         # A prologue before each block can make many words of a few.
         pair.run(LIMIT + len(walk(fields, "narrow_write")))
-        assert pair.rtl.idle == done
+        assert pair.rtl.idle == done, "end of the instruction"
         for traversal in TRAVERSALS:
             cover_traversal(coverage, fields, traversal)
         words = bytes(pair.slow.narrow) + bytes(pair.slow.scale_bias) != before
