@@ -336,6 +336,20 @@ def test_the_judged_model_is_named(samples: Path, capsys: pytest.CaptureFixture[
     assert "models are 0 to 1" in capsys.readouterr().err
 
 
+def test_inspect_numbers_models_and_counts_layers(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("inspect", samples / "dense_chips.package", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["model"] for row in rows] == [0, 0, 1, 1]
+    layers = {row["type"]: row["program_layers"] for row in rows}
+    assert layers == {"PARAMETER_CACHING": 0, "EXECUTION_ONLY": 1}
+    assert command("run", samples / "dense.package", "--tap", "layer:7") == 2
+    assert "there is no layer 7 in the program: layers are 0 to 1" in capsys.readouterr().err
+    assert command("disasm", samples / "dense.package", "--executable", 9) == 2
+    assert "there is no executable 9: executables are 0 to 1" in capsys.readouterr().err
+
+
 def test_names_that_differ_are_mapped(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     device, reference = samples / "dense.package", samples / "dense.tflite"
     for maps in (["output=output"], ["output=0", "input=0"]):
