@@ -26,7 +26,7 @@ Record = Any
 
 _CONSTANTS = ("chip.py", "lanes.py", "table.py", "codes.py")
 _CONSTANT_FOLDERS = ("isa",)
-_KERNEL_MARK = b"@compiled"
+_KERNEL_MARKS = (b"@compiled", b"@inner")
 
 
 # numba's own types know neither its configuration nor the option that drops reference counts.
@@ -45,10 +45,18 @@ def _cache_folder(package: Path) -> str:
     for folder in (_ROOT, *(_ROOT / name for name in _CONSTANT_FOLDERS), package):
         for source in sorted(folder.glob("*.py")):
             text = source.read_bytes()
-            if _KERNEL_MARK in text or source.name in _CONSTANTS:
+            if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
                 digest.update(source.name.encode())
                 digest.update(text)
     return str(Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16])
+
+
+def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Like :func:`compiled`, for what only kernels call: without its wrapper for Python.
+
+    To take large records apart, such a wrapper needs more code than the function itself.
+    """
+    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -58,9 +66,13 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     atomic instructions took three quarters of the time; :func:`copy` stands in for the assignment
     of one array slice to another, for which numba would allocate.
     """
+    return _compile(function)
+
+
+def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
     package = Path(function.__code__.co_filename).parent
     _numba.config.CACHE_DIR = _GIVEN_FOLDER or _cache_folder(package)
-    decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False)
+    decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False, **options)
     return cast("Callable[_P, _R]", decorate(function))
 
 

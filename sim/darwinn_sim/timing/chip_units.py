@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from darwinn_sim import chip, scalar_core, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -53,7 +53,7 @@ _FENCE_UNITS = (
 """Bits of ScalarFence.wait_idle, and the unit that each asks."""
 
 
-@compiled
+@inner
 def core(machine: Machine, index: int, tables: Tables) -> None:
     """Do the next step of the scalar core's trace, or wait until it can be done."""
     lane = machine.lanes[index]
@@ -75,7 +75,7 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
     busy(machine, index, max(step.length, 1))
 
 
-@compiled
+@inner
 def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     """Do a step; if it must wait, wait and return False."""
     if step.kind == STEP_CHUNK:
@@ -100,7 +100,7 @@ def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     return True
 
 
-@compiled
+@inner
 def _dispatch(machine: Machine, index: int, step: Record) -> bool:
     """Append an instruction to the queues of its tiles, if all have room."""
     for tile in range(chip.TILES):
@@ -120,7 +120,7 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _queue(machine: Machine, index: int, step: Record) -> bool:
     """Append an instruction to the queue of a pop, the infeed or the outfeed."""
     which = step.target
@@ -136,7 +136,7 @@ def _queue(machine: Machine, index: int, step: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _fence(machine: Machine, index: int, fence: Record) -> bool:
     for tile in range(chip.TILES):
         if (fence.tile_fence_valid >> tile) & 1 and not _reached(
@@ -168,7 +168,7 @@ def _fence(machine: Machine, index: int, fence: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _reached(machine: Machine, index: int, counter: int, need: int) -> bool:
     if has_reached(machine, counter, need):
         return True
@@ -176,7 +176,7 @@ def _reached(machine: Machine, index: int, counter: int, need: int) -> bool:
     return False
 
 
-@compiled
+@inner
 def _issue(machine: Machine, outgoing: int) -> None:
     """Tell the link of the next descriptor of a direction."""
     now = machine.clock[0].now
@@ -190,7 +190,7 @@ def _issue(machine: Machine, outgoing: int) -> None:
     effect(machine, _CHIP + counter, 1)
 
 
-@compiled
+@inner
 def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
     """Take a unit from an input stream into its buffer."""
     lane = machine.lanes[index]
@@ -218,7 +218,7 @@ def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
         complete(machine, index, _CHIP + lanes.UNIT_COMPLETED + which)
 
 
-@compiled
+@inner
 def link_in(machine: Machine, index: int) -> None:
     """End the burst under way, and begin the next one if the chip can take it.
 
@@ -242,7 +242,7 @@ def link_in(machine: Machine, index: int) -> None:
     lane.cause = _FINISHED
 
 
-@compiled
+@inner
 def _arrive(machine: Machine, lane: Record) -> None:
     transfer = machine.inbound[lane.position]
     lane.words += lane.phase
@@ -260,7 +260,7 @@ def _arrive(machine: Machine, lane: Record) -> None:
         lane.taken += transfer.kind != INSTRUCTIONS
 
 
-@compiled
+@inner
 def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
     """The chip can take the next burst of a transfer; otherwise wait for that."""
     lane = machine.lanes[index]
@@ -282,7 +282,7 @@ def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None:
     """Move ``size`` bytes, and have the next turn in the last cycle of that."""
     clock = machine.clock[0]
@@ -302,7 +302,7 @@ def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None
     busy(machine, index, max(last - clock.now, 1))
 
 
-@compiled
+@inner
 def link_out(machine: Machine, index: int) -> None:
     """As ``link_in``, for bytes of the output FIFO and interrupts, in descriptor order.
 
@@ -333,7 +333,7 @@ def link_out(machine: Machine, index: int) -> None:
     lane.cause = _FINISHED
 
 
-@compiled
+@inner
 def _send_output(machine: Machine, index: int, transfer: Record) -> None:
     lane = machine.lanes[index]
     pushed = _CHIP + lanes.BYTES_PUSHED

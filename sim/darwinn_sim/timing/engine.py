@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from darwinn_sim import state
-from darwinn_sim.compiled import compiled
+from darwinn_sim.compiled import compiled, inner
 from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
 from darwinn_sim.timing.machine import NEVER, Machine, apply_effects
 
@@ -35,32 +35,26 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
         clock.now = now
         for group in range(lanes.GROUPS):
             if machine.group_wake[group] <= now:
-                _run_group(machine, group, now, tables)
+                first = group * lanes.GROUP_LANES
+                machine.group_wake[group] = NEVER
+                for index in range(first, first + lanes.GROUP_LANES):
+                    if machine.wake[index] <= now:
+                        machine.wake[index] = NEVER
+                        if group == lanes.CHIP_GROUP:
+                            _chip_turn(machine, index, tables)
+                        elif group == lanes.RING_GROUP:
+                            ring_units.arrive(machine)
+                        else:
+                            _tile_turn(machine, index, tables)
+                for index in range(first, first + lanes.GROUP_LANES):
+                    earliest = min(machine.group_wake[group], machine.wake[index])
+                    machine.group_wake[group] = earliest
         apply_effects(machine)
 
 
-@compiled
-def _run_group(machine: Machine, group: int, now: int, tables: Tables) -> None:
-    """Give every lane of a group that is awake its turn."""
-    machine.group_wake[group] = NEVER
-    first = group * lanes.GROUP_LANES
-    for number in range(lanes.GROUP_LANES):
-        if machine.wake[first + number] <= now:
-            machine.wake[first + number] = NEVER
-            if group == lanes.CHIP_GROUP:
-                _chip_turn(machine, first + number, number, tables)
-            elif group == lanes.RING_GROUP:
-                ring_units.arrive(machine)
-            else:
-                _tile_turn(machine, first + number, number, group, tables)
-    earliest = NEVER
-    for number in range(lanes.GROUP_LANES):
-        earliest = min(earliest, machine.wake[first + number])
-    machine.group_wake[group] = earliest
-
-
-@compiled
-def _chip_turn(machine: Machine, index: int, number: int, tables: Tables) -> None:
+@inner
+def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
+    number = index % lanes.GROUP_LANES
     if number == lanes.CORE:
         chip_units.core(machine, index, tables)
     elif number == lanes.POP_PARAMETERS:
@@ -77,9 +71,10 @@ def _chip_turn(machine: Machine, index: int, number: int, tables: Tables) -> Non
         chip_units.link_out(machine, index)
 
 
-@compiled
-def _tile_turn(machine: Machine, index: int, number: int, group: int, tables: Tables) -> None:
-    tile = group - lanes.FIRST_TILE_GROUP
+@inner
+def _tile_turn(machine: Machine, index: int, tables: Tables) -> None:
+    tile = index // lanes.GROUP_LANES - lanes.FIRST_TILE_GROUP
+    number = index % lanes.GROUP_LANES
     if number == lanes.TENSOR:
         tile_units.tensor(machine, index, tile, tables)
     elif number == lanes.WRITER:

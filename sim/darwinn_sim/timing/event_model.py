@@ -189,7 +189,8 @@ class _Run:
     def timing(self) -> Timing:
         """The result."""
         machine = self.machine
-        cycles = int(max(machine.clock[0]["now"] + 1, machine.lanes["mark"].max()))
+        ends = (machine.inbound["end"], machine.outbound["end"], machine.lanes["mark"])
+        cycles = max(int(end.max(initial=0)) for end in ends)
         usage = machine.usage.reshape(lanes.GROUPS, lanes.GROUP_LANES, CAUSES)
         # What is left of each lane's time comes after its last instruction.
         usage[:, :, Cause.FINISHED] += cycles - usage.sum(axis=2)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 
@@ -185,19 +185,19 @@ class Machine(NamedTuple):
     spans: NDArray[np.void]
 
 
-@compiled
+@inner
 def lane_of(group: int, number: int) -> int:
     """Index of a lane."""
     return group * lanes.GROUP_LANES + number
 
 
-@compiled
+@inner
 def tile_counters(tile: int) -> int:
     """Index of the first counter of a tile."""
     return tile * lanes.TILE_COUNTERS
 
 
-@compiled
+@inner
 def effect(machine: Machine, counter: int, amount: int) -> None:
     """Add to a counter at the end of the cycle."""
     if amount == 0:
@@ -210,7 +210,7 @@ def effect(machine: Machine, counter: int, amount: int) -> None:
     clock.effects += 1
 
 
-@compiled
+@inner
 def load(machine: Machine, counter: int, value: int) -> None:
     """Load a counter at the end of the cycle, after what others add to it."""
     clock = machine.clock[0]
@@ -221,7 +221,7 @@ def load(machine: Machine, counter: int, value: int) -> None:
     clock.effects += 1
 
 
-@compiled
+@inner
 def is_flag(counter: int) -> bool:
     """True for a sync flag, which wraps at 16 bits."""
     if counter >= lanes.CHIP_COUNTERS:
@@ -229,7 +229,7 @@ def is_flag(counter: int) -> bool:
     return counter % lanes.TILE_COUNTERS < chip.TILE_FLAGS
 
 
-@compiled
+@inner
 def has_reached(machine: Machine, counter: int, need: int) -> bool:
     """True if a counter has reached a value."""
     value = machine.counters[counter]
@@ -238,7 +238,7 @@ def has_reached(machine: Machine, counter: int, need: int) -> bool:
     return bool(value >= need)
 
 
-@compiled
+@inner
 def apply_effects(machine: Machine) -> None:
     """End the cycle: change the counters, and wake who has waited for that."""
     clock = machine.clock[0]
@@ -258,7 +258,7 @@ def apply_effects(machine: Machine) -> None:
     clock.effects = 0
 
 
-@compiled
+@inner
 def _wake_waiters(machine: Machine, counter: int) -> None:
     previous = _NONE
     index = machine.first_waiter[counter]
@@ -277,7 +277,7 @@ def _wake_waiters(machine: Machine, counter: int) -> None:
         index = following
 
 
-@compiled
+@inner
 def wake_at(machine: Machine, index: int, cycle: int) -> None:
     """Give a lane its next turn in ``cycle``."""
     machine.wake[index] = cycle
@@ -285,7 +285,7 @@ def wake_at(machine: Machine, index: int, cycle: int) -> None:
     machine.group_wake[group] = min(machine.group_wake[group], cycle)
 
 
-@compiled
+@inner
 def book(machine: Machine, index: int, until: int) -> None:
     """Book the time since the lane's mark on what it has waited for."""
     lane = machine.lanes[index]
@@ -297,7 +297,7 @@ def book(machine: Machine, index: int, until: int) -> None:
         lane.mark = until
 
 
-@compiled
+@inner
 def busy(machine: Machine, index: int, cycles: int) -> None:
     """Work from now on for ``cycles``, and have the next turn then."""
     now = machine.clock[0].now
@@ -310,7 +310,7 @@ def busy(machine: Machine, index: int, cycles: int) -> None:
     wake_at(machine, index, now + cycles)
 
 
-@compiled
+@inner
 def pause(machine: Machine, index: int, cycle: int, cause: int) -> None:
     """Wait until ``cycle``."""
     book(machine, index, machine.clock[0].now)
@@ -318,7 +318,7 @@ def pause(machine: Machine, index: int, cycle: int, cause: int) -> None:
     wake_at(machine, index, cycle)
 
 
-@compiled
+@inner
 def wait(machine: Machine, index: int, counter: int, need: int) -> None:
     """Wait until a counter, as others see it, has reached ``need``."""
     column = counter % lanes.TILE_COUNTERS
@@ -333,7 +333,7 @@ def wait(machine: Machine, index: int, counter: int, need: int) -> None:
     machine.first_waiter[counter] = index
 
 
-@compiled
+@inner
 def passes(
     machine: Machine, index: int, watchers: Record, flags: int, begins: int, side: int
 ) -> bool:
@@ -354,7 +354,7 @@ def passes(
     return False
 
 
-@compiled
+@inner
 def _waited_at_fences(machine: Machine, index: int) -> int:
     """Cycles that the dispatch of a lane's tile has waited at fences."""
     group = index // lanes.GROUP_LANES
@@ -363,7 +363,7 @@ def _waited_at_fences(machine: Machine, index: int) -> int:
     return _waited_for(machine, lane_of(group, lanes.DISPATCH), _FENCE)
 
 
-@compiled
+@inner
 def _waited_for(machine: Machine, index: int, cause: int) -> int:
     lane = machine.lanes[index]
     spent = machine.usage[index, cause]
@@ -372,7 +372,7 @@ def _waited_for(machine: Machine, index: int, cause: int) -> int:
     return spent  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -> bool:
     """Take the next instruction of an idle lane; without one, wait for it.
 
@@ -412,7 +412,7 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     return True
 
 
-@compiled
+@inner
 def complete(machine: Machine, index: int, counter: int) -> None:
     """End the instruction of a lane at its mark."""
     lane = machine.lanes[index]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from darwinn_sim import chip, mesh_bus, ring_bus, state, sync, traversal
-from darwinn_sim.compiled import compiled
+from darwinn_sim.compiled import inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -42,7 +42,7 @@ _ARRIVED = lanes.CHIP_COUNTERS + lanes.OUTFEED_ARRIVED
 _POPPED = lanes.CHIP_COUNTERS + lanes.OUTFEED_POPPED
 
 
-@compiled
+@inner
 def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> bool:
     """The ring carries nothing and all receivers have room; otherwise wait for that."""
     clock = machine.clock[0]
@@ -65,7 +65,7 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
     return True
 
 
-@compiled
+@inner
 def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
     """Put a row on the ring."""
     clock = machine.clock[0]
@@ -83,7 +83,7 @@ def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
     wake_at(machine, _RING_LANE, clock.now + cycles - 1)
 
 
-@compiled
+@inner
 def arrive(machine: Machine) -> None:
     """The row on the ring has reached its receivers."""
     clock = machine.clock[0]
@@ -95,13 +95,13 @@ def arrive(machine: Machine) -> None:
         effect(machine, _ARRIVED, 1)
 
 
-@compiled
+@inner
 def _pass_token(machine: Machine, channel: int) -> None:
     for tile in range(chip.TILES):
         effect(machine, tile_counters(tile) + sync.RING_TOKEN_A + channel, 1)
 
 
-@compiled
+@inner
 def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Send one row of a ring producer."""
     lane = machine.lanes[index]
@@ -132,7 +132,7 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         complete(machine, index, counters + lanes.COMPLETED + state.RING_PRODUCER)
 
 
-@compiled
+@inner
 def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: int) -> None:
     """Write one row that has arrived."""
     lane = machine.lanes[index]
@@ -163,7 +163,7 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
         complete(machine, index, counters + lanes.COMPLETED + unit)
 
 
-@compiled
+@inner
 def begin_scalar_unit(machine: Machine, index: int, which: int) -> bool:
     """Take the next instruction of a pop, the infeed or the outfeed; False if there is none."""
     counters = lanes.CHIP_COUNTERS
@@ -171,7 +171,7 @@ def begin_scalar_unit(machine: Machine, index: int, which: int) -> bool:
     return take(machine, index, queued, begun)
 
 
-@compiled
+@inner
 def infeed(machine: Machine, index: int, tables: Tables) -> None:
     """Collect a unit of a buffer; if it closes the row, send that."""
     lane = machine.lanes[index]
@@ -205,7 +205,7 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
         complete(machine, index, counters + lanes.UNIT_COMPLETED + state.INFEED)
 
 
-@compiled
+@inner
 def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     """Take a unit from the row that has arrived, to the host or to scalar memory."""
     lane = machine.lanes[index]
@@ -238,7 +238,7 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
         complete(machine, index, counters + lanes.UNIT_COMPLETED + state.OUTFEED)
 
 
-@compiled
+@inner
 def room_for_output(machine: Machine, index: int, size: int) -> bool:
     """The output FIFO has room for ``size`` bytes; otherwise wait for it."""
     delivered = lanes.CHIP_COUNTERS + lanes.BYTES_DELIVERED
@@ -250,14 +250,14 @@ def room_for_output(machine: Machine, index: int, size: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def push_output(machine: Machine, size: int) -> None:
     """Append ``size`` bytes to the output FIFO, whose writers are never two in a cycle's end."""
     machine.lanes[lanes.LINK_OUT].words += size
     effect(machine, lanes.CHIP_COUNTERS + lanes.BYTES_PUSHED, size)
 
 
-@compiled
+@inner
 def send_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
     """The sending side of a mesh unit; it also begins and ends the instruction of both sides."""
     lane = machine.lanes[index]
@@ -292,7 +292,7 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
     _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
 
 
-@compiled
+@inner
 def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
     """The receiving side of a mesh unit."""
     lane = machine.lanes[index]
@@ -323,7 +323,7 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
     _end_mesh(machine, index - lanes.RECEIVE + lanes.SEND, index, link, tile)
 
 
-@compiled
+@inner
 def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> bool:
     """Begin an instruction on both sides."""
     unit = state.MESH_SOUTH + link
@@ -348,7 +348,7 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     return begun
 
 
-@compiled
+@inner
 def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int) -> None:
     """A side that is done waits for the other; when both are, the instruction ends."""
     lane = machine.lanes[sender]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, inner
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
@@ -43,7 +43,7 @@ _STARTS, _ENDS, _DRAINS = range(3)
 """Where the tensor unit stands: before a segment, at its last iteration, after all of them."""
 
 
-@compiled
+@inner
 def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) -> bool:
     """Take the next instruction of a tile unit; False if there is none, or it only starts now."""
     counters = tile_counters(tile)
@@ -59,7 +59,7 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
     return True
 
 
-@compiled
+@inner
 def _enter(machine: Machine, lane: Record, unit: int, tables: Tables) -> None:
     """Put the traversals of the new instruction at their starts."""
     row = lane.row
@@ -76,7 +76,7 @@ def _enter(machine: Machine, lane: Record, unit: int, tables: Tables) -> None:
         lane.position = chip.ROW_WORDS
 
 
-@compiled
+@inner
 def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Hand the first instruction of the tile's queue to its unit, or execute it if a fence."""
     counters = tile_counters(tile)
@@ -105,7 +105,7 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     busy(machine, index, 1)
 
 
-@compiled
+@inner
 def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
     counters = tile_counters(tile)
     for unit in range(state.UNITS):
@@ -122,7 +122,7 @@ def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """A turn at the last iteration of each segment of the plan, and before one that must wait."""
     lane = machine.lanes[index]
@@ -157,20 +157,20 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         pause(machine, index, lane.total, _COMPUTE)
 
 
-@compiled
+@inner
 def _segment(lane: Record, tables: Tables) -> Record:
     plan = tables.tensor_plan
     return plan.segment[plan.place[lane.row].segment + lane.position]
 
 
-@compiled
+@inner
 def _room_at(machine: Machine, lane: Record) -> int:
     """Cycle from which the result queue has room; ``total`` is the one in which it is empty."""
     rates = machine.rates[0]
     return lane.total - rates.result_queue_words // rates.result_words_per_cycle + 1  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _may_begin(machine: Machine, lane: Record, counters: int, cycle: int, tables: Tables) -> bool:
     """The next segment can begin in ``cycle``: there is room for results, and watchers pass.
 
@@ -184,7 +184,7 @@ def _may_begin(machine: Machine, lane: Record, counters: int, cycle: int, tables
     return waits == 0 or sync.passes(watchers, lane.waited, flags, waits)
 
 
-@compiled
+@inner
 def _wait_for_segment(machine: Machine, index: int, counters: int, tables: Tables) -> None:
     lane = machine.lanes[index]
     room = _room_at(machine, lane)
@@ -195,7 +195,7 @@ def _wait_for_segment(machine: Machine, index: int, counters: int, tables: Table
     passes(machine, index, watchers, counters, _segment(lane, tables).waits, -1)
 
 
-@compiled
+@inner
 def _end_segment(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """The last iteration of a segment: flags, and results on their way to narrow memory."""
     lane = machine.lanes[index]
@@ -212,7 +212,7 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables) -> Non
     lane.phase = _DRAINS if ended else _STARTS
 
 
-@compiled
+@inner
 def _queue_results(machine: Machine, index: int, tile: int, words: int, tables: Tables) -> None:
     """Give words to the result writer, which needs no turns but for those that a flag counts."""
     lane = machine.lanes[index]
@@ -234,7 +234,7 @@ def _queue_results(machine: Machine, index: int, tile: int, words: int, tables: 
         wake_at(machine, index - lanes.TENSOR + lanes.WRITER, turn)
 
 
-@compiled
+@inner
 def write_results(machine: Machine, index: int, tile: int) -> None:
     """Count the results that are written in this cycle and that flag 0 counts."""
     writer = machine.lanes[index]
@@ -248,7 +248,7 @@ def write_results(machine: Machine, index: int, tile: int) -> None:
         writer.taken += 1
 
 
-@compiled
+@inner
 def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Gather words, and write the row when it is closed."""
     lane = machine.lanes[index]
@@ -284,7 +284,7 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
         complete(machine, index, counters + lanes.COMPLETED + state.NARROW_TO_WIDE)
 
 
-@compiled
+@inner
 def end_turn(machine: Machine, index: int, moved: bool) -> None:
     """A lane that has moved something has its next turn in the next cycle, even if it waits."""
     if not moved:
@@ -295,7 +295,7 @@ def end_turn(machine: Machine, index: int, moved: bool) -> None:
     busy(machine, index, 1)
 
 
-@compiled
+@inner
 def _forget(machine: Machine, index: int) -> None:
     """Take a lane from the waiters of the counter that it has just begun to wait for."""
     lane = machine.lanes[index]
@@ -303,7 +303,7 @@ def _forget(machine: Machine, index: int) -> None:
     lane.waits_on = -1
 
 
-@compiled
+@inner
 def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
     clock = machine.clock[0]
     if not holds and not clock.fault:
@@ -311,7 +311,7 @@ def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
         clock.fault_lane = index
 
 
-@compiled
+@inner
 def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Spread words of a row, fetching the next row when one is used up."""
     lane = machine.lanes[index]
@@ -341,7 +341,7 @@ def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> N
         complete(machine, index, counters + lanes.COMPLETED + state.WIDE_TO_NARROW)
 
 
-@compiled
+@inner
 def _word_is_there(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
     """The watchers of the next word have passed, and its row has been fetched."""
     lane = machine.lanes[index]

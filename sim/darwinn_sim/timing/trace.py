@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import scalar_core, state
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.program import LoweredProgram
@@ -116,7 +116,7 @@ def _record(
     return used, _MORE
 
 
-@compiled
+@inner
 def _kind(core: Record, tables: Tables, instruction: int) -> int:
     """The kind of step that an instruction is; ``_PLAIN``: it concerns the core alone."""
     opcode = tables.opcode[instruction]
@@ -138,7 +138,7 @@ def _kind(core: Record, tables: Tables, instruction: int) -> int:
     return _PLAIN
 
 
-@compiled
+@inner
 def _target(core: Record, tables: Tables, instruction: int, kind: int) -> int:
     """The tiles, or the unit of the scalar core, that a step concerns."""
     if kind == STEP_DISPATCH:

@@ -16,9 +16,9 @@ Written by `darwinn accuracy --document docs/accuracy.md`; the binaries are not 
 repository. What the model is and which parameters it has: [timing.md](timing.md).
 
 All figures are for {chip}. A prediction is the simulated time of the binary behind the host's
-link plus the host's fixed cost of a request. The fixed cost is fitted on the *other* models of the same
-host, the bandwidth on Inception v4, and nothing else is fitted: no figure of a model takes part in
-its own prediction, and there is no parameter for a model. The baselines are the graph's
+link plus the host's fixed cost of a request. The fixed cost is fitted on the *other* models of the
+same host, the bandwidth on Inception v4, and nothing else is fitted: no figure of a model takes
+part in its own prediction, and there is no parameter for a model. The baselines are the graph's
 multiplications at the chip's peak, and a roofline (the larger of that and the bytes of input,
 output and uncached weights at the host's bandwidth) plus a fixed cost that is fitted as above.
 A roofline that also knew the bytes of the instructions, which only the binary tells, would be about
@@ -26,8 +26,8 @@ as good as the model behind slow links, where they decide.
 
 The full binary of MobileNet v1 1.0 is not public any more. In its place stands the embedding
 extractor up to its last convolution, and behind it what follows the last convolution of the 2019
-build of MobileNet v1 0.25, with cycles and instruction bytes; the pool takes as many times longer as
-it gathers more values (12.25).
+build of MobileNet v1 0.25, with cycles and instruction bytes; the pool takes as many times longer
+as it gathers more values (12.25).
 
 """
 
@@ -86,8 +86,8 @@ def page(report: Report[AccuracyRow]) -> str:
 def _line(row: AccuracyRow) -> str:
     return (
         f"| {row.model} | {row.host} | {row.source} | {row.published} | {row.simulated:.3f} | "
-        f"{row.fixed:.3f} | {row.predicted:.3f} | {row.error:+.1%} | {row.calibration} | {row.mac_error:+.0%} | "
-        f"{row.roofline_error:+.1%} |"
+        f"{row.fixed:.3f} | {row.predicted:.3f} | {row.error:+.1%} | "
+        f"{row.calibration} | {row.mac_error:+.0%} | {row.roofline_error:+.1%} |"
     )
 
 

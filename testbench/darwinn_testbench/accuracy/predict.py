@@ -215,13 +215,13 @@ def _cycles(
     program, size = binaries.get(model.binary)
     tail = model.tail
     if tail is None:
-        return timing.simulate_program(program, [size], description, link).cycles
+        return binaries.time(model.binary, size, description, link).cycles
     other, other_size = binaries.get(tail.binary)
-    end = timing.simulate_program(other, [other_size], description)
+    end = binaries.time(tail.binary, other_size, description, None)
     cut, pool = end.layers[-tail.tail_layers - 1].end, end.layers[-tail.tail_layers].end
     tail_bytes = other_size - _bytes_up_to(other, tail.tail_layers)
     loaded = _bytes_up_to(program, tail.layers) + tail_bytes
-    own = timing.simulate_program(program, [loaded], description, link)
+    own = binaries.time(model.binary, loaded, description, link)
     begun = own.layers[-tail.layers - 1].end
     return begun + (pool - cut) * tail.pool_scale + (end.cycles - pool)
 
@@ -238,6 +238,18 @@ class _Binaries:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._loaded: dict[str, tuple[LoweredProgram, int]] = {}
+        self._timed: dict[tuple[str, int, object], timing.Timing] = {}
+
+    def time(
+        self, name: str, size: int, chip: timing.ChipDescription, link: timing.HostLink | None
+    ) -> timing.Timing:
+        """A run with ``size`` bytes of instructions; the same run is simulated once."""
+        speeds = link and (link.bytes_per_second_in.value, link.bytes_per_second_out.value)
+        key = (name, size, (speeds, link and link.on_request.value))
+        if key not in self._timed:
+            program, _ = self.get(name)
+            self._timed[key] = timing.simulate_program(program, [size], chip, link)
+        return self._timed[key]
 
     def get(self, name: str) -> tuple[LoweredProgram, int]:
         """The program; raises ``InputError`` if the file is missing or has several chunks."""

@@ -1,0 +1,216 @@
+"""The event model: against a slow model that steps every cycle, and against its own promises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from averaging_program import watch
+from darwinn_sim import timing
+from darwinn_sim.errors import Deadlock
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.program import LoweredProgram, lower
+from darwinn_sim.timing import Cause, ChipDescription, HostLink
+from darwinn_sim.timing.description import Confidence, Quantity
+from darwinn_testbench.sample.network import random_convolution, random_dense
+from darwinn_testbench.sample.package import compile_network, compile_stand_alone
+from hypothesis import given, note
+from hypothesis import strategies as st
+from slow_timing import SlowTiming, Stuck
+from stimulus import constrained_random
+from unit_cases import narrow_to_wide, wide_to_narrow
+
+Span = tuple[int, int, int, int]
+
+
+def chip_of(**values: int) -> ChipDescription:
+    """beagle-max with other values."""
+    known = timing.chip_description("beagle-max")
+    changed = {name: Quantity(value, "test", Confidence.LOW) for name, value in values.items()}
+    return ChipDescription(**{**vars(known), **changed})
+
+
+def host_of(into: float, out: float, *, on_request: bool) -> HostLink:
+    """A link with ``into`` and ``out`` bytes a cycle at 500 MHz."""
+    known = timing.host_link("usb3")
+    values = (into * 5e8, out * 5e8, 0.0, float(on_request))
+    names = ("bytes_per_second_in", "bytes_per_second_out", "fixed_seconds", "on_request")
+    changed = {
+        name: Quantity(value, "test", Confidence.LOW)
+        for name, value in zip(names, values, strict=True)
+    }
+    return HostLink(**{**vars(known), **changed})
+
+
+def both(
+    program: LoweredProgram, sizes: Sequence[int], chip: ChipDescription, host: HostLink | None
+) -> tuple[timing.Timing | None, SlowTiming | None]:
+    """The run in both models; None for one that gets stuck."""
+    seed = int(os.environ.get("PYTEST_SEED", "1"))
+    slow: SlowTiming | None = SlowTiming(program, sizes, chip, host, seed)
+    try:
+        assert slow
+        slow.run()
+    except Stuck:
+        slow = None
+    try:
+        return timing.simulate_program(program, sizes, chip, host, spans=True), slow
+    except Deadlock as error:
+        note(str(error))
+        return None, slow
+
+
+def compare(
+    program: LoweredProgram, sizes: Sequence[int], chip: ChipDescription, host: HostLink | None
+) -> timing.Timing | None:
+    """Assert that both models agree on every cycle; the event model's run."""
+    fast, slow = both(program, sizes, chip, host)
+    assert (fast is None) == (slow is None)
+    if fast is None or slow is None:
+        return None
+    spans: set[Span] = {
+        (int(s["tile"]), int(s["instruction"]), int(s["start"]), int(s["end"])) for s in fast.spans
+    }
+    assert spans == slow.spans
+    assert fast.cycles == slow.cycles
+    check_accounts(fast)
+    return fast
+
+
+def check_accounts(result: timing.Timing) -> None:
+    """Every lane accounts for every cycle, and nothing is faster than the static bound."""
+    assert (result.tile_usage.sum(axis=2) == result.cycles).all()
+    assert (result.chip_usage.sum(axis=1) == result.cycles).all()
+    assert (result.tile_usage >= 0).all() and (result.chip_usage >= 0).all()
+
+
+@cache
+def sample(name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
+    network, compiler = {
+        "dense": (random_dense((64, 64), 1), compile_stand_alone),
+        "two layers": (random_dense((64, 128, 32), 2), compile_network),
+        "convolution": (random_convolution(8, 8, 4, 4, 3), compile_network),
+    }[name]
+    chunks = [
+        bytes(part.bitstream) for part in compiler(network).executables[-1].instruction_bitstreams
+    ]
+    return lower(chunks), tuple(map(len, chunks))
+
+
+SLOW_CHIP = chip_of(
+    ring_bytes_per_cycle=16,
+    ring_fifo_rows=1,
+    mesh_fifo_words=1,
+    tile_queue=2,
+    unit_queue=1,
+    result_queue_words=20,
+    instruction_start=3,
+)
+FAST_CHIP = chip_of(
+    ring_bytes_per_cycle=256,
+    narrow_to_wide_words_per_cycle=3,
+    wide_to_narrow_words_per_cycle=64,
+    mesh_words_per_cycle=2,
+)
+LINK = host_of(13.7, 9.1, on_request=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "host"),
+    [
+        ("dense", chip_of(), LINK),
+        ("two layers", SLOW_CHIP, None),
+        ("convolution", FAST_CHIP, None),
+        ("convolution", SLOW_CHIP, LINK),
+    ],
+)
+def test_samples_take_the_cycles_of_the_slow_model(
+    name: str, chip: ChipDescription, host: HostLink | None
+) -> None:
+    program, sizes = sample(name)
+    result = compare(program, sizes, chip, host)
+    assert result is not None
+    bound = timing.static_bound(program, sizes, chip, host)
+    assert 0 < bound.lower <= result.cycles
+
+
+def preset(flags: dict[int, int], tile: int) -> list[tuple[str, dict[str, Any]]]:
+    """Fences that load flags of a tile."""
+    return [
+        (
+            "TileFence",
+            {"tiles": 1 << tile, "reset_flags": 1 << flag, "reset_value": value & 0xFFFF},
+        )
+        for flag, value in flags.items()
+    ]
+
+
+@constrained_random(15)
+@given(
+    st.lists(
+        st.one_of(
+            wide_to_narrow.cases().map(lambda case: ("WideToNarrow", *case)),
+            narrow_to_wide.cases().map(lambda case: ("NarrowToWide", *case[:3])),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]),
+)
+def test_random_units_take_the_cycles_of_the_slow_model(
+    cases: list[tuple[Any, ...]], chip: ChipDescription
+) -> None:
+    operations: list[tuple[str, dict[str, Any]]] = []
+    for name, fields, flags, tile in cases:
+        operations += preset(flags, tile)
+        operations.append((name, {**fields, "tiles": 1 << tile}))
+    chunk = frame(build(operations))
+    compare(lower((chunk,)), (len(chunk),), chip, None)
+
+
+def test_the_same_run_takes_the_same_cycles() -> None:
+    program, sizes = sample("convolution")
+    first, second = (
+        timing.simulate_program(program, sizes, chip_of(), LINK, spans=True) for _ in range(2)
+    )
+    assert first.cycles == second.cycles
+    assert (first.spans == second.spans).all()
+    assert (first.tile_usage == second.tile_usage).all()
+
+
+def test_a_deadlock_names_who_waits_for_what() -> None:
+    chunk = frame(build([("NarrowToWide", {"tiles": 1 << 3, **watch(6, 11, 7)})]))
+    with pytest.raises(Deadlock) as caught:
+        timing.simulate_program(lower((chunk,)), (len(chunk),))
+    (line,) = caught.value.waiting
+    assert "tile 3 narrow-to-wide" in line
+    assert "(flag 11) is 0, watched for 7" in line
+
+
+def test_an_endless_run_is_ended() -> None:
+    program, sizes = sample("dense")
+    with pytest.raises(Deadlock, match="has not ended after 50 cycles"):
+        timing.simulate_program(program, sizes, limit=50)
+
+
+def test_a_slower_link_is_waited_for_as_such() -> None:
+    program, sizes = sample("dense")
+    fast = timing.simulate_program(program, sizes, host=host_of(64, 64, on_request=False))
+    slow = timing.simulate_program(program, sizes, host=host_of(1, 64, on_request=False))
+    assert slow.cycles > fast.cycles
+    fetched = slow.chip_usage[0, Cause.INSTRUCTION_FETCH]
+    assert sizes[0] <= fetched < sizes[0] + 100
+    assert slow.waiting()[Cause.INSTRUCTION_FETCH] > 0
+
+
+def test_transfers_are_those_of_the_program_and_in_order() -> None:
+    program, sizes = sample("dense")
+    result = timing.simulate_program(program, sizes, host=LINK)
+    inwards = [each for each in result.transfers if each.direction.value == "infeed"]
+    assert sum(each.size for each in inwards if each.kind.value == "instruction") == sizes[0]
+    assert all(0 <= each.start <= each.end <= result.cycles for each in result.transfers)
+    assert [each.start for each in inwards] == sorted(each.start for each in inwards)
+    assert result.transfers[-1].kind.value == "interrupt"

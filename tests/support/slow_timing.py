@@ -1,0 +1,653 @@
+"""Slow event model: every unit a generator that yields once a cycle, written from docs/timing.md.
+
+All of them see flags, queues and FIFOs as they were when the cycle began; what they change is put
+off to its end. Only the ring is decided within a cycle: the infeed first, then tiles in order; all
+other units have their turns in any order. It takes seconds for thousands of cycles.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from darwinn_sim.program import LoweredProgram
+from darwinn_sim.timing import ChipDescription, HostLink
+from darwinn_sim.timing import machine as steps
+from darwinn_sim.timing.trace import record
+from slow_model.narrow_to_wide import read_target
+from slow_model.ring_bus import INFEED_FLAGS, UNIT_BYTES
+from slow_model.sync import Watchers, at_least, produce
+from slow_model.traversal import walk
+
+Turn = Generator[None, None, None]
+Fields = dict[str, Any]
+
+_LINK_UNITS = 65536
+_UNITS = 10
+_OUTFEED = 16
+_INBOUND = (3, 4, 5, 6)
+_OUTBOUND = (9, 10, 7, 8)
+_MESH_STEP = ((1, 0), (0, -1), (-1, 0), (0, 1))
+_QUIET = 100
+"""Cycles without any change after which nothing can change any more."""
+
+
+class Stuck(Exception):
+    """Nothing moves, and there is work left."""
+
+
+@dataclass
+class Queue:
+    """Instructions for a unit: those that it can see, and counts that fences ask for."""
+
+    items: deque[int] = field(default_factory=deque)
+    queued: int = 0
+    begun: int = 0
+    completed: int = 0
+
+
+@dataclass
+class Tile:
+    flags: list[int] = field(default_factory=lambda: [0] * 19)
+    fences: int = 0
+    queue: Queue = field(default_factory=Queue)
+    units: list[Queue] = field(default_factory=lambda: [Queue() for _ in range(_UNITS)])
+    mesh: list[list[int]] = field(default_factory=lambda: [[0, 0] for _ in range(4)])
+    """Words put into and taken from each mesh FIFO."""
+    ring: list[list[int]] = field(default_factory=lambda: [[0, 0, 0] for _ in range(2)])
+    """Rows sent to, arrived in and taken from each ring FIFO."""
+
+
+class SlowTiming:
+    """One run of a program; ``cycles`` and ``spans`` say how it went."""
+
+    def __init__(
+        self,
+        program: LoweredProgram,
+        chunk_bytes: Sequence[int],
+        chip: ChipDescription,
+        host: HostLink | None,
+        seed: int = 0,
+    ) -> None:
+        self.program = program
+        self.chunk_bytes = chunk_bytes
+        self.random = random.Random(seed)
+        self.value = {name: int(getattr(chip, name).value) for name in chip.parameters()}
+        self.clock = chip.clock.value
+        self.host = host
+        self.tiles = [Tile() for _ in range(16)]
+        self.flags = [0] * 9
+        self.units = [Queue() for _ in range(4)]
+        self.outfeed_ring = [0, 0, 0]
+        self.arrived, self.taken, self.sent = [0, 0], [0, 0], [0, 0]
+        self.pushed, self.room_used, self.delivered = 0, 0, 0
+        self.inputs_issued, self.outputs_issued = 0, 0
+        self.loaded, self.halted = 0, 0
+        self.ring_free = 0
+        self.now = 0
+        self.changes: list[Callable[[], None]] = []
+        self.fence_loads: list[Callable[[], None]] = []
+        self.spans: set[tuple[int, int, int, int]] = set()
+        self.last_change = 0
+        self.timers: set[int] = set()
+        self.scheduled: dict[int, list[list[int]]] = {}
+        self.arriving: dict[int, list[list[int]]] = {}
+        self.room_in = [0, 0]
+        self.in_flight = [[0] * 4 for _ in range(16)]
+        self.taken_words = [[0] * 4 for _ in range(16)]
+        self.steps = record(program)
+        self.fields = [self._fields(k) for k in range(len(program.tables.opcode))]
+
+    def _fields(self, instruction: int) -> Fields:
+        chunk, pc = self.program.locate(int(self.program.tables.pc[instruction]))
+        decoded = self.program.chunks[chunk]
+        (index,) = (decoded.pc == pc).nonzero()[0]
+        operation = decoded[int(index)]
+        return {"name": operation.instruction.name, **operation.values}
+
+    def later(self, change: Callable[[], None]) -> None:
+        self.changes.append(change)
+
+    def add(self, flags: list[int], flag: int, amount: int) -> None:
+        if amount:
+            self.later(lambda: flags.__setitem__(flag, flags[flag] + amount))
+
+    def run(self) -> None:
+        first = [self._infeed()]
+        ordered: list[Turn] = [self._unit(t, 1) for t in range(16)]
+        others: list[Turn] = [
+            self._core(),
+            self._pop(0),
+            self._pop(1),
+            self._outfeed(),
+            self._link_in(),
+            self._link_out(),
+            *(self._dispatch(t) for t in range(16)),
+            *(self._unit(t, u) for t in range(16) for u in range(_UNITS) if u != 1),
+        ]
+        while self.now - self.last_change < _QUIET or any(t >= self.now for t in self.timers):
+            self.random.shuffle(others)
+            for turn in (*first, *ordered, *others):
+                next(turn, None)
+            for flags in self.scheduled.pop(self.now, []):
+                self.add(flags, 0, 1)
+            for fifo in self.arriving.pop(self.now, []):
+                self.add(fifo, 1, 1)
+            if self.changes or self.fence_loads:
+                self.last_change = self.now
+            for change in (*self.changes, *self.fence_loads):
+                change()
+            self.changes.clear()
+            self.fence_loads.clear()
+            self.now += 1
+        if not self._ended():
+            raise Stuck
+
+    def _ended(self) -> bool:
+        idle = all(
+            queue.queued == queue.completed
+            for queue in (*self.units, *(unit for tile in self.tiles for unit in tile.units))
+        )
+        tiles = all(tile.queue.queued == tile.queue.begun for tile in self.tiles)
+        return idle and tiles and self.core_done and self.link_in_done and self.link_out_done
+
+    @property
+    def cycles(self) -> int:
+        return self.last_change + 1
+
+    # The scalar core.
+
+    core_done = link_in_done = link_out_done = False
+
+    def _sleep(self, cycles: int) -> Turn:
+        self.timers.add(self.now + cycles)
+        for _ in range(cycles):
+            yield
+
+    def _core(self) -> Turn:
+        for step in self.steps:
+            yield from self._sleep(int(step["gap"]))
+            while not self._try_step(step):
+                yield
+            self.later(lambda: None)
+            yield from self._sleep(max(1, int(step["length"])))
+        self.core_done = True
+
+    def _try_step(self, step: Any) -> bool:
+        kind, target, instruction = int(step["kind"]), int(step["target"]), int(step["instruction"])
+        if kind == steps.STEP_CHUNK:
+            return self.loaded > target
+        if kind == steps.STEP_DISPATCH:
+            queues = [self.tiles[t].queue for t in range(16) if target >> t & 1]
+            if any(q.queued - q.begun >= self.value["tile_queue"] for q in queues):
+                return False
+            for queue in queues:
+                self._put(queue, instruction)
+        elif kind == steps.STEP_FENCE:
+            return self._scalar_fence(self.fields[instruction])
+        elif kind == steps.STEP_UNIT:
+            queue = self.units[target]
+            if queue.queued - queue.begun >= self.value["unit_queue"]:
+                return False
+            self._put(queue, instruction)
+        elif kind == steps.STEP_PUSH:
+            if self.room_used + 4 - self.delivered > self.value["host_fifo_bytes"]:
+                return False
+            self._push(4)
+        elif kind == steps.STEP_DESCRIPTOR:
+            if target >= 3:
+                self.later(lambda: setattr(self, "outputs_issued", self.outputs_issued + 1))
+            else:
+                self.later(lambda: setattr(self, "inputs_issued", self.inputs_issued + 1))
+        elif kind == steps.STEP_HALT:
+            self.later(lambda: setattr(self, "halted", self.halted + 1))
+        return True
+
+    def _put(self, queue: Queue, instruction: int) -> None:
+        queue.queued += 1
+        self.later(lambda: queue.items.append(instruction))
+
+    def _push(self, size: int) -> None:
+        self.room_used += size
+        self.later(lambda: setattr(self, "pushed", self.pushed + size))
+
+    def _scalar_fence(self, fields: Fields) -> bool:
+        for t in range(16):
+            if fields["tile_fence_valid"] >> t & 1 and (
+                self.tiles[t].fences < fields["tile_fence_count"]
+            ):
+                return False
+        for flag in range(9):
+            if fields["expected_valid"] >> flag & 1 and not at_least(
+                self.flags[flag], fields["expected"][flag]
+            ):
+                return False
+        for bit, unit in ((0, 1), (1, 0), (2, 2), (3, 3), (4, 3)):
+            queue = self.units[unit]
+            if fields["wait_idle"] >> bit & 1 and queue.completed < queue.queued:
+                return False
+        if fields["wait_idle"] >> 4 & 1 and self.delivered < self.room_used:
+            return False
+        for t in range(16):
+            if fields["reset_tile_fences"] >> t & 1:
+                self.fence_loads.append(lambda tile=self.tiles[t]: setattr(tile, "fences", 0))
+        for flag in range(9):
+            if fields["reset_flags"] >> flag & 1:
+                self._load(self.flags, flag, fields["reset_value"])
+        return True
+
+    def _load(self, flags: list[int], flag: int, value: int) -> None:
+        self.fence_loads.append(lambda: flags.__setitem__(flag, value))
+
+    # Tiles.
+
+    def _dispatch(self, number: int) -> Turn:
+        tile = self.tiles[number]
+        while True:
+            while not tile.queue.items:
+                yield
+            instruction = tile.queue.items[0]
+            fields = self.fields[instruction]
+            if fields["name"] == "TileFence":
+                waited = [tile.units[u] for u in range(_UNITS) if fields["wait_idle"] >> u & 1]
+                while any(unit.completed < unit.queued for unit in waited):
+                    yield
+                for flag in range(19):
+                    if fields["reset_flags"] >> flag & 1:
+                        self._load(tile.flags, flag, fields["reset_value"])
+                count = fields["increment"]
+                self.later(lambda n=count: setattr(tile, "fences", tile.fences + n))
+            else:
+                unit = tile.units[int(self.program.tables.unit[instruction])]
+                while unit.queued - unit.begun >= self.value["unit_queue"]:
+                    yield
+                self._put(unit, instruction)
+            tile.queue.items.popleft()
+            self.later(lambda: setattr(tile.queue, "begun", tile.queue.begun + 1))
+            yield
+
+    def _begin(self, queue: Queue) -> Generator[None, None, int]:
+        while not queue.items:
+            yield
+        self.later(lambda: setattr(queue, "begun", queue.begun + 1))
+        return queue.items.popleft()
+
+    def _complete(self, queue: Queue) -> None:
+        self.later(lambda: setattr(queue, "completed", queue.completed + 1))
+
+    def _unit(self, number: int, unit: int) -> Turn:
+        queue = self.tiles[number].units[unit]
+        while True:
+            instruction = yield from self._begin(queue)
+            begun = self.now
+            yield from self._sleep(self.value["instruction_start"])
+            fields = self.fields[instruction]
+            drains = unit == 0 and fields["name"] != "CoefficientTable"
+            yield from self._execute(number, unit, instruction, fields)
+            # A tensor instruction ends when its results have been written, the others with the
+            # cycle of their last element.
+            self.spans.add((number, instruction, begun, self.now + (0 if drains else 1)))
+            self._complete(queue)
+            if not drains:
+                yield
+
+    def _execute(self, number: int, unit: int, instruction: int, fields: Fields) -> Turn:
+        if unit == 0:
+            if fields["name"] != "CoefficientTable":
+                yield from self._tensor(number, instruction)
+            return
+        if unit == 1:
+            yield from self._produce_rows(number, fields)
+        elif unit in (2, 3):
+            yield from self._consume_rows(number, unit - 2, fields)
+        elif unit == 4:
+            yield from self._to_wide(number, fields)
+        elif unit == 5:
+            yield from self._to_narrow(number, fields)
+        else:
+            yield from self._mesh(number, unit - 6, fields)
+
+    def _tensor(self, number: int, instruction: int) -> Turn:
+        """Flags 1 and 2 count at the end of a segment of the plan, flag 0 with each result."""
+        tile = self.tiles[number]
+        tables = self.program.tables
+        row = int(tables.row[instruction])
+        place, parameters = tables.tensor_plan.place[row], tables.tensor[row]
+        watchers = Watchers(self.fields[instruction])
+        results, empty = 0, self.now
+        for k in range(int(place["segment"]), int(place["segment"] + place["segments"])):
+            segment = tables.tensor_plan.segment[k]
+            begins = {d for d in range(9) if int(segment["waits"]) >> d & 1}
+            # ``empty`` is the cycle from which no result waits any more, at one a cycle.
+            while empty - self.now >= self.value["result_queue_words"] or not (
+                watchers.passes(tile.flags, begins)
+            ):
+                yield
+            yield from self._sleep(int(segment["count"]) - 1)
+            self.add(tile.flags, 1, int(segment["parameter_reads"]))
+            self.add(tile.flags, 2, int(segment["sum_writes"]))
+            if segment["outputs"]:
+                size = 2 if parameters["output_16bit"] else 1
+                for _ in range(-(-int(segment["lanes"]) * size // 4)):
+                    empty = max(self.now + 1, empty)
+                    if tables.tensor_plan.write_flag[int(place["write"]) + results]:
+                        self.timers.add(empty)
+                        self.scheduled.setdefault(empty, []).append(tile.flags)
+                    empty += 1
+                    results += 1
+            yield
+        yield from self._sleep(max(0, empty - self.now))
+
+    # Units that move words and rows.
+
+    def _produce_rows(self, number: int, fields: Fields) -> Turn:
+        tile = self.tiles[number]
+        watchers = Watchers(fields)
+        channel, targets = fields["consumer_b"], fields["targets"]
+        for k, element in enumerate(walk(fields, "wide_read")):
+            if k:
+                yield
+            while not watchers.passes(tile.flags, element.begins):
+                yield
+            while not self._ring_is_free(channel, targets):
+                yield
+            self._send(channel, targets, 64)
+            self.add(tile.flags, 16, produce(fields, "row_producer", element.ends))
+            if produce(fields, "token_producer", element.ends):
+                self._pass_token(channel)
+                self.add(self.flags, 5 + channel, 1)
+                if channel and targets >> _OUTFEED & 1:
+                    self.add(self.flags, 5, 1)
+
+    def _fifos(self, channel: int, targets: int) -> list[list[int]]:
+        tiles = [self.tiles[t].ring[channel] for t in range(16) if targets >> t & 1]
+        return [*tiles, self.outfeed_ring] if targets >> _OUTFEED & 1 else tiles
+
+    def _ring_is_free(self, channel: int, targets: int) -> bool:
+        depth = self.value["ring_fifo_rows"]
+        room = all(fifo[0] - fifo[2] < depth for fifo in self._fifos(channel, targets))
+        return self.ring_free <= self.now and room
+
+    def _send(self, channel: int, targets: int, words: int) -> None:
+        cycles = max(1, -(-4 * words // self.value["ring_bytes_per_cycle"]))
+        self.ring_free = self.now + cycles
+        self.timers.add(self.ring_free)
+        for fifo in self._fifos(channel, targets):
+            fifo[0] += 1
+            self.arriving.setdefault(self.now + cycles - 1, []).append(fifo)
+
+    def _pass_token(self, channel: int) -> None:
+        for tile in self.tiles:
+            self.add(tile.flags, 17 + channel, 1)
+
+    def _consume_rows(self, number: int, channel: int, fields: Fields) -> Turn:
+        tile = self.tiles[number]
+        watchers = Watchers(fields)
+        fifo = tile.ring[channel]
+        for k, element in enumerate(walk(fields, "wide_write")):
+            if k:
+                yield
+            while not watchers.passes(tile.flags, element.begins):
+                yield
+            while fifo[1] <= fifo[2]:
+                yield
+            self.add(fifo, 2, 1)
+            self.add(tile.flags, 14 + channel, produce(fields, "producer", element.ends))
+
+    def _to_wide(self, number: int, fields: Fields) -> Turn:
+        tile = self.tiles[number]
+        reading, writing = Watchers(fields, side=0), Watchers(fields, side=1)
+        rows = iter(walk(fields, "wide_write"))
+        words = moved = 0
+        elements = walk(fields, "narrow_read", target=read_target(fields))
+        for k, element in enumerate(elements):
+            if moved == self.value["narrow_to_wide_words_per_cycle"]:
+                yield
+                moved = 0
+            while not reading.passes(tile.flags, element.begins):
+                yield
+                moved = 0
+            moved += 1
+            words += 1
+            if words == 64 or fields["row_loop"] in element.ends or k == len(elements) - 1:
+                row = next(rows)
+                while not writing.passes(tile.flags, row.begins):
+                    yield
+                    # The row takes the place of a word in its cycle.
+                    moved = 1
+                self.add(tile.flags, 13, produce(fields, "producer", row.ends))
+                words = 0
+
+    def _to_narrow(self, number: int, fields: Fields) -> Turn:
+        tile = self.tiles[number]
+        reading, writing = Watchers(fields, side=0), Watchers(fields, side=1)
+        rows = iter(walk(fields, "wide_read"))
+        flag = 12 if fields["scale_bias"] else 11
+        position, moved = 64, 0
+        for element in walk(fields, "narrow_write"):
+            if moved == self.value["wide_to_narrow_words_per_cycle"]:
+                yield
+                moved = 0
+            while not writing.passes(tile.flags, element.begins):
+                yield
+                moved = 0
+            if position >= 64:
+                row = next(rows)
+                while not reading.passes(tile.flags, row.begins):
+                    yield
+                    moved = 0
+                position = 0
+            moved += 1
+            position += 2 if fields["scale_bias"] else 1
+            if not element.prologue:
+                self.add(tile.flags, flag, produce(fields, "producer", element.ends))
+                if fields["row_loop"] in element.ends:
+                    position = 64
+
+    def _mesh(self, number: int, link: int, fields: Fields) -> Turn:
+        """Both sides at once, each at its own pace, until both are done."""
+        down, right = _MESH_STEP[link]
+        row, column = (number // 4 + down) % 4, (number % 4 + right) % 4
+        sides = [
+            self._mesh_send(number, 4 * row + column, link, fields),
+            self._mesh_receive(number, link, fields),
+        ]
+        left = [side for side in sides if next(side, self) is not self]
+        while left:
+            yield
+            left = [side for side in left if next(side, self) is not self]
+
+    def _mesh_send(self, number: int, target: int, link: int, fields: Fields) -> Turn:
+        tile, fifo = self.tiles[number], self.tiles[target].mesh[link]
+        watchers = Watchers(fields, side=0)
+        moved = 0
+        for element in [] if _is_off(fields, "narrow_read") else walk(fields, "narrow_read"):
+            if moved == self.value["mesh_words_per_cycle"]:
+                yield
+                moved = 0
+            in_flight = self.in_flight
+            while in_flight[target][link] - fifo[1] >= self.value["mesh_fifo_words"] or (
+                not watchers.passes(tile.flags, element.begins)
+            ):
+                yield
+                moved = 0
+            moved += 1
+            in_flight[target][link] += 1
+            self.add(fifo, 0, 1)
+            self.add(tile.flags, _OUTBOUND[link], produce(fields, "read_producer", element.ends))
+
+    def _mesh_receive(self, number: int, link: int, fields: Fields) -> Turn:
+        tile = self.tiles[number]
+        fifo, taken = tile.mesh[link], self.taken_words[number]
+        watchers = Watchers(fields, side=1)
+        constant = fields["immediate_valid"]
+        off = _is_off(fields, "narrow_write") and not constant
+        moved = 0
+        for element in [] if off else walk(fields, "narrow_write"):
+            if moved == self.value["mesh_words_per_cycle"]:
+                yield
+                moved = 0
+            while (not constant and fifo[0] <= taken[link]) or (
+                not watchers.passes(tile.flags, element.begins)
+            ):
+                yield
+                moved = 0
+            moved += 1
+            if not constant:
+                taken[link] += 1
+                self.add(fifo, 1, 1)
+            self.add(tile.flags, _INBOUND[link], produce(fields, "write_producer", element.ends))
+
+    # The scalar core's units and the host link.
+
+    def _pop(self, unit: int) -> Turn:
+        size = (64, 8)[unit]
+        queue = self.units[unit]
+        while True:
+            instruction = yield from self._begin(queue)
+            begun, fields = self.now, self.fields[instruction]
+            watchers = Watchers(fields)
+            for k, element in enumerate(walk(fields, "buffer")):
+                if k:
+                    yield
+                while self.arrived[unit] - self.sent[unit] < size or not (
+                    watchers.passes(self.flags, element.begins)
+                ):
+                    yield
+                self.sent[unit] += size
+                self.add(self.taken, unit, size)
+                self.add(self.flags, 1 - unit, produce(fields, "producer", element.ends))
+            self._end_scalar_unit(queue, instruction, begun)
+            yield
+
+    def _end_scalar_unit(self, queue: Queue, instruction: int, begun: int) -> None:
+        self.spans.add((-1, instruction, begun, self.now + 1))
+        self._complete(queue)
+
+    def _infeed(self) -> Turn:
+        queue = self.units[2]
+        while True:
+            instruction = yield from self._begin(queue)
+            begun, fields = self.now, self.fields[instruction]
+            watchers = Watchers(fields)
+            unit, words = UNIT_BYTES[fields["fifo"]] // 4, 0
+            channel, targets = fields["consumer_b"], fields["targets"]
+            elements = walk(fields, "buffer")
+            for k, element in enumerate(elements):
+                if k:
+                    yield
+                words += unit
+                closes = words >= fields["row_words"] + 1 or k == len(elements) - 1
+                while (closes and not self._ring_is_free(channel, targets)) or not (
+                    watchers.passes(self.flags, element.begins)
+                ):
+                    yield
+                amount = fields["sync_increment"] * produce(fields, "producer", element.ends)
+                self.add(self.flags, INFEED_FLAGS[fields["fifo"]], amount)
+                if closes:
+                    self._send(channel, targets, words)
+                    words = 0
+                if produce(fields, "token_producer", element.ends):
+                    self._pass_token(channel)
+            self._end_scalar_unit(queue, instruction, begun)
+            yield
+
+    def _outfeed(self) -> Turn:
+        queue = self.units[3]
+        while True:
+            instruction = yield from self._begin(queue)
+            begun, fields = self.now, self.fields[instruction]
+            watchers = Watchers(fields)
+            words, position = (2, 0) if fields["to_host"] else (1, 0)
+            elements = walk(fields, "buffer")
+            for k, element in enumerate(elements):
+                if k:
+                    yield
+                while not self._output_can_go(fields) or not (
+                    watchers.passes(self.flags, element.begins)
+                ):
+                    yield
+                position += words
+                if fields["to_host"]:
+                    self._push(8)
+                self.add(self.flags, 7, produce(fields, "producer", element.ends))
+                if position >= fields["row_words"] + 1 or k == len(elements) - 1:
+                    position = 0
+                    self.add(self.outfeed_ring, 2, 1)
+            self._end_scalar_unit(queue, instruction, begun)
+            yield
+
+    def _output_can_go(self, fields: Fields) -> bool:
+        room = self.room_used + 8 - self.delivered <= self.value["host_fifo_bytes"]
+        there = self.outfeed_ring[1] > self.outfeed_ring[2]
+        return there and (room or not fields["to_host"])
+
+    def _burst(self, free: int, size: int, speed: Any) -> tuple[int, int]:
+        """When the link is free again, and the cycle in which the last byte arrives."""
+        time = round(self.clock / speed.value * _LINK_UNITS) if speed else 0
+        free = max(free, self.now * _LINK_UNITS) + size * time
+        return free, max(self.now + 1, -(-free // _LINK_UNITS) - 1)
+
+    def _link_in(self) -> Turn:
+        speed = self.host.bytes_per_second_in if self.host else None
+        on_request = bool(self.host and self.host.on_request.value)
+        free, data, promised, outputs = 0, 0, 0, 0
+        for step in self.steps:
+            tag = int(step["target"])
+            if step["kind"] == steps.STEP_DESCRIPTOR and tag >= 3:
+                outputs += 1
+                promised += int(step["size"])
+            if step["kind"] == steps.STEP_CHUNK:
+                while self.halted < tag:
+                    yield
+                left, stream = self.chunk_bytes[tag], None
+            elif step["kind"] == steps.STEP_DESCRIPTOR and tag < 3:
+                left, stream = int(step["size"]), (1, 0)[tag - 1]
+                while outputs and self.delivered < promised:
+                    yield
+                data += 1
+            else:
+                continue
+            while left:
+                size = min(64, left)
+                if stream is not None:
+                    while (on_request and self.inputs_issued < data) or (
+                        self.room_in[stream] + size - self.taken[stream]
+                        > self.value["host_fifo_bytes"]
+                    ):
+                        yield
+                    self.room_in[stream] += size
+                free, last = self._burst(free, size, speed)
+                yield from self._sleep(last - self.now)
+                left -= size
+                if stream is not None:
+                    self.add(self.arrived, stream, size)
+                elif not left:
+                    self.later(lambda: setattr(self, "loaded", self.loaded + 1))
+        self.link_in_done = True
+
+    def _link_out(self) -> Turn:
+        speed = self.host.bytes_per_second_out if self.host else None
+        free = sent = 0
+        issued = self.steps[self.steps["kind"] == steps.STEP_DESCRIPTOR]
+        for number, step in enumerate(issued[issued["target"] >= 3]):
+            while self.outputs_issued <= number:
+                yield
+            left = int(step["size"])
+            while left:
+                while self.pushed <= sent:
+                    yield
+                size = min(64, left, self.pushed - sent)
+                sent += size
+                free, last = self._burst(free, size, speed)
+                yield from self._sleep(last - self.now)
+                left -= size
+                self.later(lambda n=size: setattr(self, "delivered", self.delivered + n))
+        self.link_out_done = True
+
+
+def _is_off(fields: Fields, name: str) -> bool:
+    return not any(fields[f"{name}_limit"]) and not fields[f"{name}_stride"][0]
