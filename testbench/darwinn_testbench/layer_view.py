@@ -30,7 +30,7 @@ from darwinn_testbench.layer_shapes import (
     window,
 )
 from darwinn_testbench.model import BoundModel, Source, open_models
-from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report import Report, Row, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 CONVOLUTION, DEPTHWISE, DENSE = "conv", "depthwise", "dense"
@@ -153,7 +153,9 @@ def view_layers(
 
 def _message(rows: Sequence[LayerRow]) -> str:
     partly = sum(bool(row.unknown) for row in rows)
-    return f"{len(rows)} layers" + (f", {partly} of them not known in every respect" * bool(partly))
+    return counted(len(rows), "layer") + (
+        f", {partly} not known in every respect" if partly else ""
+    )
 
 
 def _ports(bound: BoundModel, rows: Sequence[LayerRow]) -> tuple[PortFigures, ...]:

@@ -31,6 +31,7 @@ from darwinn_testbench.layer_check import Finding, TensorRow, layer_taps
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import BoundModel, Source, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
+from darwinn_testbench.reference.graph import Network
 from darwinn_testbench.report import InputError, Report, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
@@ -41,6 +42,7 @@ CHIP_ARITHMETIC = "chip arithmetic"
 LITERT = "LiteRT"
 COMPLETION = "completion"
 NOTHING = "nothing"
+_RECURRENT = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 """What may decide an output's verdict: COMPLETION if no reference was given, NOTHING if the given
 one does not compute the output."""
 
@@ -209,12 +211,25 @@ def _judge(
         litert_missing=litert_missing,
     )
     if policy is None and row.chip_arithmetic is not None:
-        return _decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
+        decided = _decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
+        return _explained(decided, expectation.references.cpu.network)
     reason = f"no chip-arithmetic oracle: {chip_missing}" if policy is None else ""
     if row.litert is not None:
         return _decided(row, LITERT, row.litert, reason)
     message = "; ".join(filter(None, (reason, f"no LiteRT: {litert_missing}")))
     return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
+
+
+def _explained(row: OutputRow, network: Network) -> OutputRow:
+    """The row, with a word on a difference to LiteRT that is no error of rounding."""
+    recurrent = any(each.name == _RECURRENT for each in network.operators)
+    if row.message or not recurrent or row.litert is None or not row.litert.differing:
+        return row
+    return replace(
+        row,
+        message="differs from LiteRT by construction: the compiler quantises the sums of an LSTM's "
+        "gates to 8 bits (docs/comparison.md)",
+    )
 
 
 def _decided(row: OutputRow, by: str, comparison: Comparison, reason: str = "") -> OutputRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import darwinn_testbench
 import pytest
 from darwinn_formats import files
 from darwinn_formats.errors import FormatError
@@ -20,7 +22,7 @@ from darwinn_testbench.cli import inspect as inspect_command
 from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
 
-COMMANDS = ("inspect", "disasm", "dma", "run", "verify")
+COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify")
 STREAM = encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])
 
 
@@ -153,6 +155,30 @@ def test_a_chunk_that_is_not_there_is_bad_input(
 ) -> None:
     assert run_command_line(["disasm", str(stream_file), *arguments]) == 2
     assert f"there is no {arguments[0][2:]} {arguments[1]}: the only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_narrow_terminal_and_names_no_types_of_python(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_command_line([name, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert not re.search(
+        r"<bool>|\[x>=0\]|\{|…", printed.split("Examples")[0].replace("tap1 …", "")
+    )
+
+
+def test_what_most_programs_begin_with_is_at_the_root() -> None:
+    assert {name for name in darwinn_testbench.__all__ if hasattr(darwinn_testbench, name)} == {
+        "Session",
+        "StopPoint",
+        "Tap",
+        "open_models",
+    }
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = darwinn_testbench.nothing
 
 
 def test_a_bare_stream_that_cannot_run_is_refused_by_name(

@@ -18,6 +18,7 @@ from darwinn_testbench.report import (
     Report,
     Row,
     Verdict,
+    counted,
     to_junit,
     verdict_of,
     worst,
@@ -144,3 +145,11 @@ def test_results_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_device_is_written_directly() -> None:
     write_result("/dev/null", b"gone")
     assert not Path("/dev/null").is_file()
+
+
+def test_one_thing_is_no_plural() -> None:
+    assert [counted(count, "layer") for count in (0, 1, 2_000)] == [
+        "0 layers",
+        "1 layer",
+        "2,000 layers",
+    ]

@@ -98,6 +98,18 @@ def test_dense_models_equal_litert(corpus: Path, name: str) -> None:
     assert [row.litert.differing for row in report.rows if row.litert] == [0] * 5
 
 
+def test_an_lstm_says_why_it_differs_from_litert(corpus: Path) -> None:
+    name = "keras_lstm_mnist_ptq"
+    report = verify(compiled(corpus, name), uncompiled(corpus, name))
+    assert report.verdict is Verdict.PASS
+    assert all(
+        ("by construction" in row.message) == bool(row.litert.differing)
+        for row in report.rows
+        if row.litert
+    )
+    assert any(row.message for row in report.rows)
+
+
 def test_a_bare_package_is_verified_as_its_file_is(corpus: Path) -> None:
     data = package_with(compiled(corpus, GABOR), lambda each: each, ExecutableType.EXECUTION_ONLY)
     assert load(data).kind == "package"

@@ -7,10 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from darwinn_formats.errors import FormatError
+from typer import rich_utils
+from typer.core import TyperCommand
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cli import (
@@ -70,6 +72,26 @@ _COMMANDS = (
 )
 
 
+class _Command(TyperCommand):
+    """A command whose help names what a user types, and no types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+
+# Bounds beside N would take the help's columns; an argument beyond them is answered with them.
+rich_utils.RANGE_STRING = ""
+
+
 def application() -> typer.Typer:
     """The command line application with all its commands."""
     app = typer.Typer(
@@ -85,7 +107,10 @@ def application() -> typer.Typer:
     for module in _COMMANDS:
         # Accuracy alone has something to do without an argument.
         help_alone = module is not accuracy
-        app.command(module.NAME, epilog=module.EXAMPLES, no_args_is_help=help_alone)(module.command)
+        decorate = app.command(
+            module.NAME, cls=_Command, epilog=module.EXAMPLES, no_args_is_help=help_alone
+        )
+        decorate(module.command)
     return app
 
 

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.programs import ComparedRow
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, counted, table
 
 
 def difference(comparison: Comparison | None) -> str:
@@ -42,7 +42,8 @@ def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
     notes += [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
     notes += [str(each) for each in figures["divergences"]]
     source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
-    head = f"{figures['inferences']} calls, inputs {source}; {figures['seconds']:.1f} s in all"
+    calls = counted(figures["inferences"], "call")
+    head = f"{calls}, inputs {source}; {figures['seconds']:.1f} s in all"
     return [table(_COLUMNS, report.rows), *notes, head]
 
 

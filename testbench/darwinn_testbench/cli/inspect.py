@@ -20,7 +20,7 @@ from darwinn_testbench.programs import (
     inspect_program,
     summary_lines,
 )
-from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.report import Column, InputError, Report, counted, table
 
 NAME = "inspect"
 EXAMPLES = """**Examples**
@@ -164,7 +164,7 @@ def _package(package: Mapping[str, Any]) -> str:
 
 def _details(row: ExecutableRow) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in row.operations.items())
-    count = "" if row.program_layers is None else f"{row.program_layers} layers, "
+    count = "" if row.program_layers is None else f"{counted(row.program_layers, 'layer')}, "
     model = "" if row.model is None else f", model {row.model}"
     head = f"executable {row.index}{model}: {count}token {row.token}, {row.hints} hints; {counts}"
     note = [f"  {row.message}"] if row.message else []

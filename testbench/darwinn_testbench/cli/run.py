@@ -16,7 +16,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import RunRow, outputs_as, run
 from darwinn_testbench.preload import parse as parse_preload
 from darwinn_testbench.programs import format_of, load_natives, run_program
-from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.report import Column, InputError, Report, counted, table
 from darwinn_testbench.report.files import write_result
 
 NAME = "run"
@@ -220,7 +220,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     random = f"random inputs, seed {report.figures['seed']}"
     source = random if report.figures["random_inputs"] else "given inputs"
     count = report.figures["inferences"]
-    lines = [f"{count} inferences on {source}"] if count else []
+    lines = [f"{counted(count, 'inference')} on {source}"] if count else []
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
     lines += [

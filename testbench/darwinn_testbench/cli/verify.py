@@ -16,7 +16,7 @@ from darwinn_testbench.compare import Comparison
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.programs import format_of, load_natives, verify_against
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, counted, table
 from darwinn_testbench.verify import OutputRow, verify
 
 NAME = "verify"
@@ -236,7 +236,8 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     notes = [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
     notes += [f"{row.name}: {row.message}" for row in figures["dma"] if row.message]
     notes += [str(each) for each in figures["divergences"]]
-    head = f"{figures['inferences']} inferences, inputs {source}; {figures['seconds']:.1f} s in all"
+    inferences = counted(figures["inferences"], "inference")
+    head = f"{inferences}, inputs {source}; {figures['seconds']:.1f} s in all"
     tensors = figures["tensors"]
     notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
     within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []

@@ -57,6 +57,11 @@ def table(
     return result
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, which are called by ``noun`` if it is one: ``1 layer``, ``2 layers``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def styled(verdict: Verdict) -> Text:
     """The verdict's word in its colour."""
     return Text(verdict.value, style=_STYLES[verdict])
