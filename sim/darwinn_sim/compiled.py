@@ -32,8 +32,8 @@ _KERNEL_MARKS = (b"@compiled", b"@inner")
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
 
-_GIVEN_FOLDER = _numba.config.CACHE_DIR
-"""Where the user wants the compiled kernels, if anywhere."""
+_CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
+"""Where compiled kernels are kept, a folder for each key: in NUMBA_CACHE_DIR, if that is set."""
 
 _ROOT = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def _cache_folder(package: Path) -> str:
             if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
                 digest.update(source.name.encode())
                 digest.update(text)
-    return str(Path(platformdirs.user_cache_dir("darwinn-testbench")) / digest.hexdigest()[:16])
+    return str(_CACHES / digest.hexdigest()[:16])
 
 
 def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -71,7 +71,7 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
     package = Path(function.__code__.co_filename).parent
-    _numba.config.CACHE_DIR = _GIVEN_FOLDER or _cache_folder(package)
+    _numba.config.CACHE_DIR = _cache_folder(package)
     decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False, **options)
     return cast("Callable[_P, _R]", decorate(function))
 
