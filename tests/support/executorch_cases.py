@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,17 @@ def cases() -> list[Case]:
         for name, entries in table.items()
         for at, entry in enumerate(entries)
     ]
+
+
+def with_other_types(operator: str, positions: Sequence[int]) -> Iterator[Case]:
+    """A call in float32 with another type of the first output, or of one of these arguments."""
+    case = next(each for each in cases() if each.operator == operator and F32 in each.dtypes)
+    yield replace(case, dtypes=(F64, *case.dtypes[1:]))
+    for place in positions:
+        arguments = list(case.arguments)
+        if isinstance(arguments[place], np.ndarray):
+            arguments[place] = arguments[place].astype(F64)
+            yield replace(case, arguments=tuple(arguments))
 
 
 X = floats(2, 3)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.reference.executorch import OPERATORS, ExecutorchReference
+from darwinn_testbench.reference.executorch.element_types import ONE_TYPE
 from darwinn_testbench.reference.executorch.kernels import quantised, windows
 from darwinn_testbench.reference.protocol import ExecutionError
 from executorch_cases import Case, floats, integers
@@ -245,6 +246,14 @@ def test_padding_of_the_cortex_library_follows_the_stored_order() -> None:
 
 def test_the_result_of_ne_is_a_truth_value() -> None:
     assert OPERATORS["executorch_prim::ne.Scalar"].kernel(1, 2) is True
+
+
+@pytest.mark.parametrize("operator", ONE_TYPE)
+def test_operators_that_do_not_convert_refuse_other_types(operator: str) -> None:
+    """Another type of the output, and of each tensor that has to be like it."""
+    for variant in executorch_cases.with_other_types(operator, ONE_TYPE[operator]):
+        with pytest.raises(ExecutionError, match="float32, float64, which this operator does not"):
+            ExecutorchReference(variant.build())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from darwinn_testbench.compare import compare
 from darwinn_testbench.policy import NAMED, FloatTolerance, Policy
 from darwinn_testbench.reference.executorch import ExecutorchReference
+from darwinn_testbench.reference.executorch.element_types import ONE_TYPE
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
 from darwinn_testbench.reference.protocol import Datum, ExecutionError, Reference, Unsupported
 
@@ -124,6 +125,14 @@ def test_stored_results_of_the_operators_are_the_runtimes() -> None:
             np.testing.assert_allclose(
                 np.hstack(result), np.hstack(stored[name]), rtol=1e-6, atol=1e-7
             )
+
+
+@needs_original
+@pytest.mark.parametrize("operator", ONE_TYPE)
+def test_the_runtime_refuses_tensors_of_other_types_too(operator: str) -> None:
+    for case in executorch_cases.with_other_types(operator, ONE_TYPE[operator]):
+        with pytest.raises(ExecutionError, match="execute"):
+            OriginalRuntime(case.build()).run(case.inputs)
 
 
 @needs_original

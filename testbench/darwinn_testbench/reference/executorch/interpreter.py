@@ -17,6 +17,7 @@ from darwinn_formats import executorch
 from darwinn_formats.executorch import ProgramFile, schema
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.element_types import mixed_types
 from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
 from darwinn_testbench.reference.executorch.values import MEMORY_LIMIT, Memory, TensorValue
 from darwinn_testbench.reference.protocol import (
@@ -408,11 +409,21 @@ def _check_calls(plan: schema.ExecutionPlan, operators: Sequence[Operator]) -> N
             if not isinstance(step, schema.KernelCall):
                 continue
             operator = operators[step.op_index]
-            if not operator.accepts(len(step.args)):
+            reason = _misfit(plan, operator, step.args)
+            if reason:
                 text = executorch.instruction_text(plan, instruction)
-                raise ExecutionError(
-                    f"{plan.name}, instruction {position}: {text}: {len(step.args)} arguments"
-                )
+                raise ExecutionError(f"{plan.name}, instruction {position}: {text}: {reason}")
+
+
+def _misfit(plan: schema.ExecutionPlan, operator: Operator, arguments: Sequence[int]) -> str:
+    """Why an operator cannot be called like this, or the empty text."""
+    count = len(arguments)
+    if not operator.accepts(count):
+        return f"{count} arguments"
+    first_output = count - operator.repeated - operator.outputs
+    mixed = mixed_types(operator.name, plan.values, arguments, first_output)
+    types = ", ".join(mixed)
+    return f"elements of types {types}, which this operator does not convert" if mixed else ""
 
 
 def _delegate_program(file: ProgramFile, delegate: schema.BackendDelegate) -> DelegateProgram:
