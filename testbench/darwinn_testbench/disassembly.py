@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
+from darwinn_sim import layers
+from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import disassembler
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
+from darwinn_sim.program import lower
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import Report, Row, Verdict
@@ -50,15 +53,37 @@ def disassemble(
     check_number("executable", executable, max(executables, default=-1) + 1, file.file)
     counts = [executables.count(k) for k in dict.fromkeys(executables) if executable in (None, k)]
     check_number("chunk", chunk, max(counts, default=0), file.file)
+    chosen = [each for each in chunks if executable in (None, each[0]) and chunk in (None, each[1])]
+    layers_of = {
+        number: _layer_starts([stream for each, _, stream in chunks if each == number])
+        for number in dict.fromkeys(number for number, _, _ in chosen)
+    }
     rows = tuple(
-        _row(file, number, index, stream)
-        for number, index, stream in chunks
-        if executable in (None, number) and chunk in (None, index)
+        _row(file, number, index, stream, layers_of[number].get(index, {}))
+        for number, index, stream in chosen
     )
     return Report(command="disasm", file=file.file, rows=rows)
 
 
-def _row(file: DarwinnFile, number: int, index: int, stream: bytes) -> ChunkRow:
+def _layer_starts(chunks: Sequence[bytes]) -> dict[int, dict[int, int]]:
+    """Numbers of layers, by chunk and by the bundle at which their first instruction begins.
+
+    There are none where the model of the chip refuses the instructions.
+    """
+    try:
+        program = lower(chunks)
+    except (DecodeError, UnsupportedInstruction):
+        return {}
+    starts: dict[int, dict[int, int]] = {}
+    for layer in layers.find(program):
+        chunk, pc = program.locate(int(program.tables.pc[layer.first]))
+        starts.setdefault(chunk, {})[pc] = layer.number
+    return starts
+
+
+def _row(
+    file: DarwinnFile, number: int, index: int, stream: bytes, starts: Mapping[int, int]
+) -> ChunkRow:
     name = f"executable {number} chunk {index}"
     try:
         program = decode(stream)
@@ -75,6 +100,12 @@ def _row(file: DarwinnFile, number: int, index: int, stream: bytes) -> ChunkRow:
         )
     relocations = _relocations(file, number, index)
     unexplained = len(unexplained_bits(stream))
+    instructions = disassembler.to_json(program, relocations)
+    for entry in instructions:
+        if entry["pc"] in starts:
+            entry["layer"] = starts[entry["pc"]]
+    remarks = {pc: f"layer {layer}" for pc, layer in starts.items()}
+    lines = disassembler.disassemble(program, relocations)
     return ChunkRow(
         name=name,
         verdict=Verdict.REFUSED if unexplained else Verdict.PASS,
@@ -83,8 +114,8 @@ def _row(file: DarwinnFile, number: int, index: int, stream: bytes) -> ChunkRow:
         chunk=index,
         bundles=program.bundles,
         unexplained_bits=unexplained,
-        instructions=disassembler.to_json(program, relocations),
-        text="\n".join(disassembler.to_text(disassembler.disassemble(program, relocations))),
+        instructions=instructions,
+        text="\n".join(disassembler.to_text(lines, remarks)),
     )
 
 

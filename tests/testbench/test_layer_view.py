@@ -14,6 +14,7 @@ from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import dump
 from darwinn_sim import provenance
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.disassembly import disassemble
 from darwinn_testbench.layer_graph import draw, nodes
 from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.reference.graph import Network, Operator, Tensor, network
@@ -152,6 +153,17 @@ def test_the_command_prints_a_table_json_and_a_picture(
     assert run_command_line(["layers", str(path), "--model", "7"]) == 2
     path.write_bytes(path.read_bytes()[:64])
     assert run_command_line(["layers", str(path)]) == 2
+
+
+def test_the_listing_marks_where_the_same_layers_begin() -> None:
+    sample, report = dense_view()
+    chunks = disassemble(dump(compile_network(sample))).rows
+    starts = [entry for row in chunks for entry in row.instructions if "layer" in entry]
+    assert [entry["layer"] for entry in starts] == [row.number for row in report.rows]
+    assert all(entry["name"] == "TensorMac" for entry in starts)
+    lines = "\n".join(row.text for row in chunks).splitlines()
+    marked = [lines[k + 1] for k, line in enumerate(lines) if line.startswith("; layer ")]
+    assert [int(line.split()[0]) for line in marked] == [entry["pc"] for entry in starts]
 
 
 @pytest.mark.parametrize("name", [FIRST, SECOND])

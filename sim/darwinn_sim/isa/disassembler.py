@@ -90,9 +90,15 @@ def disassemble(program: Program, relocations: Mapping[int, str] | None = None) 
             ends.append(pc + 1 + int(program.columns[opcode]["body"][row]))
 
 
-def to_text(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the lines of text of a listing: details are indented below their instruction."""
+def to_text(lines: Iterable[Line], remarks: Mapping[int, str] | None = None) -> Iterator[str]:
+    """Yield the lines of text of a listing: details are indented below their instruction.
+
+    ``remarks`` stand above instructions, by the bundle at which these begin.
+    """
+    remarks = remarks or {}
     for line in lines:
+        if line.pc in remarks:
+            yield f"; {remarks[line.pc]}"
         if line.label:
             yield f"{line.label}:"
         indent = "  " * line.depth
