@@ -8,6 +8,7 @@ module narrow_memory #(
     localparam int AddressBits = 18
 ) (
     input logic clk,
+    input logic rst_n, // nothing is cleared; the rules below hold from then on
 
     input  logic [ReadPorts-1:0][AddressBits-1:0] units2narrow_read_address,
     output logic [ReadPorts-1:0][           31:0] narrow2units_read_data,
@@ -42,7 +43,7 @@ module narrow_memory #(
 `ifndef SYNTHESIS
   for (genvar p = 0; p < WritePorts; p++) begin : gen_write
     assert_write_inside_the_memory :
-    assert property (@(posedge clk) units2narrow_write_valid[p] |->
+    assert property (@(posedge clk) disable iff (!rst_n) units2narrow_write_valid[p] |->
         int'(units2narrow_write_address[p]) + 4 <= Bytes);
   end
 `endif

@@ -162,6 +162,7 @@ module tile
       .WritePorts(NarrowPorts)
   ) narrow (
       .clk,
+      .rst_n,
       .units2narrow_read_address (narrow_read_address),
       .narrow2units_read_data    (narrow_read_data),
       .units2narrow_write_valid  (narrow_write_valid),
@@ -176,6 +177,7 @@ module tile
       .WritePorts(WideWritePorts)
   ) wide (
       .clk,
+      .rst_n,
       .units2wide_read_row(wide_read_row),
       .wide2units_read_data(wide_read_data),
       .units2wide_write_valid(wide_write_valid),

@@ -12,6 +12,7 @@ module wide_memory
     localparam int CountBits = $clog2(Words + 1)
 ) (
     input logic clk,
+    input logic rst_n, // nothing is cleared; the rules below hold from then on
 
     input  logic [ReadPorts-1:0][RowBits-1:0]       units2wide_read_row,
     output logic [ReadPorts-1:0][  Words-1:0][31:0] wide2units_read_data,
@@ -54,7 +55,7 @@ module wide_memory
 `ifndef SYNTHESIS
   for (genvar p = 0; p < WritePorts; p++) begin : gen_write
     assert_write_inside_the_memory :
-    assert property (@(posedge clk) units2wide_write_valid[p] |->
+    assert property (@(posedge clk) disable iff (!rst_n) units2wide_write_valid[p] |->
         int'(units2wide_write_row[p]) < Rows);
   end
 `endif
