@@ -228,6 +228,8 @@ class _MarkedRun:
         self._looks: dict[tuple[int, int], _Look] = {}
         self._latest: dict[int, _Look] = {}
         self._found: dict[tuple[int, int], _Found] = {}
+        self._words_of: dict[tuple[str, int, int], Words] = {}
+        self._origins: dict[tuple[int, ...], Origin] = {}
         accelerator.replacement = self.program, self._marked()
         accelerator.observer = self._observe
         inputs = {
@@ -249,9 +251,9 @@ class _MarkedRun:
         """What was seen, by instruction and tile."""
         return {
             key: Reads(
-                activations=self._origin(found.activations),
-                parameters=self._origin(found.parameters),
-                scales=self._origin(found.scales),
+                activations=self._origin_once(found.activations),
+                parameters=self._origin_once(found.parameters),
+                scales=self._origin_once(found.scales),
                 first=found.first,
                 last=found.last,
             )
@@ -298,19 +300,32 @@ class _MarkedRun:
         look = self._looks[row, position]
         found = self._found.setdefault((instruction, number), _Found())
         scales = look.scales(self.program.tables.tensor[row], unit["waited"])
-        found.activations.append(look.operands.take(tile["narrow"]))
-        found.parameters.append(look.parameters.take(tile["wide"]))
-        found.scales.append(tile["scale_bias"][scales])
+        key = instruction, position
+        found.activations.append(self._shared("a", key, look.operands.take(tile["narrow"])))
+        found.parameters.append(self._shared("p", key, look.parameters.take(tile["wide"])))
+        found.scales.append(self._shared("s", key, tile["scale_bias"][scales]))
         if look.first is not None:
             found.first = found.first | look.first.made(tile["narrow"])
         if look.last is not None:
             found.last = found.last | look.last.made(tile["narrow"])
+
+    def _shared(self, memory: str, key: tuple[int, int], words: Words) -> Words:
+        """The words, as the array in which another tile has found the same ones."""
+        known = self._words_of.setdefault((memory, *key), words)
+        return known if np.array_equal(known, words) else words
 
     def _made_by(self, data: bytes, elements: int) -> Origin:
         """Makers of an output; none if it is not all marks, so that something computed it."""
         if len(data) - data.count(0) < elements and not self._window.start:
             return Origin()
         return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
+
+    def _origin_once(self, words: Sequence[Words]) -> Origin:
+        """Makers of words that several tiles may share; the arrays live as long as this run."""
+        key = tuple(map(id, words))
+        if key not in self._origins:
+            self._origins[key] = self._origin(words)
+        return self._origins[key]
 
     def _origin(self, words: Sequence[Words]) -> Origin:
         """Makers of words: of each byte, or of a word of parameters."""
