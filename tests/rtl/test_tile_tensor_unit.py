@@ -82,6 +82,28 @@ def test_ties_round_to_even() -> None:
     assert pair.rtl.narrow[4096:4100].tolist() == [0, 2, 2, 4]
 
 
+def test_sums_in_wide_memory_go_on() -> None:
+    """Two sums, each begun in the first pass of the reduction and finished in the second."""
+    pair = TileAndModel({})
+    fields = PLAIN | {
+        "partial_sum_read": 1,
+        "main_limit": [1, 1, 0, 0, 0, 0, 0, 0],
+        "reduction_loops": 2,
+        "output_scale": 2.0**-10,
+    }
+    ones, zeros = (1,) * 6, (0,) * 6
+    for name, walk in {
+        "narrow_read": Walk((2, 2, *ones), (0, 9, *zeros)),
+        "parameter_read": Walk((2, 2, *ones), (4, 8, *zeros)),
+        "partial_sum": Walk((2, 2, *ones), (4, 0, *zeros), base=400),
+        "narrow_write": Walk((2, 1, *ones), (4, 0, *zeros), base=4096),
+    }.items():
+        fields |= walk.fields(slow.MAC, name)
+    pair.give(slow.MAC, fields)
+    assert slow.run(pair.slow, slow.MAC, fields)
+    pair.run()
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_watcher_passes_at_its_value_and_not_before(missing: int) -> None:
     watcher = {"watcher_valid": 1, "watcher_flag": 13, "watcher_expected": 7}
