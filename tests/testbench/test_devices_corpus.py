@@ -19,9 +19,9 @@ SMALL, MIDDLE = "mobilenet_v1_0.25_128_quant", "mobilenet_v1_0.5_160_quant"
 SEGMENT = "ssd_mobilenet_v1_coco_quant_postprocess_segment_{}_of_2"
 INFERENCES = 20
 GROWTH_BOUND = 4 << 10
-"""Bytes that an inference may seem to leave: some 60 are counted for each call of a compiled kernel,
-which the process does not keep. It is as large after 2,000 inferences as after 10,000, which
-``benchmarks.speed`` measures. A trace or buffer that is left is more."""
+"""Bytes that an inference may seem to leave: some 60 are counted for each call of a compiled
+kernel, which the process does not keep. It is as large after 2,000 inferences as after 10,000
+(``benchmarks.speed`` measures that). A trace or buffer that is left is more."""
 
 
 def path_of(corpus: Path, name: str) -> Path:
