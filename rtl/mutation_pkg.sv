@@ -61,6 +61,22 @@ package mutation_pkg;
     ClipIgnored,
     RoundsHalfUp,
     ResultsWrap,
+    // Units that move words.
+    PrologueCounted,
+    PrologueOneShort,
+    RowOneWordShort,
+    BlockNotFilled,
+    HalvesAsBytes,
+    WriteSideForgotten,
+    RowKeptAcrossBlocks,
+    ScaleLoadAtFirstHalf,
+    ImmediateIgnored,
+    OffSideSends,
+    LinkFlagsSwapped,
+    TurnIgnored,
+    TokenLost,
+    ReadSideForgotten,
+    RowWordsIgnored,
     Mutations
   } mutation_e;
 

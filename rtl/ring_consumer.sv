@@ -3,6 +3,7 @@
 
 module ring_consumer
   import isa_pkg::*;
+  import mutation_pkg::*;
   import tile_pkg::*;
 #(
     parameter int Channel = 0,  // 0 A, 1 B
@@ -47,6 +48,9 @@ module ring_consumer
   assign passes = write_valid && (passed || pass[0]);
   assign writes = passes && arrived_valid;
 
+  logic [CountBits-1:0] words;
+  assign words = mutated[RowWordsIgnored] ? CountBits'(RowWords) : ring2unit_row_words;
+
   descriptor_fifo #(
       .Width(CountBits + $bits(row_t)),
       .Depth(Rows)
@@ -55,7 +59,7 @@ module ring_consumer
       .rst_n,
       .push_valid(ring2unit_row_valid),
       .push_ready(ring2unit_row_ready),
-      .push_data ({ring2unit_row_words, ring2unit_row_data}),
+      .push_data ({words, ring2unit_row_data}),
       .pop_valid (arrived_valid),
       .pop_ready (passes),
       .pop_data  ({unit2wide_write_count, unit2wide_write_data})

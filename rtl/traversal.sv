@@ -72,7 +72,7 @@ module traversal
   // A block of depth d ends when loops 0 to d-1 are all at their ends.
   always_comb begin
     logic inner_done;
-    inner_done = !in_prologue;
+    inner_done = !in_prologue || mutated[PrologueCounted];
     for (int d = 0; d <= Loops; d++) begin
       if (d > 0) inner_done = inner_done && loop_ended[d-1];
       block_ended[d] = inner_done;
@@ -114,7 +114,7 @@ module traversal
 
   function automatic logic [CounterBits:0] prologue_length(input logic [Loops:0] starts);
     if (HasPrologue && prologue_enable && 1'(starts >> (prologue_loop + (SelectBits + 1)'(1)))) begin
-      return {1'b0, prologue_inner_limit} + 1'b1;
+      return {1'b0, prologue_inner_limit} + (CounterBits + 1)'(!mutated[PrologueOneShort]);
     end
     return '0;
   endfunction

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from functional_coverage import Coverage
 from slow_model import wide_to_narrow as slow
 from slow_model.traversal import walk
+from stimulus import Walk
 from tile_units import LIMIT, TileAndModel, check_unit, nightly_too
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
-from unit_cases.wide_to_narrow import BINS, NAME, TRAVERSALS, cases, cover
+from unit_cases.wide_to_narrow import BINS, HALF, NAME, TRAVERSALS, cases, cover
 
 
 @nightly_too
@@ -34,3 +36,19 @@ def test_random_instructions_move_the_words_of_the_slow_model(nightly: bool) -> 
         cover(coverage, fields, half, done, words)
 
     check_unit(coverage, TRAVERSALS, cases, check, nightly=nightly)
+
+
+@pytest.mark.parametrize("counted", [0, 1, 2, 7])
+def test_a_load_of_scales_begins_at_the_half_that_is_free(counted: int) -> None:
+    """docs/chip-facts.md: the half follows the blocks that flag 12 has counted."""
+    pair = TileAndModel({slow.SCALE_FLAG: counted})
+    write = Walk((HALF, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), double=(1, HALF, 0))
+    read = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20)
+    fields = write.fields(NAME, "narrow_write") | read.fields(NAME, "wide_read")
+    fields |= {"scale_bias": 1, "row_loop": 1, "producer_increment": 1, "producer_depth": 1}
+    slow.run(pair.slow, fields)
+    pair.give(NAME, fields)
+    pair.run()
+    loaded = pair.slow.row(20)
+    first = 2 * HALF * (counted & 1)
+    assert [int(word).to_bytes(4, "little") for word in pair.rtl.scale_bias[first:][:64]] == loaded

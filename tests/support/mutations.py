@@ -28,6 +28,34 @@ CYCLES = "tests/rtl/test_dma_programs.py::test_random_programs_equal_the_models_
 TENSOR = "tests/rtl/test_tile_tensor_unit.py::test_multiply_accumulate[gate]"
 TENSOR_BY_HAND = "tests/rtl/test_tile_tensor_unit.py::test_ties_round_to_even"
 WATCHER = "tests/rtl/test_tile_tensor_unit.py::test_a_watcher_passes_at_its_value_and_not_before[1]"
+PACKING = (
+    "tests/rtl/test_tile_narrow_to_wide.py"
+    "::test_random_instructions_pack_the_rows_of_the_slow_model[gate]"
+)
+SPREADING = (
+    "tests/rtl/test_tile_wide_to_narrow.py"
+    "::test_random_instructions_move_the_words_of_the_slow_model[gate]"
+)
+SCALES = (
+    "tests/rtl/test_tile_wide_to_narrow.py"
+    "::test_a_load_of_scales_begins_at_the_half_that_is_free[1]"
+)
+MESH = (
+    "tests/rtl/test_tile_mesh_bus.py"
+    "::test_random_instructions_send_and_write_the_words_of_the_slow_model[gate]"
+)
+RING = (
+    "tests/rtl/test_tile_ring_bus.py"
+    "::test_random_instructions_send_and_write_the_rows_of_the_slow_model[gate]"
+)
+WRITE_SIDES = (
+    "tests/rtl/test_tile_narrow_to_wide.py"
+    "::test_the_double_buffer_goes_on_across_guarded_instructions[guarded by flag 16]"
+)
+READ_SIDES = (
+    "tests/rtl/test_tile_ring_bus.py"
+    "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
+)
 PARTIAL_SUMS = "tests/rtl/test_tile_tensor_unit.py::test_sums_in_wide_memory_go_on"
 TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count"
 
@@ -94,6 +122,21 @@ MUTATIONS = (
     Mutation("RoundsHalfUp", "ties are rounded up, not to even", TENSOR_BY_HAND),
     Mutation("ResultsWrap", "results beyond the highest are cut off", TENSOR),
     Mutation("QueueHeadWrapsLate", "the queue's head wraps late", _event("InstructionQueue")),
+    Mutation("PrologueCounted", "the words of a prologue count as ends of blocks", SPREADING),
+    Mutation("PrologueOneShort", "a prologue has one element less", SPREADING),
+    Mutation("RowOneWordShort", "narrow-to-wide closes a row after 63 words", PACKING),
+    Mutation("BlockNotFilled", "an unfinished block keeps words of the row before", PACKING),
+    Mutation("HalvesAsBytes", "blocks of halves are turned as blocks of bytes", PACKING),
+    Mutation("WriteSideForgotten", "every guarded instruction starts at its side", WRITE_SIDES),
+    Mutation("RowKeptAcrossBlocks", "wide-to-narrow uses every row up", SPREADING),
+    Mutation("ScaleLoadAtFirstHalf", "a load of scales begins at the encoded half", SCALES),
+    Mutation("ImmediateIgnored", "a mesh port writes what arrived last for a constant", MESH),
+    Mutation("OffSideSends", "a side of the mesh that is off sends a word", MESH),
+    Mutation("LinkFlagsSwapped", "words sent count for the opposite link", MESH),
+    Mutation("TurnIgnored", "a ring producer does not wait for its turn", RING),
+    Mutation("TokenLost", "the turn on the ring is not passed on", RING),
+    Mutation("ReadSideForgotten", "every ring producer starts at its side", READ_SIDES),
+    Mutation("RowWordsIgnored", "a ring consumer writes 64 words of every row", RING),
 )
 
 _REASON = re.compile(
