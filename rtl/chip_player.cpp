@@ -50,7 +50,10 @@ template <typename Port> void copy_port(void* target, size_t size, const Port& p
 
 class Player {
   public:
-    explicit Player(int seed) {
+    // `argument` is what a simulator would be called with: nothing, or a deliberate fault.
+    Player(int seed, const char* argument) {
+        const char* arguments[] = {"chip_player", argument};
+        Verilated::commandArgs(*argument ? 2 : 1, arguments);
         Verilated::randReset(2);
         Verilated::randSeed(seed);
         chip = std::make_unique<Vchip_player>();
@@ -190,7 +193,7 @@ extern "C" {
 
 const char* chip_failure() { return failure.c_str(); }
 
-Player* chip_open(int seed) { return new Player(seed); }
+Player* chip_open(int seed, const char* argument) { return new Player(seed, argument); }
 
 void chip_close(Player* player) { delete player; }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+import pytest
 from chip_runs import ScalarSide
 from darwinn_sim import chip
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa.builder import build
 from hypothesis import given
 from slow_model import input_pop as slow_pop
 from slow_model import ring_bus as slow_ring
@@ -17,7 +21,7 @@ from unit_cases import input_pop
 from unit_cases.ring_scalar_side import infeeds, outfeeds
 
 EXAMPLES, NIGHTLY_EXAMPLES = 25, 1000
-ROW_CYCLES = 200
+ROW_CYCLES = 110
 """More than a row takes on the ring."""
 
 OUTFEED = 1 << chip.TILES
@@ -90,3 +94,26 @@ def test_outfeeds_take_their_units(case: tuple[dict[str, Any], int, dict[int, in
     both.compare(400 + ROW_CYCLES * len(sent) + 2 * len(walk(fields, "buffer")))
     both.compare_output()
     assert both.rtl.idle == ended
+
+
+def test_fences_wait_and_load() -> None:
+    """A fence waits for flags, units and tile fences, then loads flags and forgets the fences."""
+    both = ScalarSide({0: 0})
+    stream = bytes(range(256)) * 2
+    both.stream(1, stream)
+    units = Walk((64, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
+    both.give("PopInput", units | {"fifo": 1, "producer_increment": 1})
+    both.give_tiles("TileFence", {"tiles": 0b101, "increment": 1})
+    expected = {"expected": [64, *[0] * 8], "expected_valid": 1, "wait_idle": 0b11111}
+    tiles = {"tile_fence_valid": 0b101, "tile_fence_count": 1, "reset_tile_fences": 0b101}
+    both.give("ScalarFence", expected | tiles | {"reset_flags": 0b11, "reset_value": 7})
+    assert both.rtl.activations[: len(stream)].tobytes() == stream
+    assert both.rtl.scalar_flags.tolist()[:3] == [7, 7, 0]
+    # The fences of the tiles are forgotten: the next one waits for another.
+    waits = build([("ScalarFence", tiles)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("darwinn_testbench.rtl.chip_player.STANDSTILL", 2500)
+        begin = both.rtl.cycle
+        with contextlib.suppress(SimulationError):
+            both.rtl.hand_over("ScalarFence", waits)
+        assert both.rtl.cycle - begin > 2500, "the fence did not wait"

@@ -50,6 +50,10 @@ class ScalarSide:
         """Put an instruction into the queue of its unit."""
         self.rtl.hand_over(name, build([(name, fields)]))
 
+    def give_tiles(self, name: str, fields: Values) -> None:
+        """Put an instruction into the queues of its tiles."""
+        self.rtl.hand_over(name, build([(name, fields)]), fields["tiles"])
+
     def stream(self, fifo: int, data: bytes) -> None:
         """Send ``data`` as the input stream of a PopInput."""
         self._host = np.frombuffer(data, np.uint8).copy()

@@ -7,6 +7,7 @@ memory is what Python maps, in place; every wait ends when nothing has moved for
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
@@ -19,7 +20,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.state import SCALAR_UNIT_NAMES, UNIT_NAMES, UNITS
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, library
+from darwinn_testbench.rtl.build import Design, library, mutation_arguments
 
 STANDSTILL: Final = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
@@ -89,7 +90,7 @@ def _library(chosen: Design) -> ctypes.CDLL:
     handle, word, wide = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     outcome = ctypes.c_uint32
     signatures = {
-        "chip_open": (handle, (ctypes.c_int,)),
+        "chip_open": (handle, (ctypes.c_int, ctypes.c_char_p)),
         "chip_close": (None, (handle,)),
         "chip_hand_over": (
             outcome,
@@ -127,7 +128,9 @@ class ChipPlayer:
     def __init__(self, seed: int = 0, chosen: Design | None = None) -> None:
         self.design = chosen or design()
         self._library = _library(self.design)
-        self._chip = self._library.chip_open(1 + seed % 0x7FFF_FFFE)
+        argument = "".join(mutation_arguments()).encode()
+        self._chip = self._library.chip_open(1 + seed % 0x7FFF_FFFE, argument)
+        self._finalizer = weakref.finalize(self, self._library.chip_close, self._chip)
         self._status = self._library.chip_status(self._chip).contents
         self._last: deque[str] = deque(maxlen=LAST_EVENTS)
         self.tiles = self.design.parameters["Tiles"]
@@ -149,8 +152,7 @@ class ChipPlayer:
 
     def close(self) -> None:
         """Give back the memory of the simulation; nothing else may be called afterwards."""
-        self._library.chip_close(self._chip)
-        self._chip = None
+        self._finalizer()
 
     def reset(self) -> None:
         """Reset the chip; what is in memories stays."""
@@ -163,7 +165,7 @@ class ChipPlayer:
         units = (1 << _SCALAR_UNITS) - 1
         tiles = (1 << self.tiles) - 1
         status = self._library.chip_status(self._chip).contents
-        return status.units_idle & units == units and status.tiles_idle == tiles
+        return bool(status.units_idle & units == units and status.tiles_idle == tiles)
 
     @property
     def tile_flags(self) -> NDArray[np.uint16]:
