@@ -156,6 +156,7 @@ def test_a_tap_sees_every_layer_of_a_bef() -> None:
 
     def tap(value: Intermediate) -> None:
         if value.operation == "tfrt.call":
+            assert value.location == f'"{network.tensor_name(len(seen))}"'
             seen.append(value.data.ravel().copy())
 
     reference.run([image], tap=tap)

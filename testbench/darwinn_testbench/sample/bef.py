@@ -53,7 +53,9 @@ def bef_text(network: Sample) -> str:
     for layer in layers:
         lines += _constants(layer)
         operands = ", ".join(f"%{name}" for name in (layer.filled, value, *layer.constants))
-        lines.append(f"%{layer.name} = tfrt.call @{native}({operands}) : {signature}")
+        call = f"tfrt.call @{native}({operands}) : {signature}"
+        # What is said of a value says where it is from: here, which layer it is.
+        lines.append(f'%{layer.name} = {call} loc("{layer.name}")')
         value = layer.name
     return "\n".join(
         (
