@@ -3,6 +3,7 @@
 
 module input_pop
   import isa_pkg::*;
+  import mutation_pkg::*;
   import tile_pkg::produce_t;
 #(
     parameter int DataBytes = 8,
@@ -146,7 +147,8 @@ module input_pop
   );
   /* verilator lint_on PINCONNECTEMPTY */
 
-  assign advance = offered && pass && level >= LevelBits'(UnitBytes);
+  assign advance = offered && pass &&
+      level >= LevelBits'(UnitBytes) - LevelBits'(mutated[PopOneByteEarly]);
   assign input2buffer_write_valid = advance;
   assign input2buffer_write_address = address[AddressBits-1:0];
   assign input2flags_produce = tile_pkg::produce(

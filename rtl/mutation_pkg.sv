@@ -77,6 +77,15 @@ package mutation_pkg;
     TokenLost,
     ReadSideForgotten,
     RowWordsIgnored,
+    // The scalar core's side.
+    PopOneByteEarly,
+    InfeedIncrementIgnored,
+    InfeedTurnLost,
+    LastRowKept,
+    RestOfRowKept,
+    ScalarFenceIgnored,
+    TileFencesNotForgotten,
+    RingRoomIgnored,
     Mutations
   } mutation_e;
 

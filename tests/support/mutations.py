@@ -57,6 +57,11 @@ READ_SIDES = (
     "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
 )
 PARTIAL_SUMS = "tests/rtl/test_tile_tensor_unit.py::test_sums_in_wide_memory_go_on"
+CHIP = "tests/rtl/test_chip_scalar_side.py::"
+POP = CHIP + "test_pops_fill_the_buffers"
+INFEED = CHIP + "test_infeeds_send_their_rows"
+OUTFEED = CHIP + "test_outfeeds_take_their_units"
+SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
 TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count"
 
 
@@ -137,6 +142,14 @@ MUTATIONS = (
     Mutation("TokenLost", "the turn on the ring is not passed on", RING),
     Mutation("ReadSideForgotten", "every ring producer starts at its side", READ_SIDES),
     Mutation("RowWordsIgnored", "a ring consumer writes 64 words of every row", RING),
+    Mutation("PopOneByteEarly", "a pop takes a unit whose last byte is missing", POP),
+    Mutation("InfeedIncrementIgnored", "an infeed counts one, whatever it is told", INFEED),
+    Mutation("InfeedTurnLost", "a turn within a row is not passed on", INFEED),
+    Mutation("LastRowKept", "an infeed does not send its last row if it is short", INFEED),
+    Mutation("RestOfRowKept", "the next outfeed takes the rest of the last row", OUTFEED),
+    Mutation("ScalarFenceIgnored", "a scalar fence waits for nothing", SCALAR_FENCE),
+    Mutation("TileFencesNotForgotten", "the fences of tiles go on counting", SCALAR_FENCE),
+    Mutation("RingRoomIgnored", "rows arrive at an outfeed that is full", OUTFEED),
 )
 
 _REASON = re.compile(
