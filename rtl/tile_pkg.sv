@@ -14,7 +14,6 @@ package tile_pkg;
   localparam int RowWords = 64;
   localparam int CountBits = 7;  // 0 to 64 words of a row
   localparam int Tiles = 16;
-  localparam int DepthSelect = 16;  // blocks that a depth field of 4 bits can name
 
   typedef logic [Flags-1:0][15:0] flags_t;
   typedef logic [RowWords-1:0][31:0] row_t;
