@@ -82,7 +82,7 @@ def measure(
         except bare_stream.StreamError as error:
             raise InputError(f"{file.file}: a bare instruction stream: {error}") from error
     check_number("executable", executable, len(executables), file.file)
-    rows = []
+    rows: list[CyclesRow] = []
     for number, each in enumerate(executables):
         if executable in (None, number):
             progress("timing", len(rows), None)

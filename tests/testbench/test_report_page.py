@@ -33,7 +33,8 @@ SECTIONS = [
     "DMA of inference 0",
     "Environment, versions and parameters",
 ]
-PICTURES = ["Time by layer", "Time by unit", "Timeline", "Roofline", "Memory", "Narrow memory in use"]
+_DRAWN = {"Time by layer", "Time by unit", "Timeline", "Roofline", "Memory", "Narrow memory in use"}
+PICTURES = [title for title in SECTIONS if title in _DRAWN]
 
 
 @pytest.fixture(scope="module")
