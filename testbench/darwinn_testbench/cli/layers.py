@@ -101,8 +101,16 @@ def _scalar_core(report: Report[LayerRow]) -> list[str]:
     return [f"scalar core: {', '.join(core.functions)} of {read}, gives {', '.join(core.outputs)}"]
 
 
+_LONGEST = 12
+"""Characters of what is read, and of zero points; --json has all of it."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
 def _sources(row: LayerRow) -> str:
-    return "+".join(each.removeprefix("layer:") for each in row.inputs) or "-"
+    return _short("+".join(each.removeprefix("layer:") for each in row.inputs) or "-")
 
 
 def _shape(row: LayerRow) -> str:
@@ -114,7 +122,7 @@ def _shape(row: LayerRow) -> str:
 def _zero_points(row: LayerRow) -> str:
     given = dict.fromkeys(row.input_zero_points)
     values = ("/".join(map(_number, given)), _number(row.weight_zero_point))
-    return f"{' '.join(values)} {_number(row.output_zero_point)}"
+    return _short(f"{' '.join(values)} {_number(row.output_zero_point)}")
 
 
 def _number(value: int | None) -> str:
@@ -122,7 +130,7 @@ def _number(value: int | None) -> str:
 
 
 def _scale(row: LayerRow) -> str:
-    return "channels" if row.channel_scales else f"{row.scale:.4g}"
+    return "channels" if row.channel_scales else f"{row.scale:.3g}"
 
 
 def _parameters(row: LayerRow) -> str:
