@@ -108,6 +108,9 @@ SLOW_CHIP = chip_of(
     unit_queue=1,
     result_queue_words=20,
     instruction_start=3,
+    result_cycles=2,
+    last_row_cycles=1,
+    scalar_bundle_cycles=2,
 )
 FAST_CHIP = chip_of(
     ring_bytes_per_cycle=256,

@@ -156,11 +156,12 @@ class SlowTiming:
 
     @property
     def cycles(self) -> int:
-        return self.last_change + 1
+        return max(self.last_change + 1, self.core_end)
 
     # The scalar core.
 
     core_done = link_in_done = link_out_done = False
+    core_end = 0
 
     def _sleep(self, cycles: int) -> Turn:
         self.timers.add(self.now + cycles)
@@ -169,12 +170,14 @@ class SlowTiming:
 
     def _core(self) -> Turn:
         for step in self.steps:
-            yield from self._sleep(int(step["gap"]))
+            yield from self._sleep(int(step["gap"]) * self.value["scalar_bundle_cycles"])
             while not self._try_step(step):
                 yield
             self.later(lambda: None)
-            yield from self._sleep(max(1, int(step["length"])))
+            cycles = int(step["length"]) * self.value["scalar_bundle_cycles"]
+            yield from self._sleep(max(1, cycles))
         self.core_done = True
+        self.core_end = self.now
 
     def _try_step(self, step: Any) -> bool:
         kind, target, instruction = int(step["kind"]), int(step["target"]), int(step["instruction"])
@@ -285,7 +288,9 @@ class SlowTiming:
             begun = self.now
             yield from self._sleep(self.value["instruction_start"])
             fields = self.fields[instruction]
-            drains = unit == 0 and fields["name"] != "CoefficientTable"
+            drains = (unit == 0 and fields["name"] != "CoefficientTable") or (
+                unit == 4 and self.value["last_row_cycles"] > 0
+            )
             yield from self._execute(number, unit, instruction, fields)
             # A tensor instruction ends when its results have been written, the others with the
             # cycle of their last element.
@@ -322,17 +327,17 @@ class SlowTiming:
             segment = tables.tensor_plan.segment[k]
             begins = {d for d in range(9) if int(segment["waits"]) >> d & 1}
             # ``empty`` is the cycle from which no result waits any more, at one a cycle.
-            while empty - self.now >= self.value["result_queue_words"] or not (
-                watchers.passes(tile.flags, begins)
-            ):
+            while not watchers.passes(tile.flags, begins):
                 yield
             yield from self._sleep(int(segment["count"]) - 1)
+            while segment["outputs"] and empty - self.now > self.value["result_queue_words"]:
+                yield
             self.add(tile.flags, 1, int(segment["parameter_reads"]))
             self.add(tile.flags, 2, int(segment["sum_writes"]))
             if segment["outputs"]:
                 size = 2 if parameters["output_16bit"] else 1
                 for _ in range(-(-int(segment["lanes"]) * size // 4)):
-                    empty = max(self.now + 1, empty)
+                    empty = max(self.now + 1 + self.value["result_cycles"], empty)
                     if tables.tensor_plan.write_flag[int(place["write"]) + results]:
                         self.timers.add(empty)
                         self.scheduled.setdefault(empty, []).append(tile.flags)
@@ -420,6 +425,8 @@ class SlowTiming:
                     moved = 1
                 self.add(tile.flags, 13, produce(fields, "producer", row.ends))
                 words = 0
+        if self.value["last_row_cycles"]:
+            yield from self._sleep(1 + self.value["last_row_cycles"])
 
     def _to_narrow(self, number: int, fields: Fields) -> Turn:
         tile = self.tiles[number]

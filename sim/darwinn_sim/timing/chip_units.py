@@ -61,18 +61,19 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
         lane.cause = _FINISHED
         return
     step = machine.steps[lane.position]
+    per_bundle = machine.rates[0].scalar_bundle_cycles
     if not lane.phase:
         # The bundles before the step, which concern nobody else.
         lane.phase = 1
-        if step.gap:
-            busy(machine, index, step.gap)
+        if step.gap * per_bundle:
+            busy(machine, index, step.gap * per_bundle)
             return
     if not _step(machine, index, step, tables):
         return
     lane.phase = 0
     lane.position += 1
     lane.elements += step.length
-    busy(machine, index, max(step.length, 1))
+    busy(machine, index, max(step.length * per_bundle, 1))
 
 
 @inner

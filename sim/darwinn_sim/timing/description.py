@@ -96,10 +96,10 @@ def _quantity(where: str, table: object, rule: Rule) -> Quantity:
     value = table["value"]
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise FormatError(where, "the value is not a number")
-    if rule.whole and value != int(value):
-        raise FormatError(where, f"the value {value} is not a whole number")
     if not rule.least <= value <= rule.most:
         raise FormatError(where, f"the value {value} is not within {rule.least:g} to {rule.most:g}")
+    if rule.whole and value != int(value):
+        raise FormatError(where, f"the value {value} is not a whole number")
     if table["unit"] != rule.unit:
         raise FormatError(where, f"the unit is {rule.unit}, not {table['unit']}")
     if table["confidence"] not in list(Confidence):
@@ -119,7 +119,10 @@ class ChipDescription(_Description):
     wide_to_narrow_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     mesh_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     result_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
-    result_queue_words: Annotated[Quantity, Rule("word", 1, 128)]
+    result_queue_words: Annotated[Quantity, Rule("word", 0, 128)]
+    result_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    last_row_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    scalar_bundle_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
     ring_fifo_rows: Annotated[Quantity, Rule("row", 1, 1024)]
     mesh_fifo_words: Annotated[Quantity, Rule("word", 1, 1 << 16)]
     tile_queue: Annotated[Quantity, Rule("instruction", 1, chip.TILE_QUEUE)]

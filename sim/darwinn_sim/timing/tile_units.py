@@ -139,16 +139,19 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         return
     now = machine.clock[0].now
     if lane.phase == _STARTS:
-        if not _may_begin(machine, lane, counters, now, tables):
-            _wait_for_segment(machine, index, counters, tables)
+        if not _may_begin(machine, lane, counters, tables):
+            watchers = tables.tensor[lane.row].watchers
+            passes(machine, index, watchers, counters, _segment(lane, tables).waits, -1)
             return
         lane.phase = _ENDS
         rest = _segment(lane, tables).count - 1
         if rest:
             busy(machine, index, rest)
             return
+    if not _has_room(machine, index, tables):
+        return
     _end_segment(machine, index, tile, tables)
-    if lane.phase == _STARTS and _may_begin(machine, lane, counters, now + 1, tables):
+    if lane.phase == _STARTS and _may_begin(machine, lane, counters, tables):
         lane.phase = _ENDS
         busy(machine, index, _segment(lane, tables).count)
         return
@@ -164,20 +167,11 @@ def _segment(lane: Record, tables: Tables) -> Record:
 
 
 @inner
-def _room_at(machine: Machine, lane: Record) -> int:
-    """Cycle from which the result queue has room; ``total`` is the one in which it is empty."""
-    rates = machine.rates[0]
-    return lane.total - rates.result_queue_words // rates.result_words_per_cycle + 1  # type: ignore[no-any-return]
-
-
-@inner
-def _may_begin(machine: Machine, lane: Record, counters: int, cycle: int, tables: Tables) -> bool:
-    """The next segment can begin in ``cycle``: there is room for results, and watchers pass.
+def _may_begin(machine: Machine, lane: Record, counters: int, tables: Tables) -> bool:
+    """The watchers of the next segment pass.
 
     Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
     """
-    if _room_at(machine, lane) > cycle:
-        return False
     waits = _segment(lane, tables).waits
     flags = machine.counters[counters : counters + chip.TILE_FLAGS]
     watchers = tables.tensor[lane.row].watchers
@@ -185,14 +179,18 @@ def _may_begin(machine: Machine, lane: Record, counters: int, cycle: int, tables
 
 
 @inner
-def _wait_for_segment(machine: Machine, index: int, counters: int, tables: Tables) -> None:
+def _has_room(machine: Machine, index: int, tables: Tables) -> bool:
+    """Few enough results of earlier runs wait for a run to end; otherwise wait for that.
+
+    ``total`` is the cycle from which none waits.
+    """
     lane = machine.lanes[index]
-    room = _room_at(machine, lane)
-    if room > machine.clock[0].now:
-        pause(machine, index, room, _COMPUTE)
-        return
-    watchers = tables.tensor[lane.row].watchers
-    passes(machine, index, watchers, counters, _segment(lane, tables).waits, -1)
+    rates = machine.rates[0]
+    waiting = rates.result_queue_words // rates.result_words_per_cycle
+    if not _segment(lane, tables).outputs or lane.total - waiting <= machine.clock[0].now:
+        return True
+    pause(machine, index, lane.total - waiting, _COMPUTE)
+    return False
 
 
 @inner
@@ -218,7 +216,7 @@ def _queue_results(machine: Machine, index: int, tile: int, words: int, tables: 
     lane = machine.lanes[index]
     writer = machine.lanes[index - lanes.TENSOR + lanes.WRITER]
     per_cycle = machine.rates[0].result_words_per_cycle
-    first = max(machine.clock[0].now + 1, lane.total)
+    first = max(machine.clock[0].now + 1 + machine.rates[0].result_cycles, lane.total)
     lane.total = first + (words + per_cycle - 1) // per_cycle
     plan = tables.tensor_plan
     place = plan.place[lane.row]
@@ -253,6 +251,9 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
     """Gather words, and write the row when it is closed."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
+    completed = counters + lanes.COMPLETED + state.NARROW_TO_WIDE
+    if lane.instruction >= 0 and lane.phase == _DRAINS:
+        complete(machine, index, completed)
     if lane.instruction < 0 and not begin(machine, index, state.NARROW_TO_WIDE, tile, tables):
         return
     parameters = tables.narrow_to_wide[lane.row]
@@ -281,7 +282,12 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
     end_turn(machine, index, moved)
     if lane.first.done and not lane.closed:
         _check(machine, index, bool(lane.second.done), state.FAULT_ROW_COUNT)
-        complete(machine, index, counters + lanes.COMPLETED + state.NARROW_TO_WIDE)
+        last = machine.rates[0].last_row_cycles
+        if last:
+            lane.phase = _DRAINS
+            busy(machine, index, 1 + last)
+        else:
+            complete(machine, index, completed)
 
 
 @inner

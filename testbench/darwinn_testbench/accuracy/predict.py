@@ -118,7 +118,7 @@ def verdict_text(figures: Mapping[str, float]) -> str:
         return "no point could be predicted"
     worst, average = figures["worst_error"], figures["mean_error"]
     return (
-        f"worst {worst:.2%} (goal {GOAL_PER_POINT:.0%}: {_met(worst <= GOAL_PER_POINT)}), "
+        f"worst {worst:.3%} (goal {GOAL_PER_POINT:.0%}: {_met(worst <= GOAL_PER_POINT)}), "
         f"mean {average:.1%} (goal {GOAL_MEAN:.0%}: {_met(average <= GOAL_MEAN)}); multiplications "
         f"at peak {figures['mean_mac_error']:.1%}, roofline {figures['mean_roofline_error']:.1%}"
     )
