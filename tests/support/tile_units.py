@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build
+from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE
 from functional_coverage import Coverage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -80,10 +82,11 @@ def check_unit(
 ) -> None:
     """Check random cases of each kind of each traversal, so that the cross of kinds is complete.
 
-    ``coverage`` declares the bins of the cross, and those of the unit: nightly, cases without any
-    aim go on until these have been hit as well. Then all is drawn anew; in the gate the cases are
-    the same in every run.
+    ``coverage`` declares the bins of the cross, and those of the unit: nightly, and where coverage
+    is asked for, cases without any aim go on until these have been hit as well. Then all is drawn
+    anew; in the gate the cases are the same in every run.
     """
+    nightly = nightly or COVERAGE_VARIABLE in os.environ
     chosen = settings(
         derandomize=not nightly,
         database=None,
