@@ -16,7 +16,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from darwinn_formats.darwinn import Executable, Layer
+from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, layers, state, sync, tensor_unit
@@ -238,9 +238,9 @@ class _MarkedRun:
             for k, layer in enumerate(inference.input_layers)
         }
         result = accelerator.run(_with_places(inference, _STREAMED), inputs)
-        elements = {each.name: _elements(each) for each in inference.output_layers}
         self.outputs = {
-            name: self._made_by(data, elements[name]) for name, data in result.outputs.items()
+            layer.name: self._made_by(_elements(layer, result.outputs[layer.name]))
+            for layer in inference.output_layers
         }
         memory = accelerator._core["memory"]
         octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
@@ -314,9 +314,9 @@ class _MarkedRun:
         known = self._words_of.setdefault((memory, *key), words)
         return known if np.array_equal(known, words) else words
 
-    def _made_by(self, data: bytes, elements: int) -> Origin:
+    def _made_by(self, data: bytes) -> Origin:
         """Makers of an output; none if it is not all marks, so that something computed it."""
-        if len(data) - data.count(0) < elements and not self._window.start:
+        if 0 in data and not self._window.start:
             return Origin()
         return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
 
@@ -527,9 +527,18 @@ def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int
     return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
 
 
-def _elements(layer: Layer) -> int:
-    """Bytes of an output that are results: what the host receives may be more."""
-    return layer.y_dim * layer.x_dim * layer.z_dim
+_UNSIGNED = {
+    DataType.SIGNED_FIXED_POINT8: DataType.FIXED_POINT8,
+    DataType.SIGNED_FIXED_POINT16: DataType.FIXED_POINT16,
+}
+
+
+def _elements(layer: Layer, data: bytes) -> bytes:
+    """The bytes of an output that are results, as the chip sent them; the host receives more."""
+    plain = dataclasses.replace(layer, data_type=_UNSIGNED.get(layer.data_type, layer.data_type))
+    size = layer_bytes(layer)
+    parts = [to_tensor(plain, data[k : k + size]) for k in range(0, len(data), size)]
+    return b"".join(part.tobytes() for part in parts)
 
 
 def _addresses(values: NDArray[np.integer], size: int) -> Places:
