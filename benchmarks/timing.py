@@ -15,9 +15,10 @@ import os
 import resource
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.speed import MIB, Result, machine
+from benchmarks.speed import MIB, machine
 
 SECONDS = 2.0
 MEMORY = 300 * MIB
@@ -29,7 +30,15 @@ MODELS = {
 """Models, with the bounds of seconds and bytes where there are any."""
 
 
-def measure(path: Path, repeat: int) -> tuple[Result, int]:
+@dataclass(frozen=True)
+class Result:
+    cycles: int
+    seconds: float
+    first: float
+    peak_bytes: int
+
+
+def measure(path: Path, repeat: int) -> Result:
     from darwinn_formats.darwinn import load
     from darwinn_sim import timing
 
@@ -42,7 +51,7 @@ def measure(path: Path, repeat: int) -> tuple[Result, int]:
         cycles = timing.simulate(model.inference, host=host).cycles
         times.append(time.perf_counter() - begin)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Result(min(times[1:]), times[0], peak), cycles
+    return Result(cycles, min(times[1:]), times[0], peak)
 
 
 def warm(path: Path) -> None:
@@ -71,13 +80,13 @@ def main() -> int:
     for name, (seconds, memory) in MODELS.items():
         path = folder / f"{name}_edgetpu.tflite"
         with context.Pool(1) as pool:
-            result, cycles = pool.apply(measure, (path, options.repeat))
+            result = pool.apply(measure, (path, options.repeat))
         slow = seconds is not None and result.seconds > seconds
         over = slow or (memory is not None and result.peak_bytes > memory)
         exceeded |= over
         print(
-            f"{name:<48} {cycles:9,} {result.seconds:7.2f} {result.first:8.2f} "
-            f"{cycles / result.seconds / 1e6:9.2f} {result.peak_bytes / MIB:9.0f}"
+            f"{name:<48} {result.cycles:9,} {result.seconds:7.2f} {result.first:8.2f} "
+            f"{result.cycles / result.seconds / 1e6:9.2f} {result.peak_bytes / MIB:9.0f}"
             f"{'  EXCEEDED' if over else ''}",
             flush=True,
         )
