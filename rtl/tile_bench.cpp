@@ -2,6 +2,9 @@
 // lets whoever drives it (Python, through ctypes) read and write its memories in place.
 
 #include <verilated.h>
+#if VM_COVERAGE
+#include <verilated_cov.h>
+#endif
 
 #include <cstdint>
 #include <cstdio>
@@ -196,6 +199,13 @@ void tile_delete(Bench* bench) {
 void tile_reset(Bench* bench) {
     running = bench;
     reset(*bench);
+}
+
+// Line and toggle counts of this tile into a file, if the build counts.
+void tile_write_coverage(Bench* bench, const char* path) {
+#if VM_COVERAGE
+    bench->context.coveragep()->write(path);
+#endif
 }
 
 uint8_t* tile_narrow(Bench* bench) {

@@ -6,9 +6,13 @@ NumPy views of the arrays that the RTL works on, so nothing is copied.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import os
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
@@ -16,6 +20,7 @@ from darwinn_sim import chip
 from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.build import Design, library, mutation_arguments
+from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 
 DESIGN: Final = Design(
     "tile", ("tile_pkg", "float32_pkg"), instructions=True, c_sources=("tile_bench.cpp",)
@@ -61,6 +66,7 @@ def _library() -> ctypes.CDLL:
         "tile_new": (handle, word, ctypes.c_char_p),
         "tile_delete": (None, handle),
         "tile_reset": (None, handle),
+        "tile_write_coverage": (None, handle, ctypes.c_char_p),
         "tile_narrow": (handle, handle),
         "tile_wide": (handle, handle),
         "tile_scale_bias": (handle, handle),
@@ -99,6 +105,8 @@ class TileBench:
         self._library = _library()
         argument = "".join(mutation_arguments()).encode()
         self._tile = self._library.tile_new(seed % (1 << 32), argument)
+        if COVERAGE_VARIABLE in os.environ:
+            atexit.register(self._keep_counts)
         self.narrow = self._view("narrow", chip.NARROW_BYTES)
         self.wide = self._view("wide", chip.WIDE_ROWS * chip.ROW_BYTES).view(np.uint32)
         self.scale_bias = self._view("scale_bias", 4 * chip.SCALE_BIAS_WORDS).view(np.uint32)
@@ -109,8 +117,15 @@ class TileBench:
         octets = (ctypes.c_uint8 * size).from_address(address)
         return np.frombuffer(memoryview(octets), np.uint8)
 
+    def _keep_counts(self) -> None:
+        with TemporaryDirectory() as folder:
+            counts = Path(folder) / "coverage.dat"
+            self._library.tile_write_coverage(self._tile, str(counts).encode())
+            keep_counts(counts, DESIGN.top)
+
     def close(self) -> None:
         """Give the tile's memory back; its arrays must not be used any more."""
+        atexit.unregister(self._keep_counts)
         self._library.tile_delete(self._tile)
 
     def reset(self) -> None:
