@@ -72,14 +72,15 @@ def walk(tables: Tables, row: int) -> Walk | None:
     operands = tables.tensor_plan.operand[first : first + iterations].astype(np.int64)
     words = int(place["write"]) + starts[: len(positions)]
     writes = tables.tensor_plan.write_address[words].astype(np.int64)
-    order = np.argsort(writes, kind="stable")
+    # Some programs compute a position again, into the same place.
+    writes, order = np.unique(writes, return_index=True)
     group = group_operands(tables, row)
     taps, inverse = np.unique(group, return_inverse=True)
     lanes = int(instruction["block_lanes"])
     return Walk(
         channels=(len(blocks) - 1) * lanes + int(instruction["last_block_lanes"]),
         reads=operands[positions][order],
-        writes=writes[order],
+        writes=writes,
         block_reads=operands[blocks],
         taps=taps - taps[0],
         order=inverse,
