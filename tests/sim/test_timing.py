@@ -140,6 +140,20 @@ def test_samples_take_the_cycles_of_the_slow_model(
     assert 0 < bound.lower <= result.cycles
 
 
+@constrained_random(3)
+@given(
+    st.lists(st.sampled_from([16, 64, 80]), min_size=2, max_size=3),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]),
+    st.sampled_from([None, host_of(40, 8, on_request=False)]),
+)
+def test_random_networks_take_the_cycles_of_the_slow_model(
+    sizes: list[int], chip: ChipDescription, host: HostLink | None
+) -> None:
+    for executable in compile_network(random_dense(sizes, 7)).executables:
+        chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+        assert compare(lower(chunks), [len(chunk) for chunk in chunks], chip, host) is not None
+
+
 def preset(flags: dict[int, int], tile: int) -> list[tuple[str, dict[str, Any]]]:
     """Fences that load flags of a tile."""
     return [

@@ -38,17 +38,18 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
                 first = group * lanes.GROUP_LANES
                 machine.group_wake[group] = NEVER
                 for index in range(first, first + lanes.GROUP_LANES):
-                    if machine.wake[index] <= now:
-                        machine.wake[index] = NEVER
-                        if group == lanes.CHIP_GROUP:
-                            _chip_turn(machine, index, tables)
-                        elif group == lanes.RING_GROUP:
-                            ring_units.arrive(machine)
-                        else:
-                            _tile_turn(machine, index, tables)
-                for index in range(first, first + lanes.GROUP_LANES):
-                    earliest = min(machine.group_wake[group], machine.wake[index])
-                    machine.group_wake[group] = earliest
+                    wake = machine.wake[index]
+                    if wake > now:
+                        machine.group_wake[group] = min(machine.group_wake[group], wake)
+                        continue
+                    # Its turn gives it its next one, in the group's earliest too.
+                    machine.wake[index] = NEVER
+                    if group == lanes.CHIP_GROUP:
+                        _chip_turn(machine, index, tables)
+                    elif group == lanes.RING_GROUP:
+                        ring_units.arrive(machine)
+                    else:
+                        _tile_turn(machine, index, tables)
         apply_effects(machine)
 
 

@@ -245,15 +245,17 @@ def has_reached(machine: Machine, counter: int, need: int) -> bool:
 def apply_effects(machine: Machine) -> None:
     """End the cycle: change the counters, and wake who has waited for that."""
     clock = machine.clock[0]
-    for loads in range(2):
-        for k in range(clock.effects):
-            entry = machine.effects[k]
-            if entry.loads != loads:
-                continue
-            if loads:
-                machine.counters[entry.counter] = entry.amount
-            else:
-                machine.counters[entry.counter] += entry.amount
+    loads = 0
+    for k in range(clock.effects):
+        entry = machine.effects[k]
+        if entry.loads:
+            loads += 1
+        else:
+            machine.counters[entry.counter] += entry.amount
+    for k in range(clock.effects if loads else 0):
+        entry = machine.effects[k]
+        if entry.loads:
+            machine.counters[entry.counter] = entry.amount
     for k in range(clock.effects):
         counter = machine.effects[k].counter
         if machine.first_waiter[counter] != _NONE:
