@@ -40,8 +40,8 @@ def signals(path: Path) -> dict[str, Any]:
 
 def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
     """Time in ps at which cycle 0 begins in the RTL's dump."""
-    go, time = rtl[f"{scope}.go"], 0
-    while not go.value_at(time):
+    running, time = rtl[f"{scope}.running"], 0
+    while not running.value_at(time):
         time += period_ps
     return time
 

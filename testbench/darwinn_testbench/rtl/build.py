@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +44,8 @@ _LIBRARY_ARGUMENTS = (
 
 VERILATOR_ARGUMENTS = (
     *_LIBRARY_ARGUMENTS,
-    # The runner makes every signal public, which costs most of the speed; cocotb needs the top.
+    # The runner makes every signal public, which costs most of the speed; cocotb needs the ports.
     "--no-public-flat-rw",
-    "--public-depth",
-    "1",
 )
 """Assertions are always on, and what is not reset starts at random (Verilator knows no X)."""
 
@@ -169,12 +168,32 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _sources(design: Design, folder: Path) -> list[Path]:
+def design_sources(design: Design, folder: Path) -> list[Path]:
+    """Every source of ``design`` in order, the generated ones written into ``folder``."""
     here = source_folder()
     packages = [here / f"{name}.sv" for name in design.packages]
     waivers = sorted(here.glob("*.vlt"))
     mutations = here / "mutation_pkg.sv"
     return [*waivers, mutations, *generate(folder, design), *packages, here / f"{design.top}.sv"]
+
+
+_PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
+
+
+def _port_access(folder: Path, top: str) -> Path:
+    """Write which signals cocotb may touch: it writes inputs of ``top`` and reads outputs.
+
+    Whatever can be written from outside makes Verilator evaluate all that depends on it once more
+    in each step, so no other signal is open to that.
+    """
+    text = (source_folder() / f"{top}.sv").read_text()
+    path = folder / "ports.vlt"
+    lines = [
+        f'public_flat_{"rw" if direction == "input" else "rd"} -module "{top}" -var "{name}"'
+        for direction, name in _PORT.findall(text[: text.index("\n);")])
+    ]
+    _write_if_changed(path, "\n".join(["`verilator_config", *lines, ""]))
+    return path
 
 
 def as_asked(design: Design) -> Design:
@@ -208,7 +227,7 @@ def lint(design: Design) -> str:
     toolchain.use_wheel_programs()
     folder = build_root() / design.key
     with _locked(folder):
-        sources = _sources(design, folder)
+        sources = design_sources(design, folder)
     command = [
         *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
         *("-y", str(source_folder()), "--top-module", design.top),
@@ -233,7 +252,7 @@ def build(design: Design) -> Path:
     folder = build_root() / design.key
     log = folder / "build.log"
     with _locked(folder):
-        sources = _sources(design, folder)
+        sources = [_port_access(folder, design.top), *design_sources(design, folder)]
         c_sources = [str(source_folder() / name) for name in design.c_sources]
         try:
             get_runner("verilator").build(
@@ -276,7 +295,7 @@ def library(design: Design) -> Path:
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with _locked(folder), log.open("w") as output:
-        sources = _sources(design, folder)
+        sources = design_sources(design, folder)
         packages, top = sources[:-1], sources[-1]
         wrappers = [_block(name, packages, folder, design, output) for name in design.blocks]
         archives = [str(wrapper.parent / f"lib{wrapper.stem}.a") for wrapper in wrappers]

@@ -16,7 +16,7 @@ def _channel(prefix: str, *payload: str) -> tuple[str, ...]:
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "clock and reset": ("clk", "rst_n", "go", "cycle"),
+    "clock and reset": ("clk", "rst_n", "go", "running", "cycle"),
     "descriptors": _channel("core2dma_descriptor_", "fence", "tag", "size", "address"),
     "beginning and completion": (
         *(f"dma2monitor_start_{name}" for name in ("valid", "index", "outcome")),

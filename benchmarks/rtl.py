@@ -1,0 +1,155 @@
+"""Cycles per second of the harness under cocotb, against a plain C++ main that drives the same RTL.
+
+    python -m benchmarks.rtl [--mebibytes N] [--idle CYCLES] [--repeat N]
+
+Both are compiled with the same options and work on memory in C++. Seconds are those of the
+processor, best of N, taken in turns. Exits with 1 if a bound is missed: the harness must reach 1/12
+of the plain main's speed on a DMA workload, and 1 Mcycle/s when only the clock runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl.build import (
+    VERILATOR_ARGUMENTS,
+    build_root,
+    design_sources,
+    simulate,
+    source_folder,
+)
+from darwinn_testbench.rtl.descriptor_model import Descriptor, Tag
+from darwinn_testbench.rtl.dma_runs import FOLDER_VARIABLE, play, workload_design
+from darwinn_testbench.rtl.workload import DEFAULT_WINDOW, Workload
+from darwinn_testbench.rtl.workload_playing import IDLE_VARIABLE
+
+from benchmarks.speed import machine
+
+BUSY_SHARE = 1 / 12
+"""Least share of the plain main's speed on a DMA workload."""
+
+IDLE_BOUND = 1_000_000
+"""Least cycles per second when only the clock runs."""
+
+DESCRIPTOR_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Cycles per processor second, with a DMA workload and without anything to do."""
+
+    busy: float
+    idle: float
+
+
+def workload(size: int) -> Workload:
+    """Parameters, inputs and outputs of ``size`` bytes in total, in equal parts."""
+    tags = (Tag.PARAMETER, Tag.INPUT, Tag.OUTPUT)
+    starts = range(0, size, DESCRIPTOR_BYTES)
+    descriptors = [
+        Descriptor(tags[n % len(tags)], DEFAULT_WINDOW.base + start, DESCRIPTOR_BYTES)
+        for n, start in enumerate(starts)
+    ]
+    output = sum(d.size for d in descriptors if d.tag == Tag.OUTPUT)
+    return Workload(descriptors, {0: bytes(size)}, bytes(output))
+
+
+def plain_main() -> Path:
+    """Build the plain main; return its path."""
+    toolchain.use_wheel_programs()
+    design = workload_design()
+    folder = build_root() / f"plain-{design.key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "plain"
+    command = [
+        *("verilator", "--cc", "--exe", "--build", "-j", "1", *VERILATOR_ARGUMENTS),
+        *("--Mdir", str(folder / "verilated"), "--top-module", design.top, "-o", str(path)),
+        *("-y", str(source_folder())),
+        *(f"-G{name}={value}" for name, value in design.parameters.items()),
+        *map(str, design_sources(design, folder)),
+        *(str(source_folder() / "workload.cpp"), str(Path(__file__).with_name("rtl_main.cpp"))),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"the plain main cannot be built:\n{done.stdout}{done.stderr}")
+    return path
+
+
+def plain_speed(program: Path, chosen: Workload, idle: int, work: Path) -> Speed:
+    """One run of the plain main."""
+    table = work / "descriptors"
+    table.write_bytes(chosen.table().tobytes())
+    sizes = (len(chosen.descriptors), len(chosen.regions[0]), len(chosen.output), idle)
+    arguments = [str(program), str(table), *map(str, sizes)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    busy, busy_seconds, _, idle_seconds = map(float, done.stdout.split())
+    return Speed(busy / busy_seconds, idle / idle_seconds)
+
+
+def harness_speed(chosen: Workload, idle: int, work: Path) -> Speed:
+    """One run under cocotb."""
+    found = play([chosen], work, seed=1)[0]
+    simulate(
+        workload_design(),
+        "darwinn_testbench.rtl.workload_playing",
+        "idle",
+        seed=1,
+        work=work,
+        environment={FOLDER_VARIABLE: str(work), IDLE_VARIABLE: str(idle)},
+    )
+    idle_seconds = float((work / "idle").read_text())
+    return Speed(found.cycles / found.seconds, idle / idle_seconds)
+
+
+def rows(plain: Speed, harness: Speed) -> Iterator[str]:
+    """The table."""
+    yield f"{'':<16} {'plain C++':>12} {'harness':>12} {'share':>8}   bound"
+    share = harness.busy / plain.busy
+    yield (
+        f"{'DMA workload':<16} {plain.busy / 1e6:>12.2f} {harness.busy / 1e6:>12.2f} "
+        f"{'1/%.1f' % (1 / share):>8}   1/{1 / BUSY_SHARE:.0f} of the plain main"
+    )
+    share = harness.idle / plain.idle
+    yield (
+        f"{'idle clock':<16} {plain.idle / 1e6:>12.2f} {harness.idle / 1e6:>12.2f} "
+        f"{'1/%.1f' % (1 / share):>8}   {IDLE_BOUND / 1e6:.0f} Mcycle/s"
+    )
+
+
+def best(speeds: list[Speed]) -> Speed:
+    return Speed(max(s.busy for s in speeds), max(s.idle for s in speeds))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mebibytes", type=int, default=3, metavar="N", help="of the workload")
+    parser.add_argument("--idle", type=int, default=2_000_000, metavar="CYCLES")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N")
+    options = parser.parse_args()
+    lines = toolchain.missing()
+    if lines:
+        print("no RTL toolchain: " + "; ".join(lines), file=sys.stderr)
+        return 2
+    chosen = workload(options.mebibytes << 20)
+    program = plain_main()
+    plain, harness = [], []
+    for _ in range(options.repeat):
+        with tempfile.TemporaryDirectory() as folder:
+            plain.append(plain_speed(program, chosen, options.idle, Path(folder)))
+            harness.append(harness_speed(chosen, options.idle, Path(folder)))
+    print(machine())
+    print("million cycles per processor second, best of", options.repeat)
+    print("\n".join(rows(best(plain), best(harness))))
+    good = best(harness).busy >= BUSY_SHARE * best(plain).busy
+    return int(not good or best(harness).idle < IDLE_BOUND)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
