@@ -6,16 +6,16 @@ from darwinn_sim import chip
 from functional_coverage import Coverage
 from hypothesis import given
 from slow_model import tile_fence as slow
-from stimulus import constrained_random
-from tile_units import TileAndModel
+from tile_units import TileAndModel, nightly_too, random_cases
 from unit_cases.tile_fence import AFTER, TILE_BINS, Case, busy, cover, never, tile_cases
 
 
-def test_fences_wait_load_and_count() -> None:
+@nightly_too
+def test_fences_wait_load_and_count(nightly: bool) -> None:
     """A fence holds back what follows until the units that it names are idle."""
     coverage = Coverage("RTL tile fence", TILE_BINS)
 
-    @constrained_random(100, 1000)
+    @random_cases(100, nightly=nightly)
     @given(tile_cases())
     def check(case: Case) -> None:
         fields, busy_units = case

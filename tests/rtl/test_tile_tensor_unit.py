@@ -11,9 +11,9 @@ from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
 from hypothesis import given
 from slow_model import tensor_unit as slow
-from stimulus import Walk, constrained_random
+from stimulus import Walk
 from tensor_stimulus import scale_bias
-from tile_units import TileAndModel, check_unit, nightly_too
+from tile_units import TileAndModel, check_unit, nightly_too, random_cases
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.tensor_unit import TRAVERSALS, Case, cases
@@ -146,8 +146,8 @@ def test_an_iteration_takes_a_cycle() -> None:
     assert cycles[1] - cycles[0] == 4 * 32
 
 
-def _check_random(operation: str) -> None:
-    @constrained_random(15, 1000)
+def _check_random(operation: str, nightly: bool) -> None:
+    @random_cases(15, nightly=nightly)
     @given(cases(operation))
     def check(case: Case) -> None:
         _check(operation, case)
@@ -155,13 +155,16 @@ def _check_random(operation: str) -> None:
     check()
 
 
-def test_maximum() -> None:
-    _check_random(slow.MAXIMUM)
+@nightly_too
+def test_maximum(nightly: bool) -> None:
+    _check_random(slow.MAXIMUM, nightly)
 
 
-def test_sum() -> None:
-    _check_random(slow.SUM)
+@nightly_too
+def test_sum(nightly: bool) -> None:
+    _check_random(slow.SUM, nightly)
 
 
-def test_interpolation() -> None:
-    _check_random(slow.INTERPOLATE)
+@nightly_too
+def test_interpolation(nightly: bool) -> None:
+    _check_random(slow.INTERPOLATE, nightly)

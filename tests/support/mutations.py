@@ -62,7 +62,7 @@ POP = CHIP + "test_pops_fill_the_buffers"
 INFEED = CHIP + "test_infeeds_send_their_rows"
 OUTFEED = CHIP + "test_outfeeds_take_their_units"
 SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
-TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count"
+TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
 
 
 def _event(name: str) -> str:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_model.memory import Tile
-from stimulus import KINDS, PHASES
+from stimulus import KINDS, PHASES, constrained_random
 from tile_runs import rtl_tile
 from traversal_coverage import bins
 
@@ -107,6 +107,12 @@ def check_unit(
     missed = [name for name in bins(*traversals) if not coverage.hits[name]]
     assert not missed, f"{coverage.unit}: bins never hit: {missed}"
     print(f"{coverage.unit}: {coverage.hits.total()} hits of {len(coverage.bins)} bins")
+
+
+def random_cases(examples: int, *, nightly: bool) -> settings:
+    """Settings of a random test without aims: ``FREE_NIGHTLY`` new cases nightly."""
+    count = FREE_NIGHTLY if nightly else examples
+    return settings(constrained_random(count, count), derandomize=not nightly)
 
 
 AIMED, AIMED_NIGHTLY = 2, 20
