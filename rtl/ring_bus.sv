@@ -52,19 +52,19 @@ module ring_bus
   function automatic logic has_room(input logic [tile_pkg::Tiles:0] targets, input logic channel,
                                     input logic [Tiles-1:0][1:0] tiles_ready,
                                     input logic outfeed_ready);
-    has_room = !targets[tile_pkg::Tiles] || outfeed_ready || mutated[RingRoomIgnored];
+    has_room = !targets[tile_pkg::Tiles] || outfeed_ready;
     for (int t = 0; t < Tiles; t++) begin
       if (targets[t] && !tiles_ready[t][channel]) has_room = 1'b0;
     end
   endfunction
 
   always_comb begin
-    offers[0] = infeed2ring_row_valid && has_room(
+    offers[0] = infeed2ring_row_valid && (mutated[RingRoomIgnored] || has_room(
       infeed2ring_row_data.targets,
       infeed2ring_row_data.channel,
       ring2tiles_row_ready,
       ring2outfeed_row_ready
-    );
+    ));
     for (int t = 0; t < Tiles; t++) begin
       offers[t+1] = tiles2ring_row_valid[t] && has_room(
         tiles2ring_row_data[t].targets,

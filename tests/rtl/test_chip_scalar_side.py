@@ -96,6 +96,24 @@ def test_outfeeds_take_their_units(case: tuple[dict[str, Any], int, dict[int, in
     assert both.rtl.idle == ended
 
 
+def test_a_full_outfeed_holds_the_ring() -> None:
+    """Four rows wait before an outfeed that stands still; the others come when it goes on."""
+    both = ScalarSide({2: 0})
+    rows = 6
+    sender = Walk((4 * rows, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    both.give("RingInfeed", sender | {"fifo": 0, "row_words": 63, "targets": OUTFEED})
+    units = Walk((32 * rows, 1, 1), (0, 0, 0)).fields("RingOutfeed", "buffer")
+    waits = {"watcher_valid": 1, "watcher_flag": 2, "watcher_depth": 0, "watcher_expected": 1}
+    both.collect(chip.ROW_BYTES * rows)
+    both.give("RingOutfeed", units | waits | {"to_host": 1, "row_words": 63})
+    both.rtl.run(ROW_CYCLES * rows)
+    assert both.rtl.rows == chip.RING_FIFO_ROWS
+    both.give("ScalarFence", {"reset_flags": 1 << 2, "reset_value": 1})
+    both.rtl.settle()
+    both.slow.output = bytes(both.slow.parameters[: chip.ROW_BYTES * rows])
+    both.compare_output()
+
+
 def test_fences_wait_and_load() -> None:
     """A fence waits for flags, units and tile fences, then loads flags and forgets the fences."""
     both = ScalarSide({0: 0})

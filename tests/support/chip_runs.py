@@ -89,5 +89,5 @@ class ScalarSide:
     def compare_tokens(self, channel: int, count: int) -> None:
         """Every tile has seen so many turns on the ring."""
         turns = self.rtl.tile_flags[:, 17:]
-        assert turns[:, channel].tolist() == [count % 65536] * chip.TILES
-        assert not turns[:, 1 - channel].any()
+        assert turns[:, channel].tolist() == [count % 65536] * chip.TILES, "turns on the ring"
+        assert not turns[:, 1 - channel].any(), "turns on the other channel"

@@ -61,6 +61,7 @@ CHIP = "tests/rtl/test_chip_scalar_side.py::"
 POP = CHIP + "test_pops_fill_the_buffers"
 INFEED = CHIP + "test_infeeds_send_their_rows"
 OUTFEED = CHIP + "test_outfeeds_take_their_units"
+FULL_OUTFEED = CHIP + "test_a_full_outfeed_holds_the_ring"
 SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
 TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
 
@@ -149,7 +150,7 @@ MUTATIONS = (
     Mutation("RestOfRowKept", "the next outfeed takes the rest of the last row", OUTFEED),
     Mutation("ScalarFenceIgnored", "a scalar fence waits for nothing", SCALAR_FENCE),
     Mutation("TileFencesNotForgotten", "the fences of tiles go on counting", SCALAR_FENCE),
-    Mutation("RingRoomIgnored", "rows arrive at an outfeed that is full", OUTFEED),
+    Mutation("RingRoomIgnored", "rows arrive at an outfeed that is full", FULL_OUTFEED),
 )
 
 _REASON = re.compile(
