@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Any
+
 import cocotb
 import pyuvm
 from darwinn_testbench.rtl.descriptor_model import Descriptor, DescriptorModel, Outcome, Tag
-from darwinn_testbench.rtl.environment import MAX_BURST, DmaTest
+from darwinn_testbench.rtl.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.programs import (
     GUARD_BYTES,
     MEMORY_BYTES,
@@ -19,7 +22,7 @@ WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)
 
 
-def program(random, descriptors, **others):
+def program(random: Random, descriptors: list[Descriptor], **others: Any) -> Program:
     """A program of chosen descriptors, memory and output random."""
     size = sum(d.size for d in descriptors if d.is_data and d.tag == Tag.OUTPUT)
     return Program(
@@ -31,7 +34,7 @@ def program(random, descriptors, **others):
 class InterruptStorm(DmaTest):
     """No interrupt is lost or counted twice while the host clears status bits all the time."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         random, model = self.bench.random, environment.registers
         numbers = [random.randrange(4) for _ in range(200)]
         storm = program(random, [Descriptor(Tag.INTERRUPT + number) for number in numbers])
@@ -61,7 +64,7 @@ class InterruptStorm(DmaTest):
 class FatalErrorInterrupt(DmaTest):
     """Every kind of error raises the line if it is enabled, until the host clears the status."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         model = environment.registers
         bad = (
             Descriptor(Tag.INPUT, WINDOW.base, 0),
@@ -90,7 +93,7 @@ class ResetInTransfer(DmaTest):
     """A reset at any moment leaves nothing behind: bytes outside the outputs are untouched, and
     the next program runs as if it were the first."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         random = self.bench.random
         generator = ProgramGenerator(random, environment.memory.word_bytes, MAX_BURST)
         for _ in range(40):
@@ -103,7 +106,7 @@ class ResetInTransfer(DmaTest):
             self.check_guards(environment, broken)
             await environment.run_program(generator.program(longest=4, pressure=Pressure()))
 
-    def check_guards(self, environment, broken):
+    def check_guards(self, environment: DmaEnvironment, broken: Program) -> None:
         """Every byte that changed lies in an output descriptor."""
         model = DescriptorModel(bytearray(broken.memory), broken.window, 8)
         untouched = bytearray(broken.memory)
@@ -121,7 +124,7 @@ class ResetInTransfer(DmaTest):
 class Pause(DmaTest):
     """While DMA is paused the bus is silent; afterwards the program goes on as if nothing was."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         random, model = self.bench.random, environment.registers
         generator = ProgramGenerator(random, environment.memory.word_bytes, MAX_BURST)
         for _ in range(15):
@@ -153,7 +156,7 @@ class Pause(DmaTest):
 class InstructionQueue(DmaTest):
     """Descriptors of tag 0 move the heads of the instruction queue, which wrap at its size."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         model = environment.registers
         chunks = program(
             self.bench.random,
@@ -177,7 +180,7 @@ class InstructionQueue(DmaTest):
 class StreamsAreIndependent(DmaTest):
     """A stream that nobody takes does not hold up the others."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         dut = self.bench.dut
         transfers = [Descriptor(Tag.INPUT, WINDOW.base, 4000)] * 3
         transfers += [

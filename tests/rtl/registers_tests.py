@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pyuvm
-from darwinn_sim.registers import Access, register
+from darwinn_sim.registers import Access, Register, register
 from darwinn_sim.registers_rdl import fields_of, is_constant
-from darwinn_testbench.rtl.environment import DmaTest
+from darwinn_testbench.rtl.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.register_agent import RegisterAccess
 from pyuvm import uvm_sequence
 
@@ -15,23 +15,25 @@ UNKNOWN_OFFSETS = (0x0, 0x44020, 0x4F028, 0x60000)
 class SingleAccess(uvm_sequence):
     """One access of the bus, past the register model."""
 
-    def __init__(self, item):
+    def __init__(self, item: RegisterAccess) -> None:
         super().__init__("access")
         self.item = item
 
-    async def body(self):
+    async def body(self) -> None:
         await self.start_item(self.item)
         await self.finish_item(self.item)
 
 
-async def access(environment, *, write, address, data=0):
+async def access(
+    environment: DmaEnvironment, *, write: bool, address: int, data: int = 0
+) -> RegisterAccess:
     """Do one access; return the item with its answer."""
     item = RegisterAccess("access", write=write, address=address, data=data)
     await SingleAccess(item).start(environment.registers_agent.sequencer)
     return item
 
 
-def writable_bits(entry):
+def writable_bits(entry: Register) -> int:
     return sum(field.mask for field in fields_of(entry))
 
 
@@ -39,7 +41,7 @@ def writable_bits(entry):
 class ResetValues(DmaTest):
     """After reset every register reads as the table says, and the model's mirror agrees."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         await environment.reset()
         model = environment.registers
         for name, entry in model.table.items():
@@ -52,7 +54,7 @@ class ResetValues(DmaTest):
 class AccessRules(DmaTest):
     """Writable bits keep what is written, others read 0, read-only registers refuse writes."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         await environment.reset()
         model, random = environment.registers, self.bench.random
         for name, entry in model.table.items():
@@ -74,7 +76,7 @@ class AccessRules(DmaTest):
 class UnknownOffsets(DmaTest):
     """An offset that the table does not name is refused, for reads and writes."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         await environment.reset()
         for offset in UNKNOWN_OFFSETS:
             for write in (False, True):
@@ -86,7 +88,7 @@ class UnknownOffsets(DmaTest):
 class PageTable(DmaTest):
     """The page table keeps its entries, the first and the last among them."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         await environment.reset()
         table, random = register("page_table"), self.bench.random
         chosen = {0, table.count - 1, *random.sample(range(table.count), 30)}
@@ -102,7 +104,7 @@ class PageTable(DmaTest):
 class UnitStates(DmaTest):
     """The status of a unit of the core follows its run control: idle, running, halted."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: DmaEnvironment) -> None:
         await environment.reset()
         model = environment.registers
         for unit in ("scalar_core", "av_data_pop", "parameter_pop", "infeed", "outfeed"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness_runs import design, run
 
@@ -17,5 +19,5 @@ from harness_runs import design, run
         "StreamsAreIndependent",
     ],
 )
-def test_event(test, tmp_path):
+def test_event(test: str, tmp_path: Path) -> None:
     run(design(DataBytes=8), "dma_events_tests", test, tmp_path, seed=1)

