@@ -21,7 +21,12 @@ from harness_runs import require_toolchain
 from stimulus import Walk
 
 SMALL = ("gabor_64x64_7k_4o_2s", "bright_16x16", "looming_64x64_3x3", "keras_lstm_mnist_ptq")
-LARGER = ("bright_64x64", "color_red_64x64", "mobilenet_v1_0.25_128_quant")
+LARGER = (
+    "bright_64x64",
+    "color_red_64x64",
+    "mobilenet_v1_0.25_128_quant",
+    "mobilenet_v1_0.25_128_quant_2019",
+)
 
 
 @pytest.fixture(scope="module")
