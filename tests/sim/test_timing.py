@@ -21,7 +21,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from slow_timing import SlowTiming, Stuck
 from stimulus import constrained_random
-from unit_cases import narrow_to_wide, wide_to_narrow
+from unit_cases import narrow_to_wide, tensor_unit, wide_to_narrow
 
 Span = tuple[int, int, int, int]
 
@@ -171,9 +171,10 @@ def preset(flags: dict[int, int], tile: int) -> list[tuple[str, dict[str, Any]]]
         st.one_of(
             wide_to_narrow.cases().map(lambda case: ("WideToNarrow", *case)),
             narrow_to_wide.cases().map(lambda case: ("NarrowToWide", *case[:3])),
+            tensor_unit.cases("TensorMac").map(lambda case: ("TensorMac", case[0], case[2], 9)),
         ),
         min_size=1,
-        max_size=4,
+        max_size=3,
     ),
     st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]),
 )

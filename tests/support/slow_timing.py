@@ -156,12 +156,14 @@ class SlowTiming:
 
     @property
     def cycles(self) -> int:
-        return max(self.last_change + 1, self.core_end)
+        """Up to the end of the last instruction, of the core and of the last transfer."""
+        ends = (end for _, _, _, end in self.spans)
+        return max(self.core_end, self.link_end, max(ends, default=0))
 
     # The scalar core.
 
     core_done = link_in_done = link_out_done = False
-    core_end = 0
+    core_end = link_end = 0
 
     def _sleep(self, cycles: int) -> Turn:
         self.timers.add(self.now + cycles)
@@ -332,6 +334,7 @@ class SlowTiming:
             yield from self._sleep(int(segment["count"]) - 1)
             while segment["outputs"] and empty - self.now > self.value["result_queue_words"]:
                 yield
+            self.last_change = self.now
             self.add(tile.flags, 1, int(segment["parameter_reads"]))
             self.add(tile.flags, 2, int(segment["sum_writes"]))
             if segment["outputs"]:
@@ -416,6 +419,7 @@ class SlowTiming:
                 yield
                 moved = 0
             moved += 1
+            self.last_change = self.now
             words += 1
             if words == 64 or fields["row_loop"] in element.ends or k == len(elements) - 1:
                 row = next(rows)
@@ -448,6 +452,7 @@ class SlowTiming:
                     moved = 0
                 position = 0
             moved += 1
+            self.last_change = self.now
             position += 2 if fields["scale_bias"] else 1
             if not element.prologue:
                 self.add(tile.flags, flag, produce(fields, "producer", element.ends))
@@ -630,6 +635,7 @@ class SlowTiming:
                 free, last = self._burst(free, size, speed)
                 yield from self._sleep(last - self.now)
                 left -= size
+                self.link_end = self.now + 1
                 if stream is not None:
                     self.add(self.arrived, stream, size)
                 elif not left:
@@ -644,6 +650,8 @@ class SlowTiming:
             while self.outputs_issued <= number:
                 yield
             left = int(step["size"])
+            # An interrupt has no bytes, and ends in its cycle.
+            self.link_end = self.now + 1
             while left:
                 while self.pushed <= sent:
                     yield
@@ -652,6 +660,7 @@ class SlowTiming:
                 free, last = self._burst(free, size, speed)
                 yield from self._sleep(last - self.now)
                 left -= size
+                self.link_end = self.now + 1
                 self.later(lambda n=size: setattr(self, "delivered", self.delivered + n))
         self.link_out_done = True
 
