@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
@@ -14,17 +15,20 @@ from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import Deadlock, PageFault, UnsupportedInstruction
 from darwinn_testbench.report import (
     EXIT_CODES,
+    Column,
     InputError,
     Report,
     Row,
     Verdict,
     counted,
+    table,
     to_junit,
     verdict_of,
     worst,
 )
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.result import PYTHON_ONLY
+from rich.console import Console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +157,18 @@ def test_one_thing_is_no_plural() -> None:
         "1 layer",
         "2,000 layers",
     ]
+
+
+@pytest.mark.parametrize("name", ["out", "a/name/longer/than/the/column/that/it/has"])
+def test_a_narrow_table_keeps_its_last_column_whole(name: str) -> None:
+    columns = (
+        Column[str]("output", lambda row: row, may_shrink=True),
+        Column[str]("figures", lambda row: "0" * 58),
+        Column[str]("verdict", lambda row: Verdict.MISMATCH),
+    )
+    screen = io.StringIO()
+    Console(width=80, file=screen).print(table(columns, [name]))
+    lines = screen.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0].rstrip().endswith("verdict") and lines[1].endswith("mismatch")
+    assert lines[1].startswith(name[:7])

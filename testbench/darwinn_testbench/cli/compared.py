@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.programs import ComparedRow
-from darwinn_testbench.report import Column, Report, Verdict, counted, table
+from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
 
 def difference(comparison: Comparison | None) -> str:
@@ -28,8 +28,8 @@ _COLUMNS: tuple[Column[ComparedRow], ...] = (
     Column("output", lambda row: row.name, may_shrink=True),
     Column("counterpart", lambda row: row.counterpart, may_shrink=True),
     Column("difference", lambda row: difference(row.comparison)),
-    Column("policy", lambda row: row.policy),
-    Column("s", lambda row: row.seconds, "right"),
+    Column("policy", lambda row: row.policy, may_shrink=True),
+    Column("s", lambda row: seconds(row.seconds), "right"),
     Column("verdict", lambda row: row.verdict),
 )
 
@@ -50,8 +50,10 @@ def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
 def next_step(report: Report[ComparedRow], file: str) -> str:
     """What to try after this verdict."""
     match report.verdict:
-        case Verdict.PASS if report.figures["reference"] or report.figures["expected"]:
+        case Verdict.PASS if report.figures["random_inputs"] and report.figures["reference"]:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.PASS if any(row.comparison for row in report.rows):
+            return "--junit result.xml keeps the result"
         case Verdict.PASS:
             return f"darwinn verify {file} --reference MODEL compares the outputs"
         case Verdict.MISMATCH if not report.figures["divergences"]:

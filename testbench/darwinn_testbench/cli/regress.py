@@ -14,7 +14,7 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, seconds, table
 
 NAME = "regress"
 EXAMPLES = """**A manifest**
@@ -43,7 +43,7 @@ _COLUMNS: tuple[Column[Outcome], ...] = (
     Column("engine", lambda row: row.engine),
     Column("seed", lambda row: row.seed, "right"),
     Column("runs", lambda row: row.inferences, "right"),
-    Column("s", lambda row: row.seconds, "right"),
+    Column("s", lambda row: seconds(row.seconds), "right"),
     Column("verdict", lambda row: row.verdict),
 )
 

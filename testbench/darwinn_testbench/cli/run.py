@@ -16,7 +16,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import RunRow, outputs_as, run
 from darwinn_testbench.preload import parse as parse_preload
 from darwinn_testbench.programs import format_of, load_natives, run_program
-from darwinn_testbench.report import Column, InputError, Report, counted, table
+from darwinn_testbench.report import Column, InputError, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 
 NAME = "run"
@@ -98,11 +98,11 @@ Output = Annotated[
 _COLUMNS: tuple[Column[RunRow], ...] = (
     Column("run", lambda row: row.run, "right"),
     Column("output", lambda row: row.name, may_shrink=True),
-    Column("tensor", lambda row: f"{row.dtype} {'x'.join(map(str, row.shape))}"),
+    Column("tensor", lambda row: f"{row.dtype} {'x'.join(map(str, row.shape))}", may_shrink=True),
     Column("minimum", lambda row: row.minimum, "right"),
     Column("maximum", lambda row: row.maximum, "right"),
-    Column("sha256", lambda row: row.sha256[:16]),
-    Column("s", lambda row: row.seconds, "right"),
+    Column("sha256", lambda row: row.sha256[:16], may_shrink=True),
+    Column("s", lambda row: seconds(row.seconds), "right"),
     Column("verdict", lambda row: row.verdict),
 )
 

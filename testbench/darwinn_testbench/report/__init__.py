@@ -4,7 +4,7 @@ from darwinn_testbench.report.junit import to_junit
 from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row
 from darwinn_testbench.report.sarif import to_sarif
-from darwinn_testbench.report.tables import Column, counted, styled, table
+from darwinn_testbench.report.tables import Column, counted, seconds, styled, table
 from darwinn_testbench.report.verdict import EXIT_CODES, InputError, Verdict, verdict_of, worst
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Row",
     "Verdict",
     "counted",
+    "seconds",
     "styled",
     "table",
     "to_junit",

@@ -22,8 +22,8 @@ _STYLES = {
     Verdict.BAD_INPUT: "bold red",
 }
 
-_LEAST_WIDTH = 12
-"""Characters that a column that may shrink keeps."""
+_LEAST_WIDTH = 8
+"""Characters that a column that may shrink keeps: few, or the last column is off the screen."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,24 @@ def table(
 ) -> Table:
     """A table of ``rows``; verdicts are coloured, None is an empty cell."""
     result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for column in columns:
+    cells = [[_cell(column.cell(row)) for column in columns] for row in rows]
+    for index, column in enumerate(columns):
+        widest = max([len(column.heading), *(line[index].cell_len for line in cells)])
         result.add_column(
             column.heading,
             justify=column.justify,
             no_wrap=not column.may_shrink,
-            min_width=_LEAST_WIDTH if column.may_shrink else None,
+            min_width=min(widest, _LEAST_WIDTH) if column.may_shrink else None,
             overflow="ellipsis",
         )
-    for row in rows:
-        result.add_row(*(_cell(column.cell(row)) for column in columns))
+    for line in cells:
+        result.add_row(*line)
     return result
+
+
+def seconds(value: float) -> str:
+    """A measured time: nothing below a millisecond is worth a wider column."""
+    return f"{value:.3f}"
 
 
 def counted(count: int, noun: str) -> str:
