@@ -177,11 +177,10 @@ def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[d
     unknown = sorted(set(arrays) - {port.name for port in ports})
     missing = [port.name for port in ports if port.name not in arrays]
     if unknown or missing:
-        raise InputError(
-            f"the model takes {', '.join(map(str, ports)) or 'no input'}; "
-            + (f"there is no input {', '.join(unknown)}" if unknown else "")
-            + (f"no data for {', '.join(missing)}" if missing else "")
-        )
+        wrong = [f"the model takes {', '.join(map(str, ports)) or 'no input'}"]
+        wrong += [f"there is no input {', '.join(unknown)}"] if unknown else []
+        wrong += [f"no data for {', '.join(missing)}"] if missing else []
+        raise InputError("; ".join(wrong))
     stacks = {port.name: _stack(np.asarray(arrays[port.name]), port) for port in ports}
     counts = {name: len(stack) for name, stack in stacks.items()}
     if len(set(counts.values())) > 1:

@@ -98,7 +98,7 @@ def test_maps_are_read_with_any_names() -> None:
     assert maps.outputs == {"y:0": Said("z:0", Layout.SAME)}
     with pytest.raises(InputError, match=r"one of the inputs a=b, x or of the outputs y:0"):
         parse_maps(["nothing=1"], inputs, outputs)
-    with pytest.raises(InputError, match="has no input 7: there are 0 u"):
+    with pytest.raises(InputError, match="has no input 7, only 0 u"):
         pairs([port("a", 4)], [port("u", 4)], {"a": Said("7")})
 
 

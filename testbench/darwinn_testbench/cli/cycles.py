@@ -34,7 +34,7 @@ EXAMPLES = """**Examples**
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Edge TPU .tflite files, DarwiNN packages or instruction streams; - is stdin.",
         show_default=False,
     ),

@@ -201,7 +201,7 @@ class _Pairing:
         if text.isdigit() and int(text) < len(names):
             return int(text)
         known = ", ".join(f"{k} {name}" for k, name in enumerate(names)) or "none"
-        raise InputError(f"--map: {self.files[1]} has no {self.kind} {text}: there are {known}")
+        raise InputError(f"--map: {self.files[1]} has no {self.kind} {text}, only {known}")
 
     def _named(self, taken: Mapping[int, Pair]) -> dict[int, Pair]:
         positions = {port.name: k for k, port in enumerate(self.right)}
