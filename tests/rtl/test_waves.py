@@ -40,8 +40,9 @@ def signals(path: Path) -> dict[str, Any]:
 
 def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
     """Time in ps at which cycle 0 begins in the RTL's dump."""
-    running, time = rtl[f"{scope}.running"], 0
-    while not running.value_at(time):
+    go, running, time = rtl[f"{scope}.go"], rtl[f"{scope}.running"], 0
+    # A register may hold anything before the first clock edge.
+    while not (go.value_at(time) and running.value_at(time)):
         time += period_ps
     return time
 
