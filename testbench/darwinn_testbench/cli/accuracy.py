@@ -35,10 +35,6 @@ Models = Annotated[
         show_default=False,
     ),
 ]
-Chip = Annotated[
-    str,
-    typer.Option("--chip", metavar="NAME", help="Chip description, as `darwinn cycles` takes it."),
-]
 PointsFile = Annotated[
     str | None,
     typer.Option(
@@ -69,7 +65,7 @@ _COLUMNS: tuple[Column[AccuracyRow], ...] = (
 def command(
     models: Models = None,
     points: PointsFile = None,
-    chip: Chip = DEFAULT_CHIP,
+    chip: options.Chip = DEFAULT_CHIP,
     document: Document = None,
     markdown: results.Markdown = None,
     json: options.Json = False,
