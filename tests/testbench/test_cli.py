@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -288,3 +289,21 @@ def test_what_never_ends_is_not_read_to_its_end(
 def test_interruption_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect_command, "inspect", fail_with(KeyboardInterrupt()))
     assert run_command_line(["inspect", "model.tflite"]) == 130
+
+
+def test_a_name_with_control_characters_stays_on_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command_line(["inspect", "a\nb\x1b[31m é.tflite"]) == 2
+    assert capsys.readouterr().err == (
+        "darwinn inspect: bad-input: a\\nb\\x1b[31m é.tflite: No such file or directory\n"
+    )
+
+
+def test_a_full_disk_is_named_without_its_number(
+    stream_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(inspect_command, "inspect", fail_with(full))
+    assert run_command_line(["inspect", str(stream_file)]) == 2
+    assert capsys.readouterr().err == "darwinn inspect: bad-input: No space left on device\n"

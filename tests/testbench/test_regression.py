@@ -74,6 +74,7 @@ def test_a_pattern_is_a_case_for_each_file(folder: Path) -> None:
         ('[[case]]\nfile = "a"\nspeed = 1', "case 1: Object contains unknown field `speed`"),
         ('[[case]]\nfile = "a"\nseeds = []', "length >= 1 - at `$.seeds`"),
         ('[[case]]\nfile = "a"\nseeds = [-1]', ">= 0 - at `$.seeds[0]`"),
+        ('[[case]]\nfile = "a"\nruns = 9999999999', "<= 1000000000 - at `$.runs`"),
         ('[[case]]\nfile = "a"\nengines = ["magic"]', "Invalid enum value 'magic'"),
         ('[[case]]\nfile = "a"\npolicy = "roughly"', "roughly"),
         ('[[case]]\nfile = "a"\n[[case]]\nfile = "a"', 'two cases are called "a"'),

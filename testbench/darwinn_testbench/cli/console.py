@@ -22,8 +22,9 @@ RowType = TypeVar("RowType", bound=Row)
 
 
 def print_line(text: str) -> None:
-    """One line on standard error."""
-    sys.stderr.write(text + "\n")
+    """One line on standard error, whatever characters names of files in it have."""
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    sys.stderr.write("".join(shown) + "\n")
 
 
 def finish(

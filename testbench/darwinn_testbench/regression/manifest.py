@@ -28,6 +28,7 @@ _SUFFIXES = ("_edgetpu.tflite", ".tflite", ".package", ".bin")
 _PATTERN = frozenset("*?[")
 _MAX_BYTES = 16 << 20
 _MAX_CASES = 100_000
+_MAX_RUNS = 1_000_000_000
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,7 +45,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     companions: tuple[str, ...] = msgspec.field(name="with", default=())
     model: Annotated[int, Meta(ge=0)] = 0
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
-    runs: Annotated[int, Meta(ge=1)] = 1
+    runs: Annotated[int, Meta(ge=1, le=_MAX_RUNS)] = 1
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     strict: bool = False
     policy: str | None = None
