@@ -307,3 +307,15 @@ def test_a_full_disk_is_named_without_its_number(
     monkeypatch.setattr(inspect_command, "inspect", fail_with(full))
     assert run_command_line(["inspect", str(stream_file)]) == 2
     assert capsys.readouterr().err == "darwinn inspect: bad-input: No space left on device\n"
+
+
+def test_a_result_that_cannot_be_written_is_one_error(
+    stream_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = stream_file.parent / "missing" / "result.xml"
+    failure = FileNotFoundError(errno.ENOENT, "No such file or directory", str(target))
+    monkeypatch.setattr(verify_command, "verify", fail_with(failure))
+    assert run_command_line(["verify", str(stream_file), "--junit", str(target)]) == 2
+    assert capsys.readouterr().err == (
+        f"darwinn verify: bad-input: {target}: No such file or directory\n"
+    )

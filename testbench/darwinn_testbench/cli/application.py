@@ -236,7 +236,8 @@ def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
             try:
                 write_result(target, FORMS[name]([report]))
             except OSError as error:
-                print_line(f"{_command_name(arguments)}: {_one_line(error)}")
+                if (text := _one_line(error)) != message:
+                    print_line(f"{_command_name(arguments)}: {text}")
     if "--github" in arguments and "--json" not in arguments:
         for line in github.workflow_commands([report]):
             sys.stdout.write(line + "\n")
