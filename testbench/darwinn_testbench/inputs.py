@@ -81,15 +81,29 @@ def choose_inputs(
     """Input sets from whatever the caller gave: files, arrays, or ``runs`` random sets.
 
     Raises:
-        InputError: data that does not fit the ports.
+        InputError: data that does not fit the ports, or several runs of given data.
         OSError: a file that cannot be read.
     """
     if given is None:
         return random_inputs(ports, seed, runs)
+    refuse_runs_of_given(runs)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
         return read_inputs(files, ports)
     return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
+
+
+def refuse_runs_of_given(runs: int) -> None:
+    """Refuse a number of runs beside given inputs, which say themselves how many there are.
+
+    Raises:
+        InputError: it is not 1.
+    """
+    if runs != 1:
+        raise InputError(
+            f"{runs} runs are of random inputs; given ones have a further leading dimension for "
+            "several inferences"
+        )
 
 
 def random_inputs(ports: Sequence[TensorPort], seed: int, runs: int) -> Sequence[dict[str, Tensor]]:

@@ -301,7 +301,13 @@ _SUMMARIES = {
 }
 
 
+def _agrees(row: OutputRow) -> bool:
+    """Whether the model's output is right; the RTL's is another question."""
+    deciding = {CHIP_ARITHMETIC: row.chip_arithmetic, LITERT: row.litert}.get(row.decided_by)
+    return row.verdict is Verdict.PASS if deciding is None else deciding.verdict == "pass"
+
+
 def _count(rows: Sequence[OutputRow], decided_by: str) -> str:
     judged = [row for row in rows if row.decided_by == decided_by]
-    passed = sum(row.verdict is Verdict.PASS for row in judged)
+    passed = sum(map(_agrees, judged))
     return f"{passed} of {len(judged)} outputs {_SUMMARIES[decided_by]}" if judged else ""

@@ -22,6 +22,7 @@ from darwinn_sim.isa.codec import encode_operations
 from darwinn_testbench.cli import inspect as inspect_command
 from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.sample import sample
 
 COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify")
 STREAM = encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])
@@ -319,3 +320,27 @@ def test_a_result_that_cannot_be_written_is_one_error(
     assert capsys.readouterr().err == (
         f"darwinn verify: bad-input: {target}: No such file or directory\n"
     )
+
+
+@pytest.mark.parametrize("command", ["cycles", "dma", "layers", "profile", "report"])
+def test_programs_of_other_formats_are_named_where_only_compiled_models_go(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sample(tmp_path)
+    assert run_command_line([command, str(tmp_path / "dense.pte")]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "ExecuTorch: inspect, disasm, run and verify take it" in line
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize("name", ["dense_edgetpu.tflite", "dense.pte"])
+def test_several_runs_of_given_inputs_are_refused(
+    command: str, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sample(tmp_path)
+    data = tmp_path / "input.bin"
+    data.write_bytes(bytes(4096))
+    reference = ["--reference", str(tmp_path / "dense.tflite")] if command == "verify" else []
+    words = [command, str(tmp_path / name), "--inputs", str(data), "--runs", "3", *reference]
+    assert run_command_line(words) == 2
+    assert "3 runs are of random inputs" in capfd.readouterr().err

@@ -118,7 +118,7 @@ def command(
         raise InputError("--update and --reason belong to --baseline")
     with progress_bar() as progress:
         report = measure_files(
-            [options.source_of(file) for file in files],
+            [options.compiled_source_of(file) for file in files],
             chip=chip,
             host=host,
             executable=executable,

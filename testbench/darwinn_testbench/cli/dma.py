@@ -62,7 +62,7 @@ def command(
     written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = check_dma(
-            options.source_of(file),
+            options.compiled_source_of(file),
             with_tiles=full,
             executable=executable,
             seed=seed,

@@ -71,7 +71,7 @@ def command(
         raise InputError(f"{graph}: a graph is written as .{', .'.join(FORMATS)}")
     with progress_bar() as progress:
         report = view_layers(
-            options.source_of(file),
+            options.compiled_source_of(file),
             model=model,
             companions=companions or (),
             seed=seed,

@@ -12,6 +12,7 @@ from darwinn_sim.timing import built_in
 
 from darwinn_testbench.cycles import NO_HOST
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.programs import format_of
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
 
@@ -202,6 +203,22 @@ def no_rtl(engine: Engine) -> None:
             "--engine rtl is for `darwinn verify` of a compiled model, alone or with a .tflite "
             "reference"
         )
+
+
+def compiled_source_of(file: str) -> str | bytes:
+    """``source_of`` for a command that takes compiled models only.
+
+    Raises:
+        InputError: FILE is a program of another format.
+    """
+    source = source_of(file)
+    other = format_of(source)
+    if other is not None:
+        raise InputError(
+            f"{file}: {other.name}: inspect, disasm, run and verify take it, this command takes "
+            "compiled Edge TPU models"
+        )
+    return source
 
 
 def only_one_on_stdout(**outputs: object) -> None:

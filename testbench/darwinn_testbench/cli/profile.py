@@ -70,7 +70,7 @@ def command(
     options.only_one_on_stdout(json=json, csv=csv)
     with progress_bar() as progress:
         report = profile(
-            options.source_of(file),
+            options.compiled_source_of(file),
             model=model,
             companions=companions or (),
             chip_name=chip,

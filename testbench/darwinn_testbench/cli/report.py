@@ -56,7 +56,7 @@ def command(
     options.only_one_on_stdout(json=json, output=output)
     with progress_bar() as progress:
         page = make_report(
-            options.source_of(file),
+            options.compiled_source_of(file),
             reference,
             model=model,
             companions=companions or (),

@@ -20,6 +20,7 @@ from darwinn_testbench.inputs import (
     input_sets,
     random_inputs,
     read_arrays,
+    refuse_runs_of_given,
 )
 from darwinn_testbench.model import Source
 from darwinn_testbench.programs.formats import (
@@ -183,6 +184,7 @@ def choose_values(
     """
     if given is None:
         return random_inputs([_random_port(port) for port in ports], seed, runs)
+    refuse_runs_of_given(runs)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
         arrays = read_arrays(files, [_reading_port(port) for port in ports])
