@@ -450,7 +450,8 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
     if bundle.function_op == FUNCTION_RECIPROCAL:
         value = np.float32(np.float32(1) / x)
     else:
-        value = np.float32(np.exp2(x))
+        # By way of float64, so that every machine's library rounds to the same float32.
+        value = np.float32(np.exp2(np.float64(x)))
     core.registers.view(np.float32)[bundle.function_destination] = value
 
 

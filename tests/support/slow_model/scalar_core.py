@@ -56,7 +56,7 @@ PREDICATE_OPERATIONS: dict[int, Callable[[int, int], bool]] = {
 }
 FUNCTIONS: dict[int, Callable[[int], int]] = {
     2: lambda x: to_word(np.float32(1) / to_float(x)),
-    3: lambda x: to_word(np.exp2(to_float(x))),
+    3: lambda x: to_word(np.float32(np.exp2(np.float64(to_float(x))))),
 }
 
 
