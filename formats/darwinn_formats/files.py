@@ -14,24 +14,25 @@ MAX_FILE_BYTES = 1 << 30
 _PART_BYTES = 1 << 24
 
 
-def read_file(path: str | os.PathLike[str]) -> bytes:
+def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     """The bytes of a file, device or pipe.
 
     Raises:
-        FormatError: there are more than ``MAX_FILE_BYTES``.
+        FormatError: there are more than ``limit``, or ``MAX_FILE_BYTES`` without one.
         OSError: the file cannot be read.
     """
     with Path(path).open("rb") as stream:
-        return read_stream(stream, os.fspath(path))
+        return read_stream(stream, os.fspath(path), limit)
 
 
-def read_stream(stream: BinaryIO, name: str) -> bytes:
+def read_stream(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:
     """What is left of a stream, whose ``name`` goes into errors; raises as :func:`read_file`."""
     parts: list[bytes] = []
-    left = MAX_FILE_BYTES
+    most = MAX_FILE_BYTES if limit is None else limit
+    left = most
     while part := stream.read(_PART_BYTES):
         parts.append(part)
         left -= len(part)
         if left < 0:
-            raise FormatError("size", f"more than {MAX_FILE_BYTES} bytes", file=name)
+            raise FormatError("size", f"more than {most} bytes", file=name)
     return b"".join(parts)

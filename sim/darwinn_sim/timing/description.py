@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Self, get_type_hints
 
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 
 from darwinn_sim import chip
 
@@ -172,7 +173,7 @@ def _read(
         if path.suffix != ".toml":
             known = ", ".join(built_in(folder))
             raise FormatError(name_or_path, f"neither a TOML file nor one of {known}")
-        name, text = path.stem, path.read_bytes()
+        name, text = path.stem, read_file(path)
     if name_or_path in seen:
         raise FormatError(name, "the description extends itself")
     try:

@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 import msgspec
+from darwinn_formats.files import read_file
 
 from darwinn_testbench.report import InputError
 
@@ -82,8 +83,9 @@ def published() -> Points:
 
 
 def load(path: Path) -> Points:
-    """Points from a TOML file; raises ``InputError`` naming what is wrong, or ``OSError``."""
+    """Points from a TOML file; raises ``InputError`` naming what is wrong, ``FormatError``
+    if it is too large, or ``OSError``."""
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Points)
+        return msgspec.toml.decode(read_file(path), type=Points)
     except (msgspec.DecodeError, ValueError) as error:
         raise InputError(f"{path}: not a file of points: {error}") from error

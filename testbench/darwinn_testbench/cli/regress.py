@@ -12,7 +12,6 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Column, Report, Verdict, seconds, table
 
@@ -105,6 +104,9 @@ def command(
     Every finished task is on disk at once. A regression that was killed goes on where it stopped;
     a task is done again when a file, an option or this program has changed.
     """
+    # Imported here: no other command should wait for what starts processes.
+    from darwinn_testbench.regression.run import regress
+
     written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = regress(

@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+from darwinn_formats.files import read_file
 from msgspec import Meta
 
 from darwinn_testbench import __version__
@@ -100,15 +100,12 @@ def load(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
     """The entries of a baseline.
 
     Raises:
+        FormatError: it is larger than a baseline can be.
         InputError: it is not a baseline; the message has the field and the reason.
         OSError: it cannot be read.
     """
-    with Path(path).open("rb") as stream:
-        data = stream.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise InputError(f"{path}: a baseline of more than {_MAX_BYTES} bytes")
     try:
-        entries = msgspec.json.decode(data, type=_File).entries
+        entries = msgspec.json.decode(read_file(path, _MAX_BYTES), type=_File).entries
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a baseline of cycles: {error}") from None
     keys = [entry.key for entry in entries]

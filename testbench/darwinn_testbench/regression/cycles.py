@@ -56,7 +56,7 @@ def check_cycles(
     for done, file in enumerate(files):
         progress(Path(file).name, done, len(files))
         report = measure(file, chip=chip, host=host, executable=executable)
-        digest = hashlib.sha256(bytes(read_file(file))).hexdigest()
+        digest = hashlib.sha256(read_file(file)).hexdigest()
         for row in report.rows:
             if row.timing is None:
                 unmeasured.append(row)

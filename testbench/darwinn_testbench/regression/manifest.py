@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from darwinn_formats.files import read_file
 from msgspec import Meta
 
 from darwinn_testbench import policy as policies
@@ -62,6 +63,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
     """The cases of a manifest, patterns expanded, paths made relative to the current folder.
 
     Raises:
+        FormatError: it is larger than a manifest can be.
         InputError: naming file and field, or line and column, and the reason.
         OSError: the manifest cannot be read.
     """
@@ -80,12 +82,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
 
 
 def _read(path: Path) -> _Manifest:
-    with path.open("rb") as stream:
-        data = stream.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise InputError(f"{path}: a manifest of more than {_MAX_BYTES} bytes")
     try:
-        document = tomllib.loads(data.decode())
+        document = tomllib.loads(read_file(path, _MAX_BYTES).decode())
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
