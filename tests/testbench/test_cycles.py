@@ -75,6 +75,7 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
         ("[speed]\nvalue = 1", "no such parameter"),
         ("", "is missing"),
         ('extends = "beagle-max"\nextends = 1', "not TOML"),
+        ("clock = " + "[" * 100_000, "not TOML"),
         ('extends = "nothing"', "neither a TOML file nor one of"),
         (CLOCK.format(value="true", unit="Hz", source="x", known="low"), "not a number"),
         (CLOCK.format(value=1, unit="Hz", source="x", known="low"), "not within"),
@@ -95,6 +96,9 @@ def test_points_of_users_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "points.toml"
     path.write_text('[[measurements]]\nsource = "me"\nhost = "desk"\nmilliseconds = {}\n')
     with pytest.raises(InputError, match="there is no host 'desk'"):
+        load(path)
+    path.write_text("hosts = " + "[" * 100_000)
+    with pytest.raises(InputError, match="not a file of points"):
         load(path)
     path.write_text("[hosts]\ndesk = 5\n")
     with pytest.raises(InputError, match="not a file of points"):

@@ -178,7 +178,7 @@ def _read(
         raise FormatError(name, "the description extends itself")
     try:
         table: dict[str, object] = tomllib.loads(text.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(name, f"not TOML: {error}") from error
     base = table.pop("extends", None)
     if base is None:

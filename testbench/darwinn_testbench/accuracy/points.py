@@ -87,5 +87,5 @@ def load(path: Path) -> Points:
     if it is too large, or ``OSError``."""
     try:
         return msgspec.toml.decode(read_file(path), type=Points)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a file of points: {error}") from error
