@@ -1,4 +1,4 @@
-"""The one error that every reader raises for a file that it does not accept."""
+"""What readers raise for a file that they do not accept: one error for bytes, one for text."""
 
 from __future__ import annotations
 
@@ -38,3 +38,14 @@ class FormatError(Exception):
     def with_file(self, name: str) -> FormatError:
         """A copy of this error that names the file."""
         return FormatError(self.field, self.reason, offset=self.offset, file=name)
+
+
+class TextError(Exception):
+    """Text that is not the text form of a BEF file; ``line`` and ``column`` count from 1."""
+
+    def __init__(self, file: str, line: int, column: int, reason: str) -> None:
+        super().__init__(f"{file}:{line}:{column}: {reason}")
+        self.file = file
+        self.line = line
+        self.column = column
+        self.reason = reason

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from darwinn_formats.errors import FormatError
 
@@ -12,6 +14,44 @@ MAX_FILE_BYTES = 1 << 30
 """Bytes of the largest file that is read: half of what a flatbuffer can address."""
 
 _PART_BYTES = 1 << 24
+
+Source = str | os.PathLike[str] | bytes
+"""A file by its path, or its bytes."""
+
+
+class Content(bytes):
+    """Bytes that were read from something that messages call by ``name``, as standard input."""
+
+    name: str
+
+    def __new__(cls, data: bytes, name: str) -> Self:
+        """A copy of ``data`` with a name."""
+        self = super().__new__(cls, data)
+        self.name = name
+        return self
+
+
+def name_of(source: Source) -> str:
+    """How messages call a file."""
+    if isinstance(source, bytes):
+        return source.name if isinstance(source, Content) else "<bytes>"
+    return os.fspath(source)
+
+
+def content_of(source: Source) -> bytes:
+    """The bytes of a file; raises as :func:`read_file`."""
+    return source if isinstance(source, bytes) else read_file(source)
+
+
+@contextmanager
+def errors_name(source: Source) -> Iterator[None]:
+    """Errors of the format that arise within name the file, unless it is bytes without a name."""
+    try:
+        yield
+    except FormatError as error:
+        if isinstance(source, bytes) and not isinstance(source, Content):
+            raise
+        raise error.with_file(name_of(source)) from None
 
 
 def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:

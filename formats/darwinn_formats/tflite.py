@@ -8,7 +8,6 @@ operator by name. Slots and defaults are those of schema version 3.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, errors_name
 from darwinn_formats.tflite_names import BUILTIN_OPTIONS, BUILTIN_OPTIONS_2, BuiltinOperator
 
 __all__ = ["BuiltinOperator", "Model", "check", "load"]
@@ -591,22 +590,14 @@ def _check_indices(
         raise FormatError(path, f"index {wrong} is not below {high}", offset=offset)
 
 
-def load(source: str | os.PathLike[str] | bytes) -> Model:
+def load(source: Source) -> Model:
     """Load a model from a file, or from its bytes.
 
     Raises:
         FormatError: with file, offset and field, for anything that is not a valid model.
         OSError: when the file cannot be read.
     """
-    if isinstance(source, bytes):
-        return _load(source)
-    try:
-        return _load(read_file(source))
-    except FormatError as error:
-        raise error.with_file(os.fspath(source)) from None
-
-
-def _load(data: bytes) -> Model:
-    model = fb.read(data, Model)
-    check(model)
+    with errors_name(source):
+        model = fb.read(content_of(source), Model)
+        check(model)
     return model

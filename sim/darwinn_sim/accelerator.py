@@ -238,7 +238,7 @@ class ProgramRun:
             self.core[counter] = 0
         self.core["origin_pc"] = -1
         layer_taps = any(tap.layer >= 0 for tap in taps)
-        self.layers = layers.find(program) if layer_taps or until else ()
+        self.layers = layers.find(program.chunks) if layer_taps or until else ()
         self.tap_buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
         self.core["tap_begin"], self.core["tap_end"] = self._tap_range()
         self._set_stop(until)

@@ -10,32 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from darwinn_sim.isa.codec import Columns, Program
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.program import LoweredProgram
 
 TENSOR_NAMES = ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
 _OPCODES = tuple(BY_NAME[name].opcode for name in TENSOR_NAMES)
+_INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
 
 _OUTPUT_STAGE = (
-    "operation",
     "activation_16bit",
     "parameter_16bit",
     "activation_zero_point",
     "parameter_zero_point",
-    "scale",
+    "output_scale",
     "high_clip",
     "low_clip",
-    "offset",
-    "bias",
+    "output_zero_point",
+    "immediate_bias",
     "apply_bias",
     "use_scales",
-    "table",
-    "output_16bit",
 )
+_FROM_TABLE = 1
+_16BIT = 4
+"""Bits of the field ``function`` that belong to the output stage too."""
+
+_INFINITY = 0x7F800000
+"""A float32 as bits, but for its sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Layer:
     executions: int
     tiles: int
     copies: bool
-    output_stage: tuple[float, ...]
+    output_stage: tuple[int, ...]
     output_zero_point: int | None
     output_16bit: bool
 
@@ -70,56 +74,77 @@ class Layer:
         return self.instructions[-1]
 
 
-def find(program: LoweredProgram) -> tuple[Layer, ...]:
-    """The layers of ``program``, in program order."""
-    return tuple(_layer(program, number, group) for number, group in enumerate(_groups(program)))
+def find(chunks: Sequence[Program]) -> tuple[Layer, ...]:
+    """The layers of the decoded chunks of an executable, in program order."""
+    return tuple(_layer(number, group) for number, group in enumerate(_groups(chunks)))
 
 
-def _groups(program: LoweredProgram) -> Iterator[list[int]]:
-    tables = program.tables
-    group: list[int] = []
+class _Instruction(NamedTuple):
+    """A tensor instruction: ``place`` through all chunks, ``stage`` its opcode and output stage."""
+
+    place: int
+    stage: tuple[int, ...]
+    tiles: int
+    executions: int
+    copies: bool
+    output_zero_point: int
+    output_16bit: bool
+
+
+def _groups(chunks: Sequence[Program]) -> Iterator[list[_Instruction]]:
+    group: list[_Instruction] = []
     tiles = 0
-    for instruction in np.flatnonzero(np.isin(tables.opcode, _OPCODES)).tolist():
-        targets = int(tables.dispatch[instruction]["tiles"])
-        if group and (
-            tiles & targets or _stage(program, group[-1]) != _stage(program, instruction)
-        ):
+    for instruction in _tensor_instructions(chunks):
+        if group and (tiles & instruction.tiles or group[-1].stage != instruction.stage):
             yield group
             group, tiles = [], 0
         group.append(instruction)
-        tiles |= targets
+        tiles |= instruction.tiles
     if group:
         yield group
 
 
-def _parameters(program: LoweredProgram, instruction: int) -> NDArray[np.void]:
-    tables = program.tables
-    parameters: NDArray[np.void] = tables.tensor[int(tables.row[instruction])]
-    return parameters
+def _tensor_instructions(chunks: Sequence[Program]) -> Iterator[_Instruction]:
+    before = 0
+    for chunk in chunks:
+        for number in np.flatnonzero(np.isin(chunk.opcode, _OPCODES)).tolist():
+            opcode = int(chunk.opcode[number])
+            columns, row = chunk.columns[opcode], int(chunk.row[number])
+            yield _instruction(before + number, opcode, columns, row)
+        before += len(chunk)
 
 
-def _stage(program: LoweredProgram, instruction: int) -> tuple[float, ...]:
-    parameters = _parameters(program, instruction)
-    return tuple(parameters[name].item() for name in _OUTPUT_STAGE)
+def _instruction(place: int, opcode: int, columns: Columns, row: int) -> _Instruction:
+    def value(name: str) -> int:
+        """The field, 0 where the instruction has none of that name."""
+        return int(columns[name][row]) if name in columns else 0
+
+    function = value("function") & (_FROM_TABLE | _16BIT)
+    tiles = value("tiles")
+    return _Instruction(
+        place=place,
+        stage=(opcode, function, *map(value, _OUTPUT_STAGE)),
+        tiles=tiles,
+        # Where a register names the tiles, programs name one.
+        executions=1 if value("tiles_override") else tiles.bit_count(),
+        copies=value("high_clip") & ~(1 << 31) == _INFINITY,
+        output_zero_point=value("output_zero_point"),
+        output_16bit=bool(function & _16BIT),
+    )
 
 
-def _executions(dispatch: NDArray[np.void]) -> int:
-    """Tiles that an instruction goes to; where a register names them, programs name one."""
-    return 1 if dispatch["tiles_override"] else int(dispatch["tiles"]).bit_count()
-
-
-def _layer(program: LoweredProgram, number: int, group: Sequence[int]) -> Layer:
-    tables = program.tables
-    parameters = _parameters(program, group[-1])
-    copies = bool(parameters["raw"])
-    unshifted = copies or parameters["operation"] == BY_NAME["TensorInterpolate"].opcode
+def _layer(number: int, group: Sequence[_Instruction]) -> Layer:
+    last = group[-1]
+    opcode = last.stage[0]
     return Layer(
         number=number,
-        instructions=tuple(group),
-        executions=sum(_executions(tables.dispatch[instruction]) for instruction in group),
-        tiles=int(np.bitwise_or.reduce(tables.dispatch["tiles"][group])),
-        copies=copies,
-        output_stage=_stage(program, group[-1]),
-        output_zero_point=None if unshifted else int(parameters["offset"]),
-        output_16bit=bool(parameters["output_16bit"]),
+        instructions=tuple(each.place for each in group),
+        executions=sum(each.executions for each in group),
+        tiles=int(np.bitwise_or.reduce([each.tiles for each in group])),
+        copies=last.copies,
+        output_stage=last.stage,
+        output_zero_point=(
+            None if last.copies or opcode == _INTERPOLATE else last.output_zero_point
+        ),
+        output_16bit=last.output_16bit,
     )

@@ -217,7 +217,7 @@ class _MarkedRun:
         if caching is not None:
             accelerator.run(_with_places(caching, 0), {})
         self.program = accelerator.load(inference)
-        self.layers = layers.find(self.program)
+        self.layers = layers.find(self.program.chunks)
         self._window = window
         self._inputs = [layer.name for layer in inference.input_layers]
         self._words = [

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 from darwinn_formats.darwinn import load
+from darwinn_formats.files import Source
 from darwinn_sim.isa.codec import DecodeError, decode, explained, unexplained_bits
 from darwinn_sim.isa.fields import Confidence
 from darwinn_sim.isa.table import INSTRUCTIONS
 
 from darwinn_testbench.inspection import chunks_of
-from darwinn_testbench.model import Source
 from darwinn_testbench.report import Report, Row, Verdict
 
 _OUTSIDE = "outside"

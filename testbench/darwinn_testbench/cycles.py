@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from darwinn_formats.darwinn import Executable, load
+from darwinn_formats.files import Source
 from darwinn_sim import bare_stream, timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
@@ -50,7 +50,7 @@ class CyclesRow(Row):
 
 
 def measure(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     *,
     chip: str = DEFAULT_CHIP,
     host: str = DEFAULT_HOST,
@@ -103,7 +103,7 @@ def measure(
 
 
 def measure_files(
-    sources: Sequence[str | os.PathLike[str] | bytes],
+    sources: Sequence[Source],
     *,
     chip: str = DEFAULT_CHIP,
     host: str = DEFAULT_HOST,

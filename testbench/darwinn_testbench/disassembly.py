@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
+from darwinn_formats.files import Source
 from darwinn_sim import layers
-from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import disassembler
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
-from darwinn_sim.program import lower
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import Report, Row, Verdict
@@ -34,7 +32,7 @@ class ChunkRow(Row):
 
 
 def disassemble(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     *,
     executable: int | None = None,
     chunk: int | None = None,
@@ -68,15 +66,16 @@ def disassemble(
 def _layer_starts(chunks: Sequence[bytes]) -> dict[int, dict[int, int]]:
     """Numbers of layers, by chunk and by the bundle at which their first instruction begins.
 
-    There are none where the model of the chip refuses the instructions.
+    There are none where not every bundle is an instruction.
     """
     try:
-        program = lower(chunks)
-    except (DecodeError, UnsupportedInstruction):
+        programs = [decode(chunk) for chunk in chunks]
+    except DecodeError:
         return {}
+    places = [(number, int(pc)) for number, program in enumerate(programs) for pc in program.pc]
     starts: dict[int, dict[int, int]] = {}
-    for layer in layers.find(program):
-        chunk, pc = program.locate(int(program.tables.pc[layer.first]))
+    for layer in layers.find(programs):
+        chunk, pc = places[layer.first]
         starts.setdefault(chunk, {})[pc] = layer.number
     return starts
 

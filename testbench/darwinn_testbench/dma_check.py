@@ -5,13 +5,13 @@ The trace comes from executing the scalar core; the hints are only what is expec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable, load
+from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
 from darwinn_sim.driver import layer_bytes
@@ -44,7 +44,7 @@ class DmaFigures(Row):
 
 
 def check_dma(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     *,
     with_tiles: bool = False,
     executable: int | None = None,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable, ExecutableType
+from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
@@ -23,7 +24,7 @@ from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, choose_inputs
 from darwinn_testbench.inspection import check_number
-from darwinn_testbench.model import BoundModel, Source, open_models
+from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.preload import Preload
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,11 +9,10 @@ from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, Executable, Layer, Package, load
 from darwinn_formats.darwinn.bundle import chunk_bytes
+from darwinn_formats.files import Source
 from darwinn_sim import layers
-from darwinn_sim.errors import UnsupportedInstruction
-from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
+from darwinn_sim.isa.codec import DecodeError, Program, decode, unexplained_bits
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.program import lower
 
 from darwinn_testbench.report import InputError, Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -49,7 +47,7 @@ class ExecutableRow(Row):
 
     ``model`` is the number of the model that it belongs to, as ``--model`` takes it;
     ``program_layers`` is the number of layers that its instructions compute, as ``layer:N`` counts
-    them (None where the instructions are refused). ``unexplained_bits`` counts set bits of the
+    them (None where not all is instructions). ``unexplained_bits`` counts set bits of the
     instruction stream that lie in no known field.
     """
 
@@ -75,7 +73,7 @@ class ExecutableRow(Row):
     executable: Executable | None = field(default=None, metadata=PYTHON_ONLY)
 
 
-def inspect(source: str | os.PathLike[str] | bytes) -> Report[ExecutableRow]:
+def inspect(source: Source) -> Report[ExecutableRow]:
     """Load ``source``, verify it, and describe each executable in it.
 
     A row is REFUSED if its instruction stream does not decode, and its message says where.
@@ -210,7 +208,8 @@ def _stream_row(name: str, chunks: list[bytes]) -> ExecutableRow:
 def _statistics(chunks: list[bytes]) -> dict[str, Any]:
     """Instruction figures of an executable, with the verdict that they give."""
     counts: Counter[int] = Counter()
-    bundles = instructions = unexplained = 0
+    programs: list[Program] = []
+    unexplained = 0
     verdict, message = Verdict.PASS, ""
     for number, chunk in enumerate(chunks):
         try:
@@ -218,8 +217,7 @@ def _statistics(chunks: list[bytes]) -> dict[str, Any]:
         except DecodeError as error:
             verdict, message = Verdict.REFUSED, f"chunk {number}: {error}"
             continue
-        bundles += program.bundles
-        instructions += len(program)
+        programs.append(program)
         counts.update(program.opcode.tolist())
         unexplained += len(unexplained_bits(chunk))
     if unexplained and verdict is Verdict.PASS:
@@ -227,20 +225,12 @@ def _statistics(chunks: list[bytes]) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "message": message,
-        "bundles": bundles,
-        "instructions": instructions,
+        "bundles": sum(program.bundles for program in programs),
+        "instructions": sum(map(len, programs)),
         "unexplained_bits": unexplained,
-        "program_layers": _count_layers(chunks),
+        "program_layers": len(layers.find(programs)) if len(programs) == len(chunks) else None,
         "operations": {INSTRUCTIONS[code].name: count for code, count in counts.most_common()},
     }
-
-
-def _count_layers(chunks: list[bytes]) -> int | None:
-    """Layers that the instructions compute; None if the model of the chip refuses them."""
-    try:
-        return len(layers.find(lower(chunks)))
-    except (DecodeError, UnsupportedInstruction):
-        return None
 
 
 def _layer(direction: str, layer: Layer) -> LayerFigures:

@@ -80,7 +80,9 @@ class TensorRow(Row):
 
 def layer_taps(program: LoweredProgram) -> tuple[Tap, ...]:
     """Taps of all layers whose results are bytes: what :func:`check_layers` needs."""
-    return tuple(Tap(layer=each.number) for each in layers.find(program) if not each.output_16bit)
+    return tuple(
+        Tap(layer=each.number) for each in layers.find(program.chunks) if not each.output_16bit
+    )
 
 
 def check_layers(
@@ -313,7 +315,7 @@ def _differs(row: TensorRow, differing: int, max_difference: int, where: str) ->
 
 def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[Candidate]:
     """Everything that can be a tensor: layers, their executions, and layers of one output stage."""
-    by_number = {each.number: each for each in layers.find(program)}
+    by_number = {each.number: each for each in layers.find(program.chunks)}
     stages: dict[tuple[float, ...], list[Pass]] = {}
     for item in tapped:
         layer = by_number.get(item.tap.layer)

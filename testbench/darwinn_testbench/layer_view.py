@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_sim import chip, provenance, tensor_unit
 from darwinn_sim.isa.codes import ScalarFunction
 from darwinn_sim.layers import Layer
@@ -29,7 +30,7 @@ from darwinn_testbench.layer_shapes import (
     walk,
     window,
 )
-from darwinn_testbench.model import BoundModel, Source, open_models
+from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.report import Report, Row, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 

@@ -7,7 +7,6 @@ the layers themselves say it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from darwinn_formats.darwinn import (
     to_device_input,
     to_tensor,
 )
+from darwinn_formats.files import Source
 from darwinn_sim import bare_stream
 
 from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
@@ -34,10 +34,6 @@ from darwinn_testbench.report import InputError
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""
-
-
-Source = str | os.PathLike[str] | bytes
-"""A file by its path, or its bytes."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from darwinn_formats.files import Source
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
@@ -29,7 +30,7 @@ from darwinn_testbench.expectation import Expectation, References, device_inputs
 from darwinn_testbench.inputs import Inputs, Tensor, TensorPort, choose_inputs
 from darwinn_testbench.layer_check import Finding, TensorRow, layer_taps
 from darwinn_testbench.localise import Divergence
-from darwinn_testbench.model import BoundModel, Source, open_models
+from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.reference.graph import Network
 from darwinn_testbench.report import InputError, Report, Verdict, verdict_of, worst

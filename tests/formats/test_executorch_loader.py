@@ -16,6 +16,7 @@ from darwinn_formats import executorch
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch import schema
+from darwinn_formats.signatures import EXECUTORCH_PROGRAM, is_executorch
 
 # --- reading and writing --------------------------------------------------------------------------
 
@@ -145,10 +146,10 @@ def test_a_bundle_holds_a_program_and_its_test_cases() -> None:
 
 def test_kinds_are_told_by_content() -> None:
     for data in (files.program_bytes(), files.data_bytes(), files.bundle_bytes()):
-        assert executorch.looks_like(data)
-    assert executorch.looks_like(b"\0\0\0\0ET99")
+        assert is_executorch(data)
+    assert is_executorch(b"\0\0\0\0ET99")
     for data in (b"", b"ET12", b"\0\0\0\0TFL3", b"\0\0\0\0ETxx", b"\0\0\0\0DWN1"):
-        assert not executorch.looks_like(data)
+        assert not is_executorch(data)
 
 
 def test_summaries_are_json_and_listings_name_what_they_show(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def placed(**fields: int) -> bytes:
     return flat.ljust(base, b"\0") + tail
 
 
-@fb.file_identifier(schema.PROGRAM_IDENTIFIER)
+@fb.file_identifier(EXECUTORCH_PROGRAM)
 @dataclass(frozen=True, slots=True)
 class NoPlan:
     version: int = fb.uint32()
@@ -365,7 +366,7 @@ def test_what_must_be_refused(name: str, make: Callable[[], bytes], reason: str)
         executorch.load(make())
     assert caught.value.offset is not None
     assert caught.value.field
-    assert caught.value.file == "<bytes>"
+    assert caught.value.file is None
 
 
 Plan = schema.ExecutionPlan

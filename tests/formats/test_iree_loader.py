@@ -13,6 +13,7 @@ from darwinn_formats import iree
 from darwinn_formats.flatbuffer import Span
 from darwinn_formats.iree import FormatError, schema
 from darwinn_formats.iree.calling_convention import parse
+from darwinn_formats.signatures import is_iree
 from iree_modules import FunctionSource, definition, imports, module, ref, rodata
 
 RETURN = FunctionSource("f", "0v_v", ["start", ("return", [[]])])
@@ -35,8 +36,8 @@ def test_a_bare_flatbuffer_and_a_zip_archive_hold_the_same() -> None:
     assert archive.module.container.kind == "zip"
     assert archive.module.container.start == 68
     assert archive.module.functions[0].body == iree.load(bare).module.functions[0].body
-    assert iree.looks_like(bare) and iree.looks_like(zipped(bare))
-    assert not iree.looks_like(b"PK\3\4") and not iree.looks_like(b"")
+    assert is_iree(bare) and is_iree(zipped(bare))
+    assert not is_iree(b"PK\3\4") and not is_iree(b"")
 
 
 @pytest.mark.parametrize("outer", [bytes, zipped])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_formats import tfrt
+from darwinn_formats.signatures import is_bef
 from darwinn_formats.tfrt.encoding import PSEUDO_KERNEL_CODE, vbr
 
 SECONDS = 1.0
@@ -72,8 +73,8 @@ def test_the_own_file_is_valid() -> None:
     file = check(own_file())
     assert file is not None
     assert tfrt.dump(file) == own_file()
-    assert tfrt.looks_like(own_file())
-    assert not tfrt.looks_like(b"TFL3")
+    assert is_bef(own_file())
+    assert not is_bef(b"TFL3")
 
 
 def test_every_truncation_is_refused() -> None:

@@ -17,7 +17,8 @@ from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.layer_view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, UnitFigures
-from darwinn_testbench.programs import ComparedRow, FunctionRow, PartRow
+from darwinn_testbench.programs.contents import FunctionRow, PartRow
+from darwinn_testbench.programs.verify import ComparedRow
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES

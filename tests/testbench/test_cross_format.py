@@ -16,7 +16,7 @@ from darwinn_formats import tfrt
 from darwinn_formats.darwinn import dump
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.policy import parse
-from darwinn_testbench.programs import verify_against
+from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
 from darwinn_testbench.reference.iree import IreeReference

@@ -37,6 +37,7 @@ def program(writes: list[int]) -> Any:
     place["writes"] = writes
     plan = SimpleNamespace(place=place)
     return SimpleNamespace(
+        chunks=(),
         tables=SimpleNamespace(row=np.arange(chip.TILES), tensor_plan=plan),
     )
 

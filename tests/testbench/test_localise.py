@@ -11,7 +11,7 @@ import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.programs import verify_against
+from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.sample import matrix_product, uncompiled

@@ -13,7 +13,7 @@ from darwinn_formats import tfrt
 from darwinn_formats.errors import FormatError
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.inspection import inspect
-from darwinn_testbench.programs import format_of
+from darwinn_testbench.programs.formats import format_of
 
 BEF_TEXT = """// A function that adds.
 func.func @add(%a: i32, %b: i32) -> i32 {

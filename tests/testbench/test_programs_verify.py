@@ -14,7 +14,8 @@ from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.programs import run_program, verify_against
+from darwinn_testbench.programs.run import run_program
+from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import unavailable
 from darwinn_testbench.reference.iree import why_not

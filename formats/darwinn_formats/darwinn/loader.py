@@ -7,7 +7,6 @@ instruction chunk. The name of the file plays no part.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,12 +17,10 @@ from darwinn_formats.darwinn import schema
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, errors_name, name_of
 
 CUSTOM_OPERATOR = "edgetpu-custom-op"
 """Name of the operator of a .tflite model that holds packages."""
-
-_BYTES_NAME = "<bytes>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +97,15 @@ class DarwinnFile:
         return tuple(entry for package in flatten(self.packages) for entry in package.executables)
 
 
-def load(source: str | os.PathLike[str] | bytes) -> DarwinnFile:
+def load(source: Source) -> DarwinnFile:
     """Load a package, an Edge TPU .tflite model or a bare instruction stream.
 
     Raises:
         FormatError: with file, offset and field, for anything else.
         OSError: when the file cannot be read.
     """
-    if isinstance(source, bytes):
-        return _load(_BYTES_NAME, source)
-    name = os.fspath(source)
-    try:
-        return _load(name, read_file(source))
-    except FormatError as error:
-        raise error.with_file(name) from None
+    with errors_name(source):
+        return _load(name_of(source), content_of(source))
 
 
 def dump(package: Package) -> bytes:

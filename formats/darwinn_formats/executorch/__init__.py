@@ -21,10 +21,8 @@ from darwinn_formats.executorch.loader import (
     ProgramFile,
     dump,
     dump_data,
-    is_data,
     load,
     load_data,
-    looks_like,
 )
 
 __all__ = [
@@ -39,11 +37,9 @@ __all__ = [
     "dump_data",
     "inspect_file",
     "instruction_text",
-    "is_data",
     "listing",
     "load",
     "load_data",
     "location_of",
-    "looks_like",
     "schema",
 ]

@@ -14,15 +14,8 @@ from typing import Any
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
-from darwinn_formats.executorch.schema import (
-    BUNDLE_IDENTIFIER,
-    DATA_IDENTIFIER,
-    PROGRAM_IDENTIFIER,
-    TENSOR_ALIGNMENT,
-    DataSegment,
-)
-
-Buffer = bytes | memoryview
+from darwinn_formats.executorch.schema import TENSOR_ALIGNMENT, DataSegment
+from darwinn_formats.signatures import Buffer, has_identifier
 
 HEADER_OFFSET = 8
 PROGRAM_MAGIC = b"eh00"
@@ -61,18 +54,6 @@ class ExtendedHeader:
         return self.segment_base + self.segment_size
 
 
-def is_identifier(data: Buffer, identifier: bytes) -> bool:
-    """Whether a file has the identifier of a kind, of this version or another one."""
-    found = bytes(data[4:8])
-    return found[:2] == identifier[:2] and len(found) == 4 and found[2:].isdigit()
-
-
-def kind_of(data: Buffer) -> bytes | None:
-    """Identifier that the content of a file stands for, whatever its version; None for others."""
-    kinds = (PROGRAM_IDENTIFIER, DATA_IDENTIFIER, BUNDLE_IDENTIFIER)
-    return next((entry for entry in kinds if is_identifier(data, entry)), None)
-
-
 def check_identifier(data: Buffer, identifier: bytes, base: int) -> None:
     """Raise FormatError unless the data starts as a flatbuffer of the identifier."""
     if len(data) < HEADER_OFFSET:
@@ -81,7 +62,7 @@ def check_identifier(data: Buffer, identifier: bytes, base: int) -> None:
     found = bytes(data[4:8])
     if found == identifier:
         return
-    what = "is of another version than" if is_identifier(data, identifier) else "is not"
+    what = "is of another version than" if has_identifier(data, identifier) else "is not"
     raise FormatError("file identifier", f"{found!r} {what} {identifier!r}", offset=base + 4)
 
 

@@ -7,18 +7,17 @@ segments and payloads stay views of the file.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from darwinn_formats import darwinn, tflite
+from darwinn_formats import darwinn, signatures, tflite
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.darwinn.schema import IDENTIFIER as DARWINN_IDENTIFIER
 from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch import check, container, schema
-from darwinn_formats.executorch.container import Buffer, ExtendedHeader
+from darwinn_formats.executorch.container import ExtendedHeader
 from darwinn_formats.executorch.schema import (
     BackendDelegate,
     BundledProgram,
@@ -28,10 +27,8 @@ from darwinn_formats.executorch.schema import (
     Program,
     Tensor,
 )
-
-_BYTES_NAME = "<bytes>"
-
-Source = str | os.PathLike[str] | bytes
+from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.signatures import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +168,6 @@ class ProgramFile:
 _EMPTY = memoryview(b"")
 
 
-def looks_like(data: bytes) -> bool:
-    """Whether the content of a file is that of a .pte, .ptd or .bpte, of whatever version."""
-    return container.kind_of(data) is not None
-
-
-def is_data(data: bytes) -> bool:
-    """Whether the content of a file is that of external data (.ptd), of whatever version."""
-    return container.kind_of(data) == schema.DATA_IDENTIFIER
-
-
 def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
     """Load a program or a bundled program.
 
@@ -191,33 +178,28 @@ def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
         FormatError: with file, offset and field, for anything that is not a valid program.
         OSError: when a file cannot be read.
     """
-    name, data = _open(source)
     files = tuple(map(load_data, external))
     if not files and not isinstance(source, bytes):
         beside = Path(source).with_suffix(".ptd")
         if beside.is_file():
             files = (load_data(beside),)
-    try:
-        return _load(name, data, files)
-    except FormatError as error:
-        raise error.with_file(name) from None
+    with errors_name(source):
+        return _load(name_of(source), content_of(source), files)
 
 
 def load_data(source: Source) -> DataFile:
     """Load a file of external data (.ptd); raises as ``load`` does."""
-    name, data = _open(source)
+    data = content_of(source)
     view = memoryview(data)
-    try:
-        container.check_identifier(view, schema.DATA_IDENTIFIER, 0)
+    with errors_name(source):
+        container.check_identifier(view, signatures.EXECUTORCH_DATA, 0)
         header = container.read_data_header(view)
         flat = view[: header.program_size]
         container.check_root(flat, 0)
         root = fb.read(flat, FlatTensor)
         container.check_segments(root.segments, header, len(data))
         check.check_data(root)
-    except FormatError as error:
-        raise error.with_file(name) from None
-    return DataFile(name, header, root, view)
+    return DataFile(name_of(source), header, root, view)
 
 
 def dump(program: Program, segments: Sequence[Buffer] = ()) -> bytes:
@@ -238,20 +220,14 @@ def dump_data(root: FlatTensor, segments: Sequence[Buffer]) -> bytes:
     return container.write_data(replace(root, segments=placed), segments)
 
 
-def _open(source: Source) -> tuple[str, bytes]:
-    if isinstance(source, bytes):
-        return _BYTES_NAME, source
-    return os.fspath(source), Path(source).read_bytes()
-
-
 def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
     sha256, size = hashlib.sha256(data).hexdigest(), len(data)
-    if not container.is_identifier(data, schema.BUNDLE_IDENTIFIER):
+    if not signatures.has_identifier(data, signatures.EXECUTORCH_BUNDLE):
         program, header = _load_program(memoryview(data), 0, fb.Budget(size), files)
         return ProgramFile(
             name, "program", sha256, size, program, header, 0, None, files, memoryview(data)
         )
-    container.check_identifier(data, schema.BUNDLE_IDENTIFIER, 0)
+    container.check_identifier(data, signatures.EXECUTORCH_BUNDLE, 0)
     budget = fb.Budget(size)
     bundle = fb.verify(data, BundledProgram, budget=budget).read()
     if bundle.program is None:
@@ -270,7 +246,7 @@ def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
 def _load_program(
     data: memoryview, base: int, budget: fb.Budget, files: Sequence[DataFile]
 ) -> tuple[Program, ExtendedHeader | None]:
-    container.check_identifier(data, schema.PROGRAM_IDENTIFIER, base)
+    container.check_identifier(data, signatures.EXECUTORCH_PROGRAM, base)
     header = container.read_program_header(data, base)
     flat = data if header is None else data[: header.program_size]
     container.check_root(flat, base)

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from darwinn_formats import flatbuffer as fb
-
-PROGRAM_IDENTIFIER = b"ET12"
-"""File identifier of a program."""
-DATA_IDENTIFIER = b"FT01"
-"""File identifier of a file of external data."""
-BUNDLE_IDENTIFIER = b"BP08"
-"""File identifier of a bundled program."""
+from darwinn_formats.signatures import (
+    EXECUTORCH_BUNDLE,
+    EXECUTORCH_DATA,
+    EXECUTORCH_PROGRAM,
+)
 
 TENSOR_ALIGNMENT = 16
 """Bytes to which constant data and delegate payloads are aligned."""
@@ -529,7 +527,7 @@ class NamedData:
     file_offset: int = fb.file_offset()
 
 
-@fb.file_identifier(PROGRAM_IDENTIFIER)
+@fb.file_identifier(EXECUTORCH_PROGRAM)
 @dataclass(frozen=True, slots=True)
 class Program:
     """Root table of a .pte file."""
@@ -579,7 +577,7 @@ class ExternalData:
     file_offset: int = fb.file_offset()
 
 
-@fb.file_identifier(DATA_IDENTIFIER)
+@fb.file_identifier(EXECUTORCH_DATA)
 @dataclass(frozen=True, slots=True)
 class FlatTensor:
     """Root table of a .ptd file."""
@@ -652,7 +650,7 @@ class MethodTestSuite:
     file_offset: int = fb.file_offset()
 
 
-@fb.file_identifier(BUNDLE_IDENTIFIER)
+@fb.file_identifier(EXECUTORCH_BUNDLE)
 @dataclass(frozen=True, slots=True)
 class BundledProgram:
     """Root table of a .bpte file; ``program`` is a whole .pte file."""

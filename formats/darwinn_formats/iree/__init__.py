@@ -9,7 +9,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.iree.bytecode import Instruction, decode, encode
 from darwinn_formats.iree.calling_convention import CallingConvention
 from darwinn_formats.iree.check import argument_registers
-from darwinn_formats.iree.container import Container, looks_like
+from darwinn_formats.iree.container import Container
 from darwinn_formats.iree.describe import describe, inspect_file
 from darwinn_formats.iree.elf import Elf, read_elf
 from darwinn_formats.iree.listing import disassemble, function_name, listing
@@ -40,6 +40,5 @@ __all__ = [
     "inspect_file",
     "listing",
     "load",
-    "looks_like",
     "read_elf",
 ]

@@ -14,20 +14,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.iree.schema import IDENTIFIER
+from darwinn_formats.signatures import module_start
 
-ZIP_SIGNATURE = b"PK\3\4"
 BLOB_ALIGNMENT = 64
 """Blobs start at a multiple of this, counted from the start of the file."""
 MINIMUM_SIZE = 16
 """Bytes that a module has at least, behind the header of its zip member."""
 
-_LOCAL_HEADER = struct.Struct("<4sHHHHHIIIHH")
 _SIZE = struct.Struct("<I")
 SIZE_PREFIX = _SIZE.size
 """Bytes of the size before the flatbuffer."""
-_STORED = 0
-_ENCRYPTED = 1
 
 Kind = Literal["zip", "flatbuffer"]
 
@@ -58,22 +54,13 @@ class Container:
         return -(-self.end // BLOB_ALIGNMENT) * BLOB_ALIGNMENT
 
 
-def looks_like(data: bytes | memoryview) -> bool:
-    """Whether the data start as a module does: by content, not by name."""
-    try:
-        position = _module_position(memoryview(data), 0)[1]
-    except FormatError:
-        return False
-    return bytes(data[position + 8 : position + 12]) == IDENTIFIER
-
-
 def locate(data: memoryview, base: int = 0) -> Container:
     """Find the module in a file; ``base`` is added to the offsets of errors.
 
     Raises:
         FormatError: there is no module.
     """
-    kind, position = _module_position(data, base)
+    position = module_start(data, base)
     left = len(data) - position
     if left < MINIMUM_SIZE:
         reason = f"{left} bytes are fewer than the {MINIMUM_SIZE} of a module"
@@ -82,18 +69,4 @@ def locate(data: memoryview, base: int = 0) -> Container:
     if size > left - _SIZE.size:
         reason = f"flatbuffer of {size} bytes in {left - _SIZE.size}"
         raise FormatError("size prefix", reason, offset=base + position)
-    return Container(kind, position + _SIZE.size, size)
-
-
-def _module_position(data: memoryview, base: int) -> tuple[Kind, int]:
-    if bytes(data[:4]) != ZIP_SIGNATURE:
-        return "flatbuffer", 0
-    if len(data) < _LOCAL_HEADER.size:
-        reason = f"the file ends after {len(data)} bytes, within the header of a zip member"
-        raise FormatError("zip member", reason, offset=base + len(data))
-    header = _LOCAL_HEADER.unpack_from(data)
-    flags, method, name_size, extra_size = header[2], header[3], header[9], header[10]
-    if method != _STORED or flags & _ENCRYPTED:
-        reason = f"the module is compressed (method {method}) or encrypted"
-        raise FormatError("zip member", reason, offset=base + 6)
-    return "zip", _LOCAL_HEADER.size + name_size + extra_size
+    return Container("zip" if position else "flatbuffer", position + _SIZE.size, size)

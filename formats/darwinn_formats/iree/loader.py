@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source, content_of, errors_name, name_of
 from darwinn_formats.flatbuffer import Budget, Span
 from darwinn_formats.iree import check
-from darwinn_formats.iree.container import SIZE_PREFIX, Container, locate, looks_like
+from darwinn_formats.iree.container import SIZE_PREFIX, Container, locate
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.schema import BytecodeModule, RodataSegment
+from darwinn_formats.signatures import is_iree
 
 MAXIMUM_NESTING = 4
 """Modules within modules at most."""
 
-_BYTES_NAME = "<bytes>"
 _EMPTY = Span(memoryview(b""))
 
 
@@ -38,20 +37,15 @@ class VmfbFile:
         return tuple(_walk("", self.module))
 
 
-def load(source: str | os.PathLike[str] | bytes) -> VmfbFile:
+def load(source: Source) -> VmfbFile:
     """Load a module with everything in it.
 
     Raises:
         FormatError: with file, offset and field, for anything else.
         OSError: when the file cannot be read.
     """
-    if isinstance(source, bytes):
-        return _load(_BYTES_NAME, source)
-    name = os.fspath(source)
-    try:
-        return _load(name, Path(source).read_bytes())
-    except FormatError as error:
-        raise error.with_file(name) from None
+    with errors_name(source):
+        return _load(name_of(source), content_of(source))
 
 
 def dump(module: Module) -> bytes:
@@ -123,7 +117,7 @@ def _module(
         checker.check(function, budget)
     nested = {}
     for ordinal, segment in enumerate(rodata):
-        if looks_like(segment.data):
+        if is_iree(segment.data):
             try:
                 nested[ordinal] = _load_module(segment.data, segment.offset, budget, nesting + 1)
             except FormatError as error:

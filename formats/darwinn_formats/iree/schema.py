@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 from darwinn_formats import flatbuffer as fb
-
-IDENTIFIER = b"IREE"
+from darwinn_formats.signatures import IREE_MODULE
 
 
 class Feature(IntFlag):
@@ -214,7 +213,7 @@ class DebugDatabase:
     file_offset: int = fb.file_offset()
 
 
-@fb.file_identifier(IDENTIFIER)
+@fb.file_identifier(IREE_MODULE)
 @dataclass(frozen=True, slots=True)
 class BytecodeModule:
     """A module of bytecode, as the file stores it."""

@@ -34,7 +34,7 @@ from darwinn_formats.tfrt.model import (
     Untyped,
 )
 from darwinn_formats.tfrt.raising import raise_module, to_text
-from darwinn_formats.tfrt.reader import load, looks_like
+from darwinn_formats.tfrt.reader import load
 from darwinn_formats.tfrt.text import TextError, parse, print_module
 from darwinn_formats.tfrt.writer import dump
 
@@ -74,7 +74,6 @@ __all__ = [
     "inspect_file",
     "listing",
     "load",
-    "looks_like",
     "lower",
     "parse",
     "print_module",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-MAGIC: Final = b"\x0b\xef"
 VERSION: Final = 0
 PADDING: Final = 0xCC
 KERNEL_ALIGNMENT: Final = 4

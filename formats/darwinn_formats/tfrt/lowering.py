@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt import streams
 from darwinn_formats.tfrt.encoding import DTYPES, FLOATS, INTEGERS, NAMELESS, DType, FunctionKind
 from darwinn_formats.tfrt.model import (
@@ -25,7 +26,6 @@ from darwinn_formats.tfrt.model import (
     Scalar,
     String,
 )
-from darwinn_formats.tfrt.text.lexer import TextError
 from darwinn_formats.tfrt.text.parser import parse
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import FormatError, TextError
 from darwinn_formats.tfrt import streams
 from darwinn_formats.tfrt.encoding import NAMELESS, DType, FunctionKind
 from darwinn_formats.tfrt.lowering import NOT_STORED, STREAMS, STRINGS, TYPES, lower
@@ -25,7 +25,6 @@ from darwinn_formats.tfrt.model import (
     encode,
 )
 from darwinn_formats.tfrt.text import forms
-from darwinn_formats.tfrt.text.lexer import TextError
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.parser import Parser
 from darwinn_formats.tfrt.text.printer import print_module

@@ -6,17 +6,15 @@ read, and the lists of users agree with the operands.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
-from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.signatures import BEF
 from darwinn_formats.tfrt.attributes import AttributeReader
 from darwinn_formats.tfrt.cursor import Cursor
 from darwinn_formats.tfrt.encoding import (
     KERNEL_ALIGNMENT,
-    MAGIC,
     NAMELESS,
     PSEUDO_KERNEL_CODE,
     PSEUDO_KERNEL_LOCATION,
@@ -50,25 +48,15 @@ _KERNEL_HEADER_BYTES = 24
 _WORD = 4
 
 
-def load(source: str | os.PathLike[str] | bytes) -> BefFile:
+def load(source: Source) -> BefFile:
     """Read a BEF file.
 
     Raises:
         FormatError: with file, offset and field, for anything that is not a valid BEF file.
         OSError: when the file cannot be read.
     """
-    if isinstance(source, bytes):
-        return _Reader(source).read()
-    name = os.fspath(source)
-    try:
-        return replace(_Reader(Path(source).read_bytes()).read(), file=name)
-    except FormatError as error:
-        raise error.with_file(name) from None
-
-
-def looks_like(data: bytes) -> bool:
-    """Whether bytes start like a BEF file."""
-    return data[:2] == MAGIC
+    with errors_name(source):
+        return replace(_Reader(content_of(source)).read(), file=name_of(source))
 
 
 class _Reader:
@@ -108,7 +96,7 @@ class _Reader:
 
     def read_sections(self) -> None:
         cursor = Cursor(self.data, 0, len(self.data), "file")
-        if cursor.bytes(min(2, len(self.data)), "magic") != MAGIC:
+        if cursor.bytes(min(2, len(self.data)), "magic") != BEF:
             raise cursor.fail("magic", "not a BEF file: it does not start with 0B EF", 0)
         version = cursor.byte("version")
         if version != VERSION:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from darwinn_formats.errors import FormatError
+from darwinn_formats.signatures import BEF
 from darwinn_formats.tfrt.attributes import emit_attribute
 from darwinn_formats.tfrt.emitter import Emitter
 from darwinn_formats.tfrt.encoding import (
     KERNEL_ALIGNMENT,
-    MAGIC,
     PSEUDO_KERNEL_CODE,
     PSEUDO_KERNEL_LOCATION,
     VERSION,
@@ -47,7 +47,7 @@ def dump(file: BefFile) -> bytes:
 class _Writer:
     def __init__(self, file: BefFile) -> None:
         self.file = file
-        self.output = bytearray(MAGIC + bytes([VERSION]))
+        self.output = bytearray(BEF + bytes([VERSION]))
         self.locations = _Locations()
         self.attribute_names = Emitter()
         self.register_types = Emitter()

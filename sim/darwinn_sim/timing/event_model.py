@@ -223,7 +223,8 @@ class _Run:
 
     def _layers(self) -> tuple[LayerTiming, ...]:
         return tuple(
-            _layer_timing(layer, self.machine, self.program) for layer in layers.find(self.program)
+            _layer_timing(layer, self.machine, self.program)
+            for layer in layers.find(self.program.chunks)
         )
 
     def _spans(self) -> NDArray[np.void]:

@@ -228,7 +228,7 @@ def _cycles(
 
 def _bytes_up_to(program: LoweredProgram, without: int) -> int:
     """Bytes of the instructions up to the end of the layer before the last ``without`` ones."""
-    last = layers.find(program)[-without - 1].last
+    last = layers.find(program.chunks)[-without - 1].last
     return 16 * int(program.tables.pc[last + 1])
 
 

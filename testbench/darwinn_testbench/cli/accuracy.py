@@ -11,14 +11,13 @@ import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy import AccuracyRow, check_accuracy, load, page, published
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.report import Column, InputError, Report, table
 from darwinn_testbench.report.files import write_result
 
-NAME = "accuracy"
 EXAMPLES = """**Examples**
 
 `darwinn accuracy --models FOLDER`
@@ -65,7 +64,7 @@ _COLUMNS: tuple[Column[AccuracyRow], ...] = (
 def command(
     models: Models = None,
     points: PointsFile = None,
-    chip: options.Chip = DEFAULT_CHIP,
+    chip: timing_options.Chip = DEFAULT_CHIP,
     document: Document = None,
     markdown: results.Markdown = None,
     json: options.Json = False,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from darwinn_testbench.compare import Comparison
-from darwinn_testbench.programs import ComparedRow
+from darwinn_testbench.programs.verify import ComparedRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
 

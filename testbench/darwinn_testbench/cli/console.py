@@ -1,30 +1,18 @@
-"""Printing: reports on standard output, everything else on standard error."""
+"""Printing reports: tables or JSON on standard output, and the exit code."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-import typer
 from rich.console import Console, RenderableType
 
+from darwinn_testbench.cli.terminal import Exit
 from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
 
-Exit = typer.Exit
-
-BROKEN_PIPE = 141
-"""What a shell reports for a command whose reader went away (128 + SIGPIPE)."""
-
 RowType = TypeVar("RowType", bound=Row)
-
-
-def print_line(text: str) -> None:
-    """One line on standard error, whatever characters names of files in it have."""
-    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    sys.stderr.write("".join(shown) + "\n")
 
 
 def finish(
@@ -66,14 +54,3 @@ def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> 
     console.print(f"  {report.file}{detail}", markup=False)
     if next_step:
         console.print(f"next: {next_step}", style="dim", markup=False)
-
-
-def reader_went_away() -> int:
-    """The reader (`| head`) has seen enough: the exit code for stopping without a word."""
-    discard_output()
-    return BROKEN_PIPE
-
-
-def discard_output() -> None:
-    """Let nothing of what standard output still holds fail at the end of the interpreter."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

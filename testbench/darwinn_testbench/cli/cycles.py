@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, CyclesRow, measure_files
@@ -17,7 +17,6 @@ from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.cycles import check_cycles
 from darwinn_testbench.report import Column, InputError, Report, Verdict, table
 
-NAME = "cycles"
 EXAMPLES = """**Examples**
 
 `darwinn cycles model_edgetpu.tflite`
@@ -80,8 +79,8 @@ _METRICS: tuple[Column[MetricRow], ...] = (
 
 def command(
     files: Files,
-    chip: options.Chip = DEFAULT_CHIP,
-    host: options.Host = DEFAULT_HOST,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = DEFAULT_HOST,
     executable: options.Executable = None,
     baseline: Baseline = None,
     update: Update = False,

@@ -11,11 +11,11 @@ import typer
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import RowType, finish
 from darwinn_testbench.disassembly import ChunkRow, disassemble
-from darwinn_testbench.programs import PartRow, format_of, list_program
+from darwinn_testbench.programs.contents import PartRow, list_program
+from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
 
-NAME = "disasm"
 EXAMPLES = """**Examples**
 
 `darwinn disasm model_edgetpu.tflite | less`

@@ -15,7 +15,6 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.dma_check import DmaFigures, check_dma
 from darwinn_testbench.report import Column, Report, Verdict, table
 
-NAME = "dma"
 EXAMPLES = """**Examples**
 
 `darwinn dma model_edgetpu.tflite`

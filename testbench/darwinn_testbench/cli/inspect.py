@@ -6,23 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
+from darwinn_formats.files import Source
 from rich.console import RenderableType
 
 from darwinn_testbench.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.inspection import ExecutableRow, inspect
-from darwinn_testbench.model import Source
-from darwinn_testbench.programs import (
-    Format,
-    FunctionRow,
-    format_of,
-    inspect_program,
-    summary_lines,
-)
+from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
+from darwinn_testbench.programs.formats import Format, format_of
 from darwinn_testbench.report import Column, InputError, Report, counted, table
 
-NAME = "inspect"
 EXAMPLES = """**Examples**
 
 `darwinn inspect model_edgetpu.tflite`

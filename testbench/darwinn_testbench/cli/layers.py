@@ -17,7 +17,6 @@ from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.report import Column, InputError, Report, table
 from darwinn_testbench.report.files import write_result
 
-NAME = "layers"
 EXAMPLES = """**Examples**
 
 `darwinn layers model_edgetpu.tflite`

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 from darwinn_formats.files import read_file, read_stream
-from darwinn_sim.timing import built_in
 
-from darwinn_testbench.cycles import NO_HOST
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.programs import format_of
+from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
 
@@ -131,25 +129,6 @@ Companions = Annotated[
         metavar="FILE",
         help="A file compiled together with FILE, which may hold its parameters.",
         show_default=False,
-    ),
-]
-Chip = Annotated[
-    str,
-    typer.Option(
-        "--chip",
-        metavar="NAME",
-        help=f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
-    ),
-]
-Host = Annotated[
-    str,
-    typer.Option(
-        "--host",
-        metavar="NAME",
-        help=(
-            f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
-            "endless speed."
-        ),
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options
+from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
@@ -23,7 +23,6 @@ from darwinn_testbench.profile.tables import LAYER_COLUMNS, MEMORY_COLUMNS, UNIT
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 
-NAME = "profile"
 EXAMPLES = """**Examples**
 
 `darwinn profile model_edgetpu.tflite`
@@ -53,8 +52,8 @@ Operations = Annotated[
 
 def command(
     file: options.File,
-    chip: options.Chip = DEFAULT_CHIP,
-    host: options.Host = DEFAULT_HOST,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = DEFAULT_HOST,
     operations: Operations = False,
     model: options.Model = 0,
     companions: options.Companions = None,

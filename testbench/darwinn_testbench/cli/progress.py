@@ -10,7 +10,7 @@ import numba
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from darwinn_testbench.cli.console import print_line
+from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.report.progress import ProgressCallback
 
 

@@ -15,7 +15,6 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Column, Report, Verdict, seconds, table
 
-NAME = "regress"
 EXAMPLES = """**A manifest**
 
 `[defaults]` holds what the cases have in common, each `[[case]]` a file or a pattern:

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import Reference
 from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
 from darwinn_testbench.report.files import write_result
 
-NAME = "report"
 EXAMPLES = """**Examples**
 
 `darwinn report model_edgetpu.tflite --output report.html`
@@ -32,8 +31,8 @@ def command(
     file: options.File,
     output: Output = Path("report.html"),
     reference: Reference = None,
-    chip: options.Chip = DEFAULT_CHIP,
-    host: options.Host = DEFAULT_HOST,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = DEFAULT_HOST,
     seed: options.Seed = 0,
     runs: options.Runs = 1,
     model: options.Model = 0,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -65,11 +66,25 @@ class Results:
         Raises:
             OSError: a file cannot be written.
         """
+        for error in self.attempt(reports):
+            raise error
+
+    def attempt(self, reports: Sequence[Report[Row]]) -> Iterator[OSError]:
+        """Write every result that is asked for; the errors of those that cannot be written."""
+        for write in self._writers(reports):
+            try:
+                write()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                yield error
+
+    def _writers(self, reports: Sequence[Report[Row]]) -> Iterator[Callable[[], object]]:
         for name, form in FORMS.items():
             target = getattr(self, name)
             if target is not None:
-                write_result(target, form(reports))
+                yield partial(write_result, target, form(reports))
         if self.github:
             for line in github.workflow_commands(reports):
-                typer.echo(line)
-            github.append_summary(reports)
+                yield partial(typer.echo, line)
+            yield partial(github.append_summary, reports)

@@ -15,11 +15,12 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import RunRow, outputs_as, run
 from darwinn_testbench.preload import parse as parse_preload
-from darwinn_testbench.programs import format_of, load_natives, run_program
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.run import run_program
 from darwinn_testbench.report import Column, InputError, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 
-NAME = "run"
 EXAMPLES = """**Examples**
 
 `darwinn run model_edgetpu.tflite --inputs photo.png --output outputs.npz`

@@ -14,7 +14,6 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.sample import SampleRow, sample
 
-NAME = "sample"
 EXAMPLES = """**Examples**
 
 `darwinn sample build/sample`

@@ -15,11 +15,12 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.layer_check import TensorRow
-from darwinn_testbench.programs import format_of, load_natives, verify_against
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 from darwinn_testbench.verify import OutputRow, verify
 
-NAME = "verify"
 EXAMPLES = """**Examples**
 
 `darwinn verify model_edgetpu.tflite --reference model.tflite --runs 5`

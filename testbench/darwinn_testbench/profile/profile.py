@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
+from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.narrow_usage import WORD_BYTES
@@ -15,7 +16,7 @@ from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTra
 from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, NO_HOST
 from darwinn_testbench.execution import choose_model
 from darwinn_testbench.layer_view import LayerRow, view_layers
-from darwinn_testbench.model import Source, open_models
+from darwinn_testbench.model import open_models
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from darwinn_formats.files import Source
 from darwinn_sim.dma_trace import DmaRow
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
 from darwinn_testbench.dma_check import DmaFigures
-from darwinn_testbench.model import Source
 from darwinn_testbench.profile import figures
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import regions

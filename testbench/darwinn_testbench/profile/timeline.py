@@ -89,7 +89,7 @@ def _instruction_names(timing: Timing) -> list[str]:
     tables = timing.program.tables
     layer_of = {
         instruction: layer.number
-        for layer in layers.find(timing.program)
+        for layer in layers.find(timing.program.chunks)
         for instruction in layer.instructions
     }
     return [

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats import executorch
+from darwinn_formats.files import Source
 
 from darwinn_testbench.inputs import Inputs, TensorMap
-from darwinn_testbench.model import Source
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.run import choose_values
 from darwinn_testbench.programs.sides import Side
@@ -83,7 +83,7 @@ def cases_of(
 
 def _bundled(source: Source) -> list[StoredCall]:
     found = format_of(source)
-    file = None if found is None else found.load(source)
+    file = None if found is None else found.handler.load(source)
     return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, name_of
 
-from darwinn_testbench.model import Source
-from darwinn_testbench.programs.formats import Format, name_of
+from darwinn_testbench.programs.formats import Format
 from darwinn_testbench.report import InputError, Report, Row, Verdict
 
 _PARTS = ("method ", "module ", "function ")
@@ -43,8 +42,9 @@ def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
         FormatError, TextError: the file is not valid.
         OSError: the file cannot be read.
     """
-    data = source if isinstance(source, bytes) else read_file(source)
-    file = found.load(source)
+    data = content_of(source)
+    handler = found.handler
+    file = handler.load(source)
     rows = tuple(
         FunctionRow(
             name=each.name,
@@ -54,7 +54,7 @@ def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
             outputs=each.outputs,
             instructions=each.instructions,
         )
-        for index, each in enumerate(found.functions(file))
+        for index, each in enumerate(handler.functions(file))
     )
     return Report(
         command="inspect",
@@ -64,7 +64,7 @@ def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
             "kind": found.name,
             "size": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
-            "description": found.describe(file),
+            "description": handler.describe(file),
         },
     )
 
@@ -77,7 +77,8 @@ def list_program(source: Source, found: Format, *, function: str | None = None) 
         InputError: there is no such function, or nothing to list.
         OSError: the file cannot be read.
     """
-    parts = list(_parts(found.listing(found.load(source))))
+    handler = found.handler
+    parts = list(_parts(handler.listing(handler.load(source))))
     rows = [
         PartRow(name=name, verdict=Verdict.PASS, index=index, lines=lines)
         for index, (name, lines) in enumerate(parts)

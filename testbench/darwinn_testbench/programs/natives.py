@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from darwinn_testbench.programs.formats import Natives
+from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.report import InputError
 
 ATTRIBUTE = "NATIVES"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.files import Source, name_of
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import RunRow, run_row
@@ -22,17 +23,8 @@ from darwinn_testbench.inputs import (
     read_arrays,
     refuse_runs_of_given,
 )
-from darwinn_testbench.model import Source
-from darwinn_testbench.programs.formats import (
-    DEFAULT_FUNCTIONS,
-    REGION,
-    Natives,
-    Opening,
-    Suite,
-    format_of,
-    name_of,
-    open_program,
-)
+from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
+from darwinn_testbench.programs.handler import REGION, Natives, Opening, Suite
 from darwinn_testbench.reference.protocol import ExecutionError, Port, Reference
 from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -110,11 +102,11 @@ def run_program(
 def _suite_of(source: Source, function: str | None) -> Suite | None:
     """What runs a BEF file as a test; None of other programs, and where one function is meant."""
     found = format_of(source)
-    if found is None or found.suite is None or function is not None:
+    if found is None or found.handler.suite is None or function is not None:
         return None
-    functions = found.functions(found.load(source))
+    functions = found.handler.functions(found.handler.load(source))
     names = [each.name for each in functions if each.name != REGION and each.instructions]
-    return None if len(names) <= 1 or DEFAULT_FUNCTIONS.intersection(names) else found.suite
+    return None if len(names) <= 1 or DEFAULT_FUNCTIONS.intersection(names) else found.handler.suite
 
 
 def _run_suite(

@@ -15,15 +15,16 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, name_of
 from darwinn_sim.examine import TappedBytes
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import Session, choose_model
 from darwinn_testbench.inputs import Tensor, TensorPort
 from darwinn_testbench.layer_check import layer_taps
-from darwinn_testbench.model import BoundModel, Source, open_models
-from darwinn_testbench.programs.formats import Natives, format_of, name_of, open_program
+from darwinn_testbench.model import BoundModel, open_models
+from darwinn_testbench.programs.formats import format_of, open_program
+from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.run import inputs_of, unique
 from darwinn_testbench.reference.graph import ModelError
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
@@ -100,7 +101,7 @@ class TfliteProgram:
     functions = (FUNCTION,)
 
     def __init__(self, source: Source) -> None:
-        data = source if isinstance(source, bytes) else read_file(source)
+        data = content_of(source)
         self.litert = LiteRtReference(data, file=name_of(source))
         self.network = self.litert.network
 
@@ -205,7 +206,7 @@ def is_uncompiled(source: Source) -> bool:
         FormatError: it starts as a TensorFlow Lite model and is none.
         OSError: it cannot be read.
     """
-    data = source if isinstance(source, bytes) else read_file(source)
+    data = content_of(source)
     return data[4:8] == tflite.IDENTIFIER and not _has_custom_operator(data, source)
 
 
@@ -224,7 +225,7 @@ def refuse_compiled(source: Source) -> None:
         InputError: it is one.
         OSError: it cannot be read.
     """
-    data = source if isinstance(source, bytes) else read_file(source)
+    data = content_of(source)
     is_graph = data[4:8] == tflite.IDENTIFIER
     if data[4:8] == PACKAGE_IDENTIFIER or (is_graph and _has_custom_operator(data, source)):
         raise InputError(

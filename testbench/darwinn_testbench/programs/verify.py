@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
@@ -22,11 +23,10 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import TensorOutputRow, row_fields
 from darwinn_testbench.inputs import Inputs
 from darwinn_testbench.localise import Divergence
-from darwinn_testbench.model import Source
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
 from darwinn_testbench.programs.cases import Case, cases_of
 from darwinn_testbench.programs.conversion import convert, default_policy
-from darwinn_testbench.programs.formats import Natives
+from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.localise import RunTapped, localise_device, localise_programs
 from darwinn_testbench.programs.pairing import Maps, Pair, arrange, pair, parse_maps
 from darwinn_testbench.programs.run import unique

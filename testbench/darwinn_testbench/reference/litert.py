@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, read_file
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference import litert_worker
@@ -69,7 +69,7 @@ class LiteRtReference:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes,
+        model: Source,
         *,
         kernels: Kernels = "reference",
         file: str = "model",

@@ -124,7 +124,7 @@ def _bytes(timing: Timing, *kinds: TransferKind, direction: TransferDirection | 
 
 def _parts(timing: Timing) -> Iterator[Part]:
     """The program cut where layers begin: cycles of each layer, and who was busy in its part."""
-    found = layers.find(timing.program)
+    found = layers.find(timing.program.chunks)
     cuts = [0, *(layer.first for layer in found), len(timing.instructions)]
     spans = [layer.end - layer.start for layer in timing.layers]
     first = timing.layers[0].start if timing.layers else timing.cycles

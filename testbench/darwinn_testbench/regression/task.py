@@ -14,7 +14,9 @@ import msgspec
 from darwinn_testbench import __version__
 from darwinn_testbench import policy as policies
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.programs import format_of, load_natives, verify_against
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.regression.manifest import Case, EngineName
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.verify import verify

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from darwinn_formats.errors import FormatError
-from darwinn_formats.tfrt import TextError
+from darwinn_formats.errors import FormatError, TextError
 from darwinn_sim.errors import SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 

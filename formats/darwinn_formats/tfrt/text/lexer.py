@@ -6,16 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-
-class TextError(Exception):
-    """Text that is not the text form of a BEF file; ``line`` and ``column`` count from 1."""
-
-    def __init__(self, file: str, line: int, column: int, reason: str) -> None:
-        super().__init__(f"{file}:{line}:{column}: {reason}")
-        self.file = file
-        self.line = line
-        self.column = column
-        self.reason = reason
+from darwinn_formats.errors import TextError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt.encoding import FunctionKind
 from darwinn_formats.tfrt.model import (
     CallSite,
@@ -24,7 +25,7 @@ from darwinn_formats.tfrt.model import (
 )
 from darwinn_formats.tfrt.text.attribute_text import parse_attribute
 from darwinn_formats.tfrt.text.forms import Draft
-from darwinn_formats.tfrt.text.lexer import TextError, Token, tokens, unescape
+from darwinn_formats.tfrt.text.lexer import Token, tokens, unescape
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.syntax import (
     Attributes,

@@ -7,7 +7,6 @@ which the plan lets overlap do overlap.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import ProgramFile, schema
+from darwinn_formats.files import Source
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.element_types import mixed_types
@@ -317,7 +317,7 @@ class ExecutorchReference:
 
     def __init__(
         self,
-        program: str | os.PathLike[str] | bytes | ProgramFile,
+        program: Source | ProgramFile,
         *,
         methods: Sequence[str] | None = None,
         backends: Mapping[str, Backend] | None = None,

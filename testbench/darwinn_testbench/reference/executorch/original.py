@@ -7,7 +7,6 @@ along, whose tensors its methods take.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
+from darwinn_formats.files import Source
 
 from darwinn_testbench.reference.executorch.interpreter import ports_of
 from darwinn_testbench.reference.protocol import (
@@ -53,7 +53,7 @@ class OriginalRuntime:
         ExecutionError: the runtime refuses the program.
     """
 
-    def __init__(self, program: str | os.PathLike[str] | bytes) -> None:
+    def __init__(self, program: Source) -> None:
         reason = unavailable()
         if reason:
             raise Unsupported("runtime", [reason])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_formats.iree import load
 
 from darwinn_testbench.policy import AnyArray
@@ -43,7 +43,7 @@ class OriginalIree:
     was built for, and no modules that import ``hal_inline``. It has no taps.
     """
 
-    def __init__(self, program: str | os.PathLike[str] | bytes) -> None:
+    def __init__(self, program: Source) -> None:
         """Load a program.
 
         Raises:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
 from darwinn_formats.iree.elf import Elf
 
@@ -73,7 +73,7 @@ class IreeReference:
     (``hal_inline``) they see each buffer when the function returns.
     """
 
-    def __init__(self, program: VmfbFile | str | os.PathLike[str] | bytes) -> None:
+    def __init__(self, program: VmfbFile | Source) -> None:
         """Make a reference of a loaded file, or load it.
 
         Raises:

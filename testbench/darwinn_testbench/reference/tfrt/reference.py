@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_formats.tfrt import BefFile, DType, load
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
@@ -92,7 +92,7 @@ class TfrtReference:
 
     def __init__(
         self,
-        program: BefFile | str | os.PathLike[str] | bytes,
+        program: BefFile | Source,
         *,
         natives: Mapping[str, NativeFunction] | None = None,
         kernels: Mapping[str, KernelDefinition] | None = None,

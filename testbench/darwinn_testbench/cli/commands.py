@@ -1,0 +1,117 @@
+"""The commands by name. The module of a command is loaded when the command is called.
+
+The help of the whole needs a line about each, and should not wait for what all of them need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand
+
+SUMMARIES: Mapping[str, str] = {
+    "inspect": (
+        "Show the executables of a file, their inputs and outputs, and their instruction "
+        "statistics."
+    ),
+    "disasm": (
+        "Print the instructions: operands by name, relocations, traversals as loop nests, tile "
+        "sets."
+    ),
+    "dma": (
+        "Compare the DMA that the program issues with the DMA hints of the file, entry by entry."
+    ),
+    "layers": "Recover the network from the executable alone, layer by layer.",
+    "run": (
+        "Run a compiled model: load its parameters, then one inference for each set of inputs."
+    ),
+    "verify": (
+        "Run a compiled model on the simulated chip and say whether every output byte is right."
+    ),
+    "cycles": (
+        "Time each executable by an event model of the chip: cycle-approximate, the same every "
+        "time."
+    ),
+    "accuracy": "Predict published latencies, each without the figures of its own model.",
+    "profile": (
+        "Say where the cycles of an inference go: by layer, by unit, and by what was waited for."
+    ),
+    "report": (
+        "Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, "
+        "outputs."
+    ),
+    "regress": (
+        "Verify many executables: each case of the manifest, with each of its seeds, on each "
+        "engine."
+    ),
+    "sample": (
+        "Write two small networks, before compilation and compiled, for trying out everything else."
+    ),
+}
+"""Name of each command, which its module has too, and the first line of its help."""
+
+MARKUP: Any = "markdown"
+"""How help texts are written."""
+
+_WITHOUT_ARGUMENTS = frozenset({"accuracy"})
+"""Commands with something to do without an argument; the others then print their help."""
+
+
+class _Command(TyperCommand):
+    """A command whose help names what a user types, and no types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # Loaded for help alone, as the library does it.
+        from typer import rich_utils
+
+        # Bounds beside N would take the help's columns; what is beyond is answered with them.
+        rich_utils.RANGE_STRING = ""
+        super().format_help(ctx, formatter)
+
+
+class _Deferred(TyperCommand):
+    """Stands for a command in the list of commands until it is called."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        return load(str(self.name)).make_context(*arguments, **named)
+
+
+def add_to(application: typer.Typer) -> None:
+    """Register all commands, in the order in which help lists them."""
+    for name, summary in SUMMARIES.items():
+        application.command(name, cls=_Deferred, help=summary)(_called)
+
+
+def load(name: str) -> TyperCommand:
+    """The command ``name`` itself, with its arguments and its whole help."""
+    module = import_module(f"darwinn_testbench.cli.{name}")
+    alone = typer.Typer(
+        add_completion=False, rich_markup_mode=MARKUP, pretty_exceptions_enable=False
+    )
+    decorate = alone.command(
+        name,
+        cls=_Command,
+        epilog=module.EXAMPLES,
+        no_args_is_help=name not in _WITHOUT_ARGUMENTS,
+    )
+    decorate(module.command)
+    return cast(TyperCommand, typer.main.get_command(alone))
+
+
+def _called() -> None:
+    """What a deferred command would do, were it not replaced by the command itself."""

@@ -1,0 +1,137 @@
+"""What a command that failed leaves: a line on standard error, a code, and the awaited results."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from darwinn_formats.errors import FormatError
+
+from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.results import FORMS, Results
+from darwinn_testbench.cli.terminal import discard_output, print_line
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
+
+_TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
+
+
+def report(arguments: Sequence[str], error: Exception) -> int:
+    """Say what failed, write the results that were asked for, and return the exit code."""
+    if isinstance(error, typer.TyperException):
+        return _usage_error(arguments, error)
+    if os.environ.get(_TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+    verdict = verdict_of(error)
+    text = _one_line(_of_file(error, arguments))
+    if verdict is None:
+        # A defect of this program, not of the input: say so, and how to see where.
+        verdict = Verdict.FAULT
+        text = (
+            f"internal error, please report it: {type(error).__name__}: {text} "
+            f"(set {_TRACEBACK_VARIABLE}=1 to see where)"
+        )
+    print_line(f"{_command_name(arguments)}: {verdict.value}: {text}")
+    return _finish(arguments, verdict, text)
+
+
+def nothing_can_be_printed(arguments: Sequence[str], error: OSError) -> int:
+    """The exit code where standard output takes nothing any more, so nothing else is tried."""
+    print_line(f"{_command_name(arguments)}: bad-input: standard output: {error.strerror}")
+    discard_output()
+    return EXIT_CODES[Verdict.BAD_INPUT]
+
+
+def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
+    name = _command_name(arguments)
+    text = error.format_message().strip()
+    if text:
+        print_line(f"{name}: {text} (see: {name} --help)")
+    return _finish(arguments, Verdict.BAD_INPUT, text or "no command")
+
+
+def _of_file(error: Exception, arguments: Sequence[str]) -> Exception:
+    """The error; FILE is named by those of linking and layout, which know no file."""
+    if isinstance(error, FormatError) and error.file is None:
+        return error.with_file(_file_argument(arguments))
+    return error
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
+    """The exit code; with --json also the object, with --junit and its like the awaited file."""
+    failed: Report[Row] = Report(
+        command=_subcommand(arguments),
+        file=_file_argument(arguments),
+        decided=verdict,
+        message=message,
+    )
+    results = _results(arguments)
+    if results.json:
+        sys.stdout.write(failed.to_json() + "\n")
+    for error in results.attempt([failed]):
+        if (text := _one_line(error)) != message:
+            print_line(f"{_command_name(arguments)}: {text}")
+    return EXIT_CODES[verdict]
+
+
+def _results(arguments: Sequence[str]) -> Results:
+    """What was asked for; of several results for standard output the first."""
+    json = "--json" in arguments
+    taken = json
+    files: dict[str, Path] = {}
+    for name in FORMS:
+        target = _option(arguments, f"--{name}")
+        if target and not (target == "-" and taken):
+            files[name] = Path(target)
+            taken = taken or target == "-"
+    return Results(json, github="--github" in arguments and not taken, **files)
+
+
+def _option(arguments: Sequence[str], name: str) -> str:
+    """Value of an option of a command line that failed; empty if it is not given."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if word == name:
+            return following
+        if word.startswith(name + "="):
+            return word.removeprefix(name + "=")
+    return ""
+
+
+def _command_name(arguments: Sequence[str]) -> str:
+    return f"darwinn {_subcommand(arguments)}".rstrip()
+
+
+def _subcommand(arguments: Sequence[str]) -> str:
+    first = arguments[0] if arguments else ""
+    return first if first in commands.SUMMARIES else ""
+
+
+def _file_argument(arguments: Sequence[str]) -> str:
+    """FILE of a command line that failed: the first word that is no option nor the value of one."""
+    subcommand = _subcommand(arguments)
+    valued = _options_with_value(subcommand) if subcommand else set()
+    words = iter(arguments[1:])
+    for word in words:
+        if word in valued:
+            next(words, None)
+        elif word == "-" or not word.startswith("-"):
+            return word
+    return ""
+
+
+def _options_with_value(name: str) -> set[str]:
+    return {
+        option
+        for parameter in commands.load(name).params
+        if not getattr(parameter, "is_flag", True)
+        for option in parameter.opts
+    }

@@ -1,0 +1,30 @@
+"""Standard output and error as they are: lines for people, and readers that go away."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+Exit = typer.Exit
+
+BROKEN_PIPE = 141
+"""What a shell reports for a command whose reader went away (128 + SIGPIPE)."""
+
+
+def print_line(text: str) -> None:
+    """One line on standard error, whatever characters names of files in it have."""
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    sys.stderr.write("".join(shown) + "\n")
+
+
+def reader_went_away() -> int:
+    """The reader (`| head`) has seen enough: the exit code for stopping without a word."""
+    discard_output()
+    return BROKEN_PIPE
+
+
+def discard_output() -> None:
+    """Let nothing of what standard output still holds fail at the end of the interpreter."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

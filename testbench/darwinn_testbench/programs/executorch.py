@@ -1,0 +1,61 @@
+"""ExecuTorch programs (.pte, .bpte) and external data (.ptd): read, shown and executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from darwinn_formats import executorch
+from darwinn_formats.files import Source
+from darwinn_formats.signatures import is_executorch_data
+
+from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, head_of, texts
+from darwinn_testbench.reference.executorch import ExecutorchReference
+from darwinn_testbench.reference.executorch.interpreter import ports_of
+from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_testbench.reference.protocol import Reference
+from darwinn_testbench.report import InputError
+
+
+def _load(source: Source) -> executorch.ProgramFile | executorch.DataFile:
+    if is_executorch_data(head_of(source)):
+        return executorch.load_data(source)
+    return executorch.load(source)
+
+
+def _describe(file: executorch.ProgramFile | executorch.DataFile) -> dict[str, Any]:
+    if isinstance(file, executorch.DataFile):
+        return executorch.describe_data(file)
+    return executorch.describe(file)
+
+
+def _list(file: executorch.ProgramFile | executorch.DataFile) -> Iterable[str]:
+    if isinstance(file, executorch.DataFile):
+        raise InputError(f"{file.file}: external data (.ptd) holds no instructions")
+    return executorch.disassemble(file)
+
+
+def _functions(
+    file: executorch.ProgramFile | executorch.DataFile,
+) -> Iterator[FunctionFigures]:
+    if isinstance(file, executorch.DataFile):
+        return
+    for plan in file.program.execution_plan:
+        inputs, outputs = ports_of(file, plan.name)
+        count = sum(len(chain.instructions) for chain in plan.chains)
+        yield FunctionFigures(plan.name, texts(inputs), texts(outputs), count)
+
+
+def _open(source: Source, opening: Opening) -> Reference:
+    if opening.function is None:
+        return ExecutorchReference(source)
+    file = executorch.load(source)
+    if opening.function not in file.methods:
+        known = ", ".join(file.methods)
+        raise InputError(f"{file.file}: there is no method {opening.function}, only {known}")
+    return ExecutorchReference(file, methods=[opening.function])
+
+
+HANDLER = Handler(
+    _load, _describe, _list, _functions, _open, original=OriginalRuntime, missing=unavailable
+)

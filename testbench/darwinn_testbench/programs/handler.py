@@ -1,0 +1,88 @@
+"""What a format of programs brings: the one shape of the modules that know one each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from darwinn_formats.files import Source
+
+from darwinn_testbench.reference.protocol import Port, Reference
+
+Natives = Mapping[str, Callable[..., Any]]
+"""Native functions of a BEF file by name (``TfrtReference``)."""
+
+_HEAD_BYTES = 1 << 18
+"""How much of a file says what it is: a zip archive has names before the module."""
+
+REGION = "(region)"
+"""How functions within kernels are called, which have no names."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a program is to be opened: the function that will be called, native functions, and where
+    what it prints goes."""
+
+    function: str | None = None
+    natives: Natives | None = None
+    output: TextIO | None = None
+
+
+Suite = Callable[[Source, Opening, TextIO], int]
+"""Runs all functions of a file as a test; see :class:`Handler`."""
+
+
+@dataclass(frozen=True)
+class FunctionFigures:
+    """A function of a program: ``inputs`` and ``outputs`` as text, and number of instructions."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Handler:
+    """How programs of a format are read, shown and executed.
+
+    Attributes:
+        load: reads and checks a file.
+        describe: what is in a loaded file, as JSON values.
+        listing: lines of the program of a loaded file; those of a part are indented.
+        functions: what can be called in a loaded file.
+        open: the CPU reference of a file.
+        suite: runs every function of a loaded file as a test, prints as the original does, gives
+            the exit status and writes what was not expected to the last argument; None where
+            programs are no tests.
+        original: the original runtime of a file; None if there is none to be installed.
+        missing: why the original runtime cannot be used, or nothing.
+    """
+
+    load: Callable[[Source], Any]
+    describe: Callable[[Any], dict[str, Any]]
+    listing: Callable[[Any], Iterable[str]]
+    functions: Callable[[Any], Iterable[FunctionFigures]]
+    open: Callable[[Source, Opening], Reference]
+    suite: Suite | None = None
+    original: Callable[[Source], Reference] | None = None
+    missing: Callable[[], str | None] = lambda: None
+
+
+def texts(ports: Sequence[Port]) -> tuple[str, ...]:
+    """Inputs or outputs as a function's figures have them."""
+    return tuple(map(str, ports))
+
+
+def head_of(source: Source) -> bytes:
+    """The first bytes; none of what is no regular file, since that can be read only once."""
+    if isinstance(source, bytes):
+        return source[:_HEAD_BYTES]
+    path = Path(source)
+    if not path.is_file():
+        return b""
+    with path.open("rb") as stream:
+        return stream.read(_HEAD_BYTES)

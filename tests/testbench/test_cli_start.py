@@ -1,0 +1,63 @@
+"""A command waits only for what it needs: which modules are loaded, not how long that takes."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from darwinn_sim.isa.codec import encode_operations
+from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.application import run_command_line
+
+START = """
+import sys
+from darwinn_testbench.cli.application import run_command_line
+code = run_command_line(sys.argv[1:])
+print(code, *sys.modules, file=sys.stderr)
+"""
+HEAVY = {"PIL", "ai_edge_litert", "igraph", "jinja2", "matplotlib", "numba", "perfetto", "scipy"}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Modules that are there when a command has ended well, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=True
+    )
+    code, *modules = done.stderr.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    return set(modules)
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_list_of_commands_loads_none_of_them(option: str) -> None:
+    modules = loaded_by(option)
+    assert modules & (HEAVY | {"numpy", "darwinn_formats", "darwinn_sim"}) == set()
+    assert not any(f"darwinn_testbench.cli.{name}" in modules for name in commands.SUMMARIES)
+
+
+@pytest.mark.parametrize("command", ["inspect", "disasm"])
+def test_looking_at_a_file_loads_no_chip_and_no_references(command: str, tmp_path: Path) -> None:
+    stream = tmp_path / "tiny.coral"
+    stream.write_bytes(
+        encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])
+    )
+    modules = loaded_by(command, str(stream))
+    assert modules & HEAVY == set()
+    references = {name for name in modules if name.startswith("darwinn_testbench.reference.")}
+    assert references <= {f"darwinn_testbench.reference.{name}" for name in ("graph", "protocol")}
+
+
+def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:
+    for name, summary in commands.SUMMARIES.items():
+        help_text = inspect.cleandoc(commands.load(name).help or "")
+        assert " ".join(help_text.split("\n\n")[0].split()) == summary
+
+
+def test_commands_are_listed_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = [line.split()[1] for line in lines if line.startswith("│ ") and line[2].isalpha()]
+    assert [name for name in first if not name.startswith("-")] == list(commands.SUMMARIES)
