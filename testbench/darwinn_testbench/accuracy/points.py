@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from darwinn_formats.files import read_file
+from darwinn_sim.timing import HostLink, built_in
 
 from darwinn_testbench.report import InputError
+
+_PATHS = (".tflite", ".package")
+"""How a binary ends that is given by its path; others are names."""
+
+_Positive = Annotated[int, msgspec.Meta(gt=0)]
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_BANDWIDTH = HostLink.parameters()["bytes_per_second_in"]
+_Bandwidth = Annotated[int, msgspec.Meta(ge=int(_BANDWIDTH.least), le=int(_BANDWIDTH.most))]
 
 
 class Tail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,18 +31,21 @@ class Tail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     binary: str
-    layers: int
-    tail_layers: int
-    pool_scale: float
+    layers: _Count
+    tail_layers: _Count
+    pool_scale: Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What stands for a model, and its size for the baselines: multiplications of the graph, and
-    bytes that an inference must move (tensors, and weights that are not cached)."""
+    bytes that an inference must move (tensors, and weights that are not cached).
+
+    Without a size that of the binary is taken: what it multiplies and what it moves.
+    """
 
     binary: str
-    macs: int
-    bytes: int
+    macs: _Positive | None = None
+    bytes: _Positive | None = None
     tail: Tail | None = None
 
 
@@ -38,16 +53,22 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A host: a built-in link or a TOML file, with a bandwidth of its own and its source."""
 
     link: str
-    bytes_per_second_in: int | None = None
+    bytes_per_second_in: _Bandwidth | None = None
     bandwidth_source: str = ""
 
 
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Latencies in milliseconds by model, all from one source and one host."""
+    """Latencies in milliseconds by model, all from one source and one host: one of the file's, a
+    built-in link or a TOML file."""
 
-    source: str
     host: str
     milliseconds: dict[str, float]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for model, time in self.milliseconds.items():
+            if not 0 < time < math.inf:
+                raise ValueError(f"{model}: {time} ms is no time")
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,8 +81,9 @@ class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Points(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that is in a file of points."""
+    """All that is in a file of points. Paths in it count from ``folder``."""
 
+    folder: Path
     models: dict[str, Model] = {}
     hosts: dict[str, Host] = {}
     measurements: list[Measurement] = []
@@ -69,23 +91,76 @@ class Points(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for measurement in self.measurements:
-            if measurement.host not in self.hosts:
-                raise ValueError(f"there is no host {measurement.host!r}")
+            _check_host(measurement.host, self.hosts)
             for model in measurement.milliseconds:
                 if model not in self.models:
-                    raise ValueError(f"there is no model {model!r}")
+                    known = ", ".join(self.models) or "none"
+                    raise ValueError(f"there is no model {model!r}, only: {known}")
+
+    def binary(self, name: str, models: Path) -> Path:
+        """The file of a binary: of its own path, or of its name in the folder ``models``."""
+        return self.folder / name if name.endswith(_PATHS) else models / f"{name}_edgetpu.tflite"
+
+    def host(self, name: str) -> Host:
+        """The host of a measurement, its link as the timing model takes it."""
+        host = self.hosts.get(name, Host(name))
+        if host.link in built_in("hosts"):
+            return host
+        return msgspec.structs.replace(host, link=str(self.folder / host.link))
+
+
+def _check_host(name: str, hosts: Mapping[str, Host]) -> None:
+    known = dict.fromkeys([*hosts, *built_in("hosts")])
+    if name not in known and not name.endswith(".toml"):
+        raise ValueError(f"there is no host {name!r}, only: {', '.join(known)}, or a TOML file")
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tables of a file, not looked into: what is wrong in one is said with its name."""
+
+    models: dict[str, Any] = {}
+    hosts: dict[str, Any] = {}
+    measurements: list[Any] = []
+    left_out: list[Any] = []
+
+
+_Entry = TypeVar("_Entry")
 
 
 def published() -> Points:
     """The published latencies that come with the program."""
-    text = resources.files(__package__).joinpath("published.toml").read_bytes()
-    return msgspec.toml.decode(text, type=Points)
+    return _read(resources.files(__package__).joinpath("published.toml").read_bytes(), Path())
 
 
 def load(path: Path) -> Points:
     """Points from a TOML file; raises ``InputError`` naming what is wrong, ``FormatError``
     if it is too large, or ``OSError``."""
     try:
-        return msgspec.toml.decode(read_file(path), type=Points)
+        points = _read(read_file(path), path.parent)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a file of points: {error}") from error
+    if not points.measurements:
+        raise InputError(f"{path}: there are no [[measurements]]")
+    return points
+
+
+def _read(text: bytes, folder: Path) -> Points:
+    file = msgspec.toml.decode(text, type=_File)
+    return Points(
+        folder,
+        {name: _entry(f"model {name!r}", table, Model) for name, table in file.models.items()},
+        {name: _entry(f"host {name!r}", table, Host) for name, table in file.hosts.items()},
+        _entries("measurement", file.measurements, Measurement),
+        _entries("left_out", file.left_out, LeftOut),
+    )
+
+
+def _entries(what: str, tables: list[Any], kind: type[_Entry]) -> list[_Entry]:
+    return [_entry(f"{what} {number}", table, kind) for number, table in enumerate(tables, 1)]
+
+
+def _entry(what: str, table: Any, kind: type[_Entry]) -> _Entry:
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{what}: {error}") from error

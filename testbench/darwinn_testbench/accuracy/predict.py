@@ -8,18 +8,19 @@ bandwidth and a fixed cost fitted in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
 from darwinn_formats.darwinn import load
 from darwinn_sim import chip, layers, timing
+from darwinn_sim.dma_trace import TransferKind
 from darwinn_sim.program import LoweredProgram, lower
 from darwinn_sim.timing.description import Confidence, Quantity
 
-from darwinn_testbench.accuracy.points import Host, Measurement, Model, Points
-from darwinn_testbench.report import InputError, Report, Row, Verdict
+from darwinn_testbench.accuracy.points import Host, Model, Points
+from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 GOAL_PER_POINT = 0.05
@@ -29,6 +30,7 @@ GOAL_MEAN = 0.10
 """Mean absolute error over all points, each predicted without its own model."""
 
 _PRODUCTS_PER_CYCLE = chip.TILES * chip.LANES * 4
+_DATA = (TransferKind.INPUT, TransferKind.OUTPUT, TransferKind.PARAMETER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +57,27 @@ class AccuracyRow(Row):
 
 
 @dataclass(frozen=True)
+class _Point:
+    """A time in ms that was measured of a model behind a host."""
+
+    model: str
+    host: str
+    source: str
+    published: float
+
+
+@dataclass(frozen=True)
 class _Times:
-    """Times of a point in ms: published, and what each method gives without a fixed cost."""
+    """Times of a point in ms: published, and what each method gives without a fixed cost.
+
+    ``fallback`` is the link's own fixed cost, for hosts without another model.
+    """
 
     published: float
     simulated: float
     mac: float
     roofline: float
+    fallback: float
 
 
 def check_accuracy(
@@ -71,7 +87,7 @@ def check_accuracy(
     chip_name: str = "beagle-max",
     progress: ProgressCallback = silent,
 ) -> Report[AccuracyRow]:
-    """Predict every point whose binary is in ``folder``.
+    """Predict every point. One whose binary or host cannot be used is left out, with the reason.
 
     Args:
         points: what was published, or measured by the user.
@@ -80,15 +96,17 @@ def check_accuracy(
         progress: told what is being done.
 
     Raises:
-        InputError: a binary is missing.
-        FormatError, OSError, SimulationError: a binary cannot be loaded or timed.
+        FormatError, OSError: the chip description is not valid or cannot be read.
     """
     description = timing.chip_description(chip_name)
-    binaries = _Binaries(folder)
+    simulated = _Simulated(points, _Binaries(points, folder), description)
     rows: list[AccuracyRow] = []
-    for number, measurement in enumerate(points.measurements):
-        progress(measurement.host, number, len(points.measurements))
-        rows += _measured(measurement, points, description, binaries)
+    by_host: dict[str, list[_Point]] = {}
+    for point in _points(points):
+        by_host.setdefault(point.host, []).append(point)
+    for number, (host, measured) in enumerate(by_host.items()):
+        progress(host, number, len(by_host))
+        rows += _of_host(measured, simulated)
     rows += [
         AccuracyRow(
             name=model,
@@ -108,8 +126,14 @@ def check_accuracy(
         file=str(folder),
         rows=tuple(rows),
         figures={"chip": description.name, **figures},
-        message=verdict_text(figures),
+        message=_unusable(rows) + verdict_text(figures),
     )
+
+
+def _unusable(rows: Sequence[AccuracyRow]) -> str:
+    """How many points are left out though they were meant to be predicted."""
+    count = sum(row.verdict is not Verdict.PASS for row in rows)
+    return f"{counted(count, 'point')} could not be predicted; " if count else ""
 
 
 def verdict_text(figures: Mapping[str, float]) -> str:
@@ -144,41 +168,70 @@ def _figures(rows: list[AccuracyRow]) -> dict[str, float]:
     }
 
 
-def _measured(
-    measurement: Measurement,
-    points: Points,
-    description: timing.ChipDescription,
-    binaries: _Binaries,
-) -> Iterator[AccuracyRow]:
-    link = _link(points.hosts[measurement.host])
-    times = {
-        model: _times(points.models[model], published, description, link, binaries)
-        for model, published in measurement.milliseconds.items()
-    }
-    for model, own in times.items():
-        others = [other for name, other in times.items() if name != model]
-        fallback = 1e3 * link.fixed_seconds.value
-        fixed = _fixed(others, lambda each: each.simulated, fallback)
-        roofline_fixed = _fixed(others, lambda each: each.roofline, fallback)
-        predicted = own.simulated + fixed
-        yield AccuracyRow(
-            name=f"{model}, {measurement.host}",
-            verdict=Verdict.PASS,
-            model=model,
-            host=measurement.host,
-            source=measurement.source,
-            published=f"{own.published:g}",
-            predicted=predicted,
-            error=predicted / own.published - 1,
-            simulated=own.simulated,
-            fixed=fixed,
-            calibration="fixed cost, for the other model" if others else "",
-            mac_error=own.mac / own.published - 1,
-            roofline_error=(own.roofline + roofline_fixed) / own.published - 1,
-        )
+def _points(points: Points) -> Iterator[_Point]:
+    for measurement in points.measurements:
+        for model, published in measurement.milliseconds.items():
+            yield _Point(model, measurement.host, measurement.source, published)
 
 
-def _fixed(others: list[_Times], of: Callable[[_Times], float], fallback: float) -> float:
+def _of_host(measured: Sequence[_Point], simulated: _Simulated) -> Iterator[AccuracyRow]:
+    """The points of one host, each with the fixed cost that its other models give."""
+    times: dict[_Point, _Times] = {}
+    unusable: dict[_Point, Exception] = {}
+    for point in measured:
+        try:
+            times[point] = simulated.times(point)
+        except Exception as error:
+            if verdict_of(error) is None:
+                raise
+            unusable[point] = error
+    for point in measured:
+        if point in unusable:
+            yield _left_out(point, unusable[point])
+        else:
+            others = [own for other, own in times.items() if other.model != point.model]
+            yield _predicted(point, times[point], others)
+
+
+def _left_out(point: _Point, error: Exception) -> AccuracyRow:
+    return AccuracyRow(
+        name=f"{point.model}, {point.host}",
+        verdict=verdict_of(error) or Verdict.FAULT,
+        message=one_line(error),
+        model=point.model,
+        host=point.host,
+        source=point.source,
+        published=f"{point.published:g}",
+    )
+
+
+def _predicted(point: _Point, own: _Times, others: Sequence[_Times]) -> AccuracyRow:
+    fixed = _fixed(others, lambda each: each.simulated, own.fallback)
+    roofline_fixed = _fixed(others, lambda each: each.roofline, own.fallback)
+    predicted = own.simulated + fixed
+    return AccuracyRow(
+        name=f"{point.model}, {point.host}",
+        verdict=Verdict.PASS,
+        model=point.model,
+        host=point.host,
+        source=point.source,
+        published=f"{point.published:g}",
+        predicted=predicted,
+        error=predicted / point.published - 1,
+        simulated=own.simulated,
+        fixed=fixed,
+        calibration=_calibration(len(others)),
+        mac_error=own.mac / point.published - 1,
+        roofline_error=(own.roofline + roofline_fixed) / point.published - 1,
+    )
+
+
+def _calibration(others: int) -> str:
+    """What a point calibrates, whose own fixed cost is that of ``others`` points."""
+    return f"fixed cost, for the other model{'s' if others > 1 else ''}" if others else ""
+
+
+def _fixed(others: Sequence[_Times], of: Callable[[_Times], float], fallback: float) -> float:
     """Fixed cost in ms: what a method lacks of the published times of ``others``, on average."""
     return mean(each.published - of(each) for each in others) if others else fallback
 
@@ -192,38 +245,62 @@ def _link(host: Host) -> timing.HostLink:
     return replace(link, bytes_per_second_in=bandwidth)
 
 
-def _times(
-    model: Model,
-    published: float,
-    description: timing.ChipDescription,
-    link: timing.HostLink,
-    binaries: _Binaries,
-) -> _Times:
-    seconds = _cycles(model, description, link, binaries) / description.clock.value
-    computing = model.macs / (_PRODUCTS_PER_CYCLE * description.clock.value)
-    moving = model.bytes / link.bytes_per_second_in.value
-    return _Times(published, 1e3 * seconds, 1e3 * computing, 1e3 * max(computing, moving))
+@dataclass(frozen=True)
+class _Simulated:
+    """What each method gives for the points of a file, on one chip."""
 
+    points: Points
+    binaries: _Binaries
+    description: timing.ChipDescription
 
-def _cycles(
-    model: Model,
-    description: timing.ChipDescription,
-    link: timing.HostLink,
-    binaries: _Binaries,
-) -> float:
-    """Cycles of an inference behind ``link``."""
-    program, size = binaries.get(model.binary)
-    tail = model.tail
-    if tail is None:
-        return binaries.time(model.binary, size, description, link).cycles
-    other, other_size = binaries.get(tail.binary)
-    end = binaries.time(tail.binary, other_size, description, None)
-    cut, pool = end.layers[-tail.tail_layers - 1].end, end.layers[-tail.tail_layers].end
-    tail_bytes = other_size - _bytes_up_to(other, tail.tail_layers)
-    loaded = _bytes_up_to(program, tail.layers) + tail_bytes
-    own = binaries.time(model.binary, loaded, description, link)
-    begun = own.layers[-tail.layers - 1].end
-    return begun + (pool - cut) * tail.pool_scale + (end.cycles - pool)
+    def times(self, point: _Point) -> _Times:
+        """The times of a point.
+
+        Raises:
+            InputError: a binary that cannot stand for a model.
+            FormatError, OSError, SimulationError: what cannot be loaded or timed.
+        """
+        link = _link(self.points.host(point.host))
+        model = self.points.models[point.model]
+        clock = self.description.clock.value
+        macs, moved = self._size(model, link)
+        computing = macs / (_PRODUCTS_PER_CYCLE * clock)
+        moving = moved / link.bytes_per_second_in.value
+        return _Times(
+            published=point.published,
+            simulated=1e3 * self._cycles(model, link) / clock,
+            mac=1e3 * computing,
+            roofline=1e3 * max(computing, moving),
+            fallback=1e3 * link.fixed_seconds.value,
+        )
+
+    def _size(self, model: Model, link: timing.HostLink) -> tuple[int, int]:
+        """Multiplications and bytes of a model, those of its binary where the file has none."""
+        if model.macs is not None and model.bytes is not None:
+            return model.macs, model.bytes
+        if model.tail is not None:
+            raise InputError("a model with the tail of another binary needs its macs and bytes")
+        timed = self.binaries.time(model.binary, self.description, link)
+        macs = sum(layer.products for layer in timed.layers)
+        moved = sum(each.size for each in timed.transfers if each.kind in _DATA)
+        return model.macs or macs, model.bytes or moved
+
+    def _cycles(self, model: Model, link: timing.HostLink) -> float:
+        """Cycles of an inference behind ``link``."""
+        tail = model.tail
+        if tail is None:
+            return self.binaries.time(model.binary, self.description, link).cycles
+        program, _ = self.binaries.get(model.binary)
+        other, (other_size, *_) = self.binaries.get(tail.binary)
+        end = self.binaries.time(tail.binary, self.description, None)
+        if len(end.layers) <= tail.tail_layers or len(layers.find(program.chunks)) <= tail.layers:
+            raise InputError(f"{model.binary} or {tail.binary} has too few layers for this tail")
+        cut, pool = end.layers[-tail.tail_layers - 1].end, end.layers[-tail.tail_layers].end
+        tail_bytes = other_size - _bytes_up_to(other, tail.tail_layers)
+        loaded = _bytes_up_to(program, tail.layers) + tail_bytes
+        own = self.binaries.time(model.binary, self.description, link, size=loaded)
+        begun = own.layers[-tail.layers - 1].end
+        return begun + (pool - cut) * tail.pool_scale + (end.cycles - pool)
 
 
 def _bytes_up_to(program: LoweredProgram, without: int) -> int:
@@ -233,36 +310,41 @@ def _bytes_up_to(program: LoweredProgram, without: int) -> int:
 
 
 class _Binaries:
-    """Programs of the inferences of compiled models, each with the bytes of its only chunk."""
+    """Programs of the inferences of compiled models, each with the bytes of its chunks."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, points: Points, folder: Path) -> None:
+        self._points = points
         self._folder = folder
-        self._loaded: dict[str, tuple[LoweredProgram, int]] = {}
-        self._timed: dict[tuple[str, int, object], timing.Timing] = {}
+        self._loaded: dict[str, tuple[LoweredProgram, tuple[int, ...]]] = {}
+        self._timed: dict[tuple[str, int | None, object], timing.Timing] = {}
 
     def time(
-        self, name: str, size: int, chip: timing.ChipDescription, link: timing.HostLink | None
+        self,
+        name: str,
+        chip: timing.ChipDescription,
+        link: timing.HostLink | None,
+        *,
+        size: int | None = None,
     ) -> timing.Timing:
-        """A run with ``size`` bytes of instructions; the same run is simulated once."""
+        """A run, of ``size`` bytes of instructions if given; the same run is simulated once."""
         speeds = link and (link.bytes_per_second_in.value, link.bytes_per_second_out.value)
         key = (name, size, (speeds, link and link.on_request.value))
         if key not in self._timed:
-            program, _ = self.get(name)
-            self._timed[key] = timing.simulate_program(program, [size], chip, link)
+            program, sizes = self.get(name)
+            chunks = sizes if size is None else (size,)
+            self._timed[key] = timing.simulate_program(program, chunks, chip, link)
         return self._timed[key]
 
-    def get(self, name: str) -> tuple[LoweredProgram, int]:
-        """The program; raises ``InputError`` if the file is missing or has several chunks."""
+    def get(self, name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
+        """The program; raises ``InputError`` if the file is missing or no single model."""
         if name not in self._loaded:
-            given = name.endswith(".tflite")
-            path = Path(name) if given else self._folder / f"{name}_edgetpu.tflite"
+            path = self._points.binary(name, self._folder)
             if not path.is_file():
-                raise InputError(f"{path}: no such binary; DARWINN_CORPUS or --models names others")
-            (model,) = load(path).models
-            chunks = [bytes(each.bitstream) for each in model.inference.instruction_bitstreams]
-            if len(chunks) != 1:
-                raise InputError(
-                    f"{path}: programs of one chunk can be compared, not {len(chunks)}"
-                )
-            self._loaded[name] = lower(chunks), len(chunks[0])
+                raise InputError(f"{path}: no such binary")
+            models = load(path).models
+            if len(models) != 1:
+                raise InputError(f"{path}: holds {counted(len(models), 'compiled model')}, not one")
+            streams = models[0].inference.instruction_bitstreams
+            chunks = [bytes(each.bitstream) for each in streams]
+            self._loaded[name] = lower(chunks), tuple(map(len, chunks))
         return self._loaded[name]

@@ -15,7 +15,7 @@ from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP
-from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.report import Column, InputError, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
@@ -26,7 +26,7 @@ EXAMPLES = """**Examples**
 """
 
 Models = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         "--models",
         metavar="FOLDER",
@@ -35,16 +35,16 @@ Models = Annotated[
     ),
 ]
 PointsFile = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         "--points",
         metavar="FILE",
-        help="Points of your own, TOML (docs/timing.md), instead of the published ones.",
+        help="Latencies that you measured, TOML (docs/timing.md), instead of the published ones.",
         show_default=False,
     ),
 ]
 Document = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         "--document", metavar="FILE", help="Write docs/accuracy.md anew.", show_default=False
     ),
@@ -74,29 +74,48 @@ def command(
     Beside each prediction stand those of two baselines: the multiplications at the chip's peak, and
     a roofline with the host's bandwidth and fixed cost. Points without prediction say why.
     """
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not models and not corpus:
-        raise InputError("no compiled models: give --models FOLDER or set DARWINN_CORPUS")
-    folder = Path(models) if models else Path(str(corpus)) / "darwinn"
-    chosen = published() if points is None else load(Path(points))
+    options.only_one_on_stdout(json=json, document=document)
+    if points is not None and document is not None:
+        raise InputError("--document is the page of the published points: not with --points")
+    chosen = published() if points is None else load(points)
     with progress_bar() as progress:
-        report = check_accuracy(chosen, folder, chip_name=chip, progress=progress)
-    if document:
+        report = check_accuracy(chosen, _folder(models, points), chip_name=chip, progress=progress)
+    if document is not None and report.verdict is Verdict.PASS:
         write_result(document, page(report).encode())
-    results.Results(json, None, None, markdown, False).write([report])
+    results.Results(json, markdown=markdown).write([report])
     finish(
         report,
-        file=str(folder),
+        file=report.file if points is None else str(points),
         as_json=json,
         body=_body,
-        next_step="docs/timing.md says what the model holds and what it lacks",
+        next_step=_next_step(report, document),
     )
+
+
+def _folder(models: Path | None, points: Path | None) -> Path:
+    """Where compiled models are that are given by name."""
+    corpus = os.environ.get("DARWINN_CORPUS")
+    if models is not None or corpus:
+        return models or Path(str(corpus)) / "darwinn"
+    if points is None:
+        raise InputError("no compiled models: give --models FOLDER or set DARWINN_CORPUS")
+    return points.parent
+
+
+def _next_step(report: Report[AccuracyRow], document: Path | None) -> str:
+    if document is not None and report.verdict is not Verdict.PASS:
+        return f"{document} is not written: it needs every point"
+    return "docs/timing.md says what the model holds and what it lacks"
 
 
 def _body(report: Report[AccuracyRow]) -> Sequence[RenderableType]:
     predicted = [row for row in report.rows if row.predicted is not None]
-    left = [f"left out: {row.model}: {row.message}" for row in report.rows if row.message]
-    return [table(_COLUMNS, predicted), *left]
+    left: dict[str, list[str]] = {}
+    for row in report.rows:
+        if row.message:
+            left.setdefault(row.message, []).append(row.name)
+    notes = [f"left out: {'; '.join(names)}: {reason}" for reason, names in left.items()]
+    return [*([table(_COLUMNS, predicted)] if predicted else []), *notes]
 
 
 def _number(value: float | None, form: str) -> str:

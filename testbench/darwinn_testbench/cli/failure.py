@@ -14,7 +14,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.results import FORMS, Results
 from darwinn_testbench.cli.terminal import discard_output, print_line
-from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, one_line, verdict_of
 
 _TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
 
@@ -26,7 +26,7 @@ def report(arguments: Sequence[str], error: Exception) -> int:
     if os.environ.get(_TRACEBACK_VARIABLE):
         traceback.print_exception(error)
     verdict = verdict_of(error)
-    text = _one_line(_of_file(error, arguments))
+    text = one_line(_of_file(error, arguments))
     if verdict is None:
         # A defect of this program, not of the input: say so, and how to see where.
         verdict = Verdict.FAULT
@@ -60,12 +60,6 @@ def _of_file(error: Exception, arguments: Sequence[str]) -> Exception:
     return error
 
 
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror is not None:
-        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
-
-
 def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
     """The exit code; with --json also the object, with --junit and its like the awaited file."""
     failed: Report[Row] = Report(
@@ -78,7 +72,7 @@ def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
     if results.json:
         sys.stdout.write(failed.to_json() + "\n")
     for error in results.attempt([failed]):
-        if (text := _one_line(error)) != message:
+        if (text := one_line(error)) != message:
             print_line(f"{_command_name(arguments)}: {text}")
     return EXIT_CODES[verdict]
 

@@ -18,7 +18,7 @@ from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.regression.manifest import Case, EngineName
-from darwinn_testbench.report import Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import Report, Row, Verdict, one_line, verdict_of
 from darwinn_testbench.verify import verify
 
 _MISSING = "missing"
@@ -74,7 +74,7 @@ def perform(task: Task) -> Outcome:
         verdict, message, inferences = _verify(task)
     except Exception as error:
         known = verdict_of(error)
-        text = " ".join(str(error).split())
+        text = one_line(error)
         verdict = known or Verdict.FAULT
         message = text if known else f"internal error: {type(error).__name__}: {text}"
         inferences = 0

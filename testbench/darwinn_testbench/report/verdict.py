@@ -69,6 +69,13 @@ def verdict_of(error: BaseException) -> Verdict | None:
     return next((verdict for kind, verdict in _VERDICTS if isinstance(error, kind)), None)
 
 
+def one_line(error: BaseException) -> str:
+    """What an exception says, in one line; of the operating system's errors without the number."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The most severe of ``verdicts``; PASS if there is none."""
     return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.PASS)
