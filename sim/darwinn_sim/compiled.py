@@ -29,6 +29,9 @@ _CONSTANT_FOLDERS = ("isa",)
 _KERNEL_MARKS = (b"@compiled", b"@inner")
 
 
+_TUPLES_OF_ARRAYS = frozenset(("Machine", "Tables", "TensorPlan"))
+"""Types of parameters, as they are written."""
+
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
 
@@ -52,12 +55,16 @@ def _cache_folder(package: Path) -> str:
 
 
 def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Like :func:`compiled`, for what only kernels call: part of its caller, unknown to Python.
+    """Like :func:`compiled`, for what only kernels call: without its wrapper for Python.
 
-    A tuple of arrays is passed array by array, hundreds of words at each call: that took four
-    fifths of the event model's time, and a wrapper for Python more code than the function itself.
+    To take large records apart, such a wrapper needs more code than the function itself. What takes
+    a tuple of arrays becomes part of its caller: it would be passed array by array, hundreds of
+    words at each call, which took most of the kernels' time.
     """
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
+    return _compile(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=takes_arrays
+    )
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -77,7 +84,7 @@ def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
     return cast("Callable[_P, _R]", decorate(function))
 
 
-@compiled
+@inner
 def copy(
     target: NDArray[Any], target_first: int, source: NDArray[Any], source_first: int, count: int
 ) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -33,7 +33,7 @@ def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
-@compiled
+@inner
 def advance(core: Record, unit: Record, parameters: Record) -> bool:
     """Move units until the stream is empty, a watcher blocks or the instruction ends."""
     write = unit.buffer
@@ -62,7 +62,7 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
     return moved
 
 
-@compiled
+@inner
 def _copy(stream: Record, buffer: NDArray[np.uint8], base: int, size: int) -> None:
     for k in range(size):
         buffer[base + k] = stream.data[(stream.head + k) % chip.HOST_FIFO_BYTES]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -64,7 +64,7 @@ def neighbour(tile: int, link: int) -> int:
     return row * chip.GRID + column  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def start(unit: Record, parameters: Record) -> None:
     """Begin an instruction; a side whose traversal is off is done at once."""
     traversal.start(unit.first, parameters.narrow_read)
@@ -73,7 +73,7 @@ def start(unit: Record, parameters: Record) -> None:
     unit.second_done = parameters.narrow_write.off and not parameters.immediate_valid
 
 
-@compiled
+@inner
 def advance(
     core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
 ) -> bool:
@@ -92,7 +92,7 @@ def advance(
     return moved
 
 
-@compiled
+@inner
 def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
     address &= 0xFFFF
     if 4 * address >= chip.NARROW_BYTES:
@@ -101,7 +101,7 @@ def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
     return address
 
 
-@compiled
+@inner
 def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: Record) -> bool:
     read = unit.first
     fifo = target.mesh[parameters.link]
@@ -125,7 +125,7 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
     return moved
 
 
-@compiled
+@inner
 def _receive(core: Record, tile: Record, source: Record, unit: Record, parameters: Record) -> bool:
     write = unit.second
     fifo = tile.mesh[parameters.link]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -45,7 +45,7 @@ def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
-@compiled
+@inner
 def start(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin an instruction."""
     traversal.start(unit.first, parameters.narrow_read)
@@ -56,7 +56,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
         unit.second.second ^= tile.wide_write_second
 
 
-@compiled
+@inner
 def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Gather and write rows until a watcher blocks or the instruction ends; True if any moved."""
     moved = False
@@ -86,7 +86,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
     return True
 
 
-@compiled
+@inner
 def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
     read = unit.first
     address = traversal.address(read, parameters.narrow_read) & 0xFFFF
@@ -103,7 +103,7 @@ def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> Non
         unit.row_closed = 1
 
 
-@compiled
+@inner
 def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
     write = unit.second
     if write.done:
@@ -131,7 +131,7 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
     unit.row_closed = 0
 
 
-@compiled
+@inner
 def _transpose(data: NDArray[np.uint32], words: int, block: int) -> None:
     """Turn each group of ``block`` words: element j of word i becomes element i of word j."""
     if block == 4:

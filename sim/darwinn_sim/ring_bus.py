@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -120,7 +120,7 @@ def lower_outfeed(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
-@compiled
+@inner
 def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int) -> bool:
     for number in range(chip.TILES):
         full = tiles[number].ring[channel].length >= chip.RING_FIFO_ROWS
@@ -129,7 +129,7 @@ def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int)
     return not ((targets >> OUTFEED_TARGET) & 1 and core.ring.length >= chip.RING_FIFO_ROWS)
 
 
-@compiled
+@inner
 def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row: Record) -> None:
     core.rows_sent += 1
     core.work += row.words
@@ -141,7 +141,7 @@ def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row
         state.push_row(core.ring, row)
 
 
-@compiled
+@inner
 def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
     """Count a turn on the ring: flag 17 or 18 of every tile."""
     for number in range(chip.TILES):
@@ -149,7 +149,7 @@ def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
         tiles[number].awake = 1
 
 
-@compiled
+@inner
 def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin a RingProducer instruction."""
     traversal.start(unit.first, parameters.wide_read)
@@ -157,7 +157,7 @@ def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
         unit.first.second ^= tile.ring_read_second
 
 
-@compiled
+@inner
 def produce(
     core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
 ) -> bool:
@@ -195,13 +195,13 @@ def produce(
     return True
 
 
-@compiled
+@inner
 def start_consumer(unit: Record, parameters: Record) -> None:
     """Begin a RingConsumer instruction."""
     traversal.start(unit.first, parameters.wide_write)
 
 
-@compiled
+@inner
 def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Write rows that have arrived until there is none or a watcher blocks; True if any."""
     write = unit.first
@@ -235,7 +235,7 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
     return True
 
 
-@compiled
+@inner
 def infeed(
     core: Record, tiles: NDArray[np.void], unit: Record, parameters: Record, may_send: bool
 ) -> bool:
@@ -269,7 +269,7 @@ def infeed(
     return True
 
 
-@compiled
+@inner
 def unit_words(fifo: int) -> int:
     """Words of a unit of the buffer that a RingInfeed reads."""
     if fifo == FIFO_PARAMETERS:
@@ -279,7 +279,7 @@ def unit_words(fifo: int) -> int:
     return 1
 
 
-@compiled
+@inner
 def is_last(position: Record, parameters: Record) -> bool:
     """True at the last element of a traversal."""
     for loop in range(parameters.loops):
@@ -288,7 +288,7 @@ def is_last(position: Record, parameters: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None:
     """Append one unit of the buffer to the row."""
     row = unit.row
@@ -311,7 +311,7 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
     row.words = first + words
 
 
-@compiled
+@inner
 def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
     """Take units from the rows that have arrived, to the host or to scalar memory."""
     write = unit.buffer
@@ -347,7 +347,7 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def push_output(core: Record, word: int) -> None:
     """Append the four bytes of a word to the output FIFO, which has room for them."""
     fifo = core.output

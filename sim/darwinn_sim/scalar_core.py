@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, ring_bus, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, compiled, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -154,7 +154,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
             return reason
 
 
-@compiled
+@inner
 def is_in_program(core: Record, tables: Tables) -> bool:
     """True if an instruction starts at the program counter; otherwise that is a fault."""
     inside = 0 <= core.pc < core.end_pc and tables.at[core.pc] >= 0
@@ -166,7 +166,7 @@ def is_in_program(core: Record, tables: Tables) -> bool:
 _NEXT = -1
 
 
-@compiled
+@inner
 def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
     """Execute one instruction; ``_NEXT``: go on, otherwise a reason to stop."""
     opcode = tables.opcode[instruction]
@@ -236,7 +236,7 @@ def _advance(core: Record, pc: int) -> None:
     core.pc = pc
 
 
-@compiled
+@inner
 def _enter_loop(core: Record, parameters: Record) -> None:
     if core.loop_depth == state.MAX_LOOP_DEPTH:
         state.fail(core, state.FAULT_LOOP_DEPTH, core.pc, -1, core.loop_depth)
@@ -249,7 +249,7 @@ def _enter_loop(core: Record, parameters: Record) -> None:
     core.loop_depth += 1
 
 
-@compiled
+@inner
 def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
     if address < 0 or address >= chip.SCALAR_MEMORY_WORDS:
         state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, int(address))
@@ -257,7 +257,7 @@ def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
     return address
 
 
-@compiled
+@inner
 def _scalar(core: Record, bundle: Record) -> None:
     registers = core.operands
     copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
@@ -268,7 +268,7 @@ def _scalar(core: Record, bundle: Record) -> None:
     _function_slot(core, bundle, registers)
 
 
-@compiled
+@inner
 def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.store_op
     value = registers[bundle.store_register]
@@ -291,7 +291,7 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
             core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
 
-@compiled
+@inner
 def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.load_op
     if operation == 0:
@@ -307,12 +307,12 @@ def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> N
         core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
 
-@compiled
+@inner
 def _signed(value: np.uint32) -> np.int64:
     return np.int64(np.int32(value))
 
 
-@compiled
+@inner
 def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.alu_op
     if operation == 0:
@@ -343,21 +343,21 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
         core.registers[bundle.alu_destination] = _integer_alu(operation, a, b)
 
 
-@compiled
+@inner
 def _use(core: Record, register: int) -> None:
     """A register's value leaves the core or decides something: it must have been written."""
     if core.operands_written[register] != state.WRITTEN and not core.dma_only:
         state.uninitialised(core, core.pc, -1, register)
 
 
-@compiled
+@inner
 def _use_now(core: Record, register: int) -> None:
     """Like :func:`_use`, outside a scalar bundle."""
     if core.registers_written[register] != state.WRITTEN:
         state.uninitialised(core, core.pc, -1, register)
 
 
-@compiled
+@inner
 def _written(
     operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
 ) -> np.uint32:
@@ -383,7 +383,7 @@ def _written(
     return state.WRITTEN if both == state.WRITTEN else np.uint32(0)
 
 
-@compiled
+@inner
 def _zero_bytes(value: np.uint32) -> np.uint32:
     """A 1 in each byte of ``value`` that is 0."""
     result = np.uint32(0)
@@ -393,7 +393,7 @@ def _zero_bytes(value: np.uint32) -> np.uint32:
     return result
 
 
-@compiled
+@inner
 def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
     if operation == 9:
         return bool(a == b)
@@ -404,7 +404,7 @@ def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
     return bool(_signed(a) >= _signed(b))
 
 
-@compiled
+@inner
 def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
     shift = np.uint64(b & np.uint32(31))
     if operation == 1:
@@ -424,7 +424,7 @@ def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
     return b
 
 
-@compiled
+@inner
 def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np.float32:
     if operation == 16:
         return np.float32(_signed(b))
@@ -439,7 +439,7 @@ def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np
     return min(x, y)
 
 
-@compiled
+@inner
 def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     if bundle.function_op == 0:
         return
@@ -465,7 +465,7 @@ def _is_dma_fence(fence: Record) -> bool:
     )
 
 
-@compiled
+@inner
 def _fence_reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
     for number in range(chip.TILES):
         waits = (fence.tile_fence_valid >> number) & 1
@@ -496,7 +496,7 @@ def _idle(core: Record, units: int) -> bool:
     return not (units >> IDLE_OUTPUT) & 1 or (outfeed_idle and delivered)
 
 
-@compiled
+@inner
 def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
     for number in range(chip.TILES):
         if (fence.reset_tile_fences >> number) & 1:
@@ -506,7 +506,7 @@ def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
             core.flags[flag] = fence.reset_value
 
 
-@compiled
+@inner
 def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> int:
     """Queue an instruction for PopInput, RingInfeed or RingOutfeed."""
     next_pc = following(tables, core.pc)
@@ -528,7 +528,7 @@ def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> i
     return _NEXT
 
 
-@compiled
+@inner
 def _fill_scalar_memory(core: Record, parameters: Record) -> None:
     """DMA-only mode: what the tiles would have sent comes from a seeded generator (xorshift64)."""
     write = core.units[state.OUTFEED].buffer
@@ -549,7 +549,7 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
         traversal.step(write, parameters.buffer)
 
 
-@compiled
+@inner
 def targets(core: Record, where: Record) -> int:
     """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
     if where.tiles_override:
@@ -558,7 +558,7 @@ def targets(core: Record, where: Record) -> int:
     return where.tiles  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> bool:
     """Append a tile instruction to the queues of its tiles; False if one of them is full."""
     where = tables.dispatch[instruction]

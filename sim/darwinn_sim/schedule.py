@@ -25,7 +25,7 @@ from darwinn_sim import (
     traversal,
     wide_to_narrow,
 )
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.isa.table import BY_NAME
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
             return reason
 
 
-@compiled
+@inner
 def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> bool:
     """Run everything but the ring until nothing moves; True if anything has moved."""
     moved_at_all = False
@@ -79,7 +79,7 @@ def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[
     return moved_at_all
 
 
-@compiled
+@inner
 def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
     moved = False
     for which in (state.POP_PARAMETERS, state.POP_ACTIVATIONS):
@@ -97,7 +97,7 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
     return moved
 
 
-@compiled
+@inner
 def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
     unit = core.units[state.INFEED]
     if _begin_scalar_unit(unit):
@@ -107,7 +107,7 @@ def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_s
     return ring_bus.infeed(core, tiles, unit, tables.infeed[unit.current], may_send)
 
 
-@compiled
+@inner
 def _begin_scalar_unit(unit: Record) -> bool:
     """Take the next instruction of an idle scalar unit; True if there was one."""
     if unit.current != state.IDLE or unit.queue_length == 0:
@@ -121,7 +121,7 @@ def _begin_scalar_unit(unit: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
     """Let one sender use the ring: the infeed first, then the tiles in order."""
     if _advance_infeed(core, tiles, tables, True):
@@ -135,7 +135,7 @@ def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool
     return False
 
 
-@compiled
+@inner
 def _advance_tile(
     core: Record, tiles: NDArray[np.void], number: int, tables: Tables, tap: NDArray[np.void]
 ) -> bool:
@@ -159,7 +159,7 @@ def _advance_tile(
     return moved_at_all
 
 
-@compiled
+@inner
 def _dispatch(tile: Record, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
@@ -183,7 +183,7 @@ def _dispatch(tile: Record, tables: Tables) -> bool:
     return moved
 
 
-@compiled
+@inner
 def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
     if which == state.TENSOR_UNIT:
@@ -201,7 +201,7 @@ def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
         mesh_bus.start(unit, tables.mesh[row])
 
 
-@compiled
+@inner
 def _advance_unit(
     core: Record,
     tiles: NDArray[np.void],

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, copy, inner
 
 UNITS = 10
 """Units of a tile, in the order of TileFence.wait_idle."""
@@ -250,7 +250,7 @@ def new_core() -> NDArray[np.void]:
     return core
 
 
-@compiled
+@inner
 def fail(core: Record, fault: int, pc: int, tile: int, address: int) -> None:
     """Record the first fault of the run; kernels stop at the next opportunity."""
     if core.fault == NO_FAULT:
@@ -260,7 +260,7 @@ def fail(core: Record, fault: int, pc: int, tile: int, address: int) -> None:
         core.fault_address = address
 
 
-@compiled
+@inner
 def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
     """Count a use of an element that nothing has written; in strict mode it is a fault."""
     core.uninitialised += 1
@@ -268,7 +268,7 @@ def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
         fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)
 
 
-@compiled
+@inner
 def paused(core: Record) -> bool:
     """True if units must stop where they are.
 
@@ -277,7 +277,7 @@ def paused(core: Record) -> bool:
     return bool(core.fault != NO_FAULT or core.work >= core.work_limit or core.until_left == 0)
 
 
-@compiled
+@inner
 def next_instruction(unit: Record) -> bool:
     """Take the next instruction from the queue of an idle tile unit; False if there is none."""
     if unit.queue_length == 0:
@@ -298,13 +298,13 @@ def next_instruction(unit: Record) -> bool:
     return True
 
 
-@compiled
+@inner
 def idle(unit: Record) -> bool:
     """True if a unit has neither an instruction nor a queued one."""
     return unit.current == IDLE and unit.queue_length == 0  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def push_row(fifo: Record, row: Record) -> None:
     """Append a row to a ring FIFO that has room."""
     slot = fifo.rows[(fifo.head + fifo.length) % chip.RING_FIFO_ROWS]
@@ -314,7 +314,7 @@ def push_row(fifo: Record, row: Record) -> None:
     fifo.length += 1
 
 
-@compiled
+@inner
 def pop_row(fifo: Record) -> None:
     """Remove the oldest row of a ring FIFO."""
     fifo.head = (fifo.head + 1) % chip.RING_FIFO_ROWS

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import sync, traversal
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.isa.table import BY_NAME
 
 SEGMENT = np.dtype(
@@ -255,7 +255,7 @@ def _walk_writes(
     return count
 
 
-@compiled
+@inner
 def _lanes(main: Record, instruction: Record) -> int:
     """Valid lanes of the output block that the iteration belongs to."""
     for loop in range(instruction.block_loop, traversal.MAX_LOOPS):
@@ -266,7 +266,7 @@ def _lanes(main: Record, instruction: Record) -> int:
     return instruction.last_block_lanes  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
     """Whether the iteration is the first, and the last, of its reduction."""
     first, last = True, True
@@ -277,7 +277,7 @@ def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
     return first, last
 
 
-@compiled
+@inner
 def _tap(main: Record, instruction: Record) -> tuple[int, int]:
     """Byte offset and weight of an interpolation's tap: main loops 0 and 1 walk the 2 x 2 taps."""
     x = instruction.x.start + instruction.x.step * main.index[instruction.x.loop]

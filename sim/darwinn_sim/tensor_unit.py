@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.tensor_plan import TensorPlan
@@ -177,14 +177,14 @@ def _scale_watcher(watchers: NDArray[np.void]) -> NDArray[np.int64]:
     return np.where(counts_blocks.any(axis=1), counts_blocks.argmax(axis=1), -1)
 
 
-@compiled
+@inner
 def start(unit: Record) -> None:
     """Begin an instruction."""
     unit.position = 0
     unit.results = 0
 
 
-@compiled
+@inner
 def load_table(tile: Record, table: Record) -> None:
     """Execute a CoefficientTable instruction."""
     copy(tile.coefficient, 0, table.coefficient, 0, len(table.coefficient))
@@ -192,7 +192,7 @@ def load_table(tile: Record, table: Record) -> None:
     tile.table_written = 1
 
 
-@compiled
+@inner
 def advance(
     core: Record,
     tile: Record,
@@ -239,14 +239,14 @@ def advance(
     return True
 
 
-@compiled
+@inner
 def tap_is_full(core: Record, tap: NDArray[np.void]) -> bool:
     """True if words are tapped and those of one more run of sums may not fit."""
     tapping = core.tap_begin < core.tap_end
     return tapping and core.tap_length + chip.LANES > len(tap)  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _run_segment(
     core: Record,
     tile: Record,
@@ -278,7 +278,7 @@ def _run_segment(
         _store_sum(core, tile, unit, parameters, segment)
 
 
-@compiled
+@inner
 def _scale_half(unit: Record, parameters: Record) -> int:
     """Half of the scale/bias buffer that holds the present block's values.
 
@@ -293,7 +293,7 @@ def _scale_half(unit: Record, parameters: Record) -> int:
     return (block - 1) & 1  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _start_sum(
     core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
 ) -> None:
@@ -312,7 +312,7 @@ def _start_sum(
     unit.lane_written[:lanes] = state.WRITTEN
 
 
-@compiled
+@inner
 def _store_sum(
     core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
 ) -> None:
@@ -322,7 +322,7 @@ def _store_sum(
         tile.wide_written[base + lane] = unit.lane_written[lane]
 
 
-@compiled
+@inner
 def _row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
     """Word index of a wide-memory row; outside the memory: a fault, and row 0."""
     if row < 0 or row >= chip.WIDE_ROWS:
@@ -331,7 +331,7 @@ def _row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
     return row * chip.ROW_WORDS
 
 
-@compiled
+@inner
 def _check_operands(
     core: Record,
     tile: Record,
@@ -365,7 +365,7 @@ def _check_operands(
             _check_product(core, tile, unit, parameters, lanes, operands[i], granule, k)
 
 
-@compiled
+@inner
 def _check_product(
     core: Record,
     tile: Record,
@@ -397,7 +397,7 @@ def _check_product(
                 _mark(core, tile, unit, parameters, lane, operand + size * k)
 
 
-@compiled
+@inner
 def _check_wide(
     core: Record, tile: Record, unit: Record, parameters: Record, plane: int, lane: int
 ) -> None:
@@ -406,7 +406,7 @@ def _check_wide(
         _mark(core, tile, unit, parameters, lane, where)
 
 
-@compiled
+@inner
 def _mark(
     core: Record, tile: Record, unit: Record, parameters: Record, lane: int, address: int
 ) -> None:
@@ -418,7 +418,7 @@ def _mark(
         core.origin_address = address
 
 
-@compiled
+@inner
 def _multiply_accumulate(
     core: Record,
     tile: Record,
@@ -443,7 +443,7 @@ def _multiply_accumulate(
                 _multiply_plane(core, tile, unit, parameters, segment, operands[i], granules[i], k)
 
 
-@compiled
+@inner
 def _multiply_row(
     core: Record,
     tile: Record,
@@ -474,7 +474,7 @@ def _multiply_row(
         )
 
 
-@compiled
+@inner
 def _activation(tile: Record, parameters: Record, address: int, k: int) -> np.int32:
     """Activation ``k`` of the group at byte ``address``, minus the zero point."""
     octets = tile.narrow.view(np.uint8)
@@ -485,7 +485,7 @@ def _activation(tile: Record, parameters: Record, address: int, k: int) -> np.in
     return np.int32(octets[(address + k) & _NARROW_MASK] - parameters.activation_zero_point)
 
 
-@compiled
+@inner
 def _multiply_plane(
     core: Record,
     tile: Record,
@@ -521,7 +521,7 @@ def _multiply_plane(
             sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zero))
 
 
-@compiled
+@inner
 def _reduce(
     core: Record,
     tile: Record,
@@ -549,7 +549,7 @@ def _reduce(
                     sums[lane] += value
 
 
-@compiled
+@inner
 def _interpolate(
     tile: Record,
     unit: Record,
@@ -565,7 +565,7 @@ def _interpolate(
             unit.accumulator[lane] += np.int32(value * weights[i])
 
 
-@compiled
+@inner
 def polynomial(tile: Record, y: np.float32) -> np.float32:
     """Value of the tile's coefficient table at ``y``, by Horner's rule in float32."""
     segment = 0
@@ -578,7 +578,7 @@ def polynomial(tile: Record, y: np.float32) -> np.float32:
     return value
 
 
-@compiled
+@inner
 def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
     """The non-linear function: the coefficient table, with range reduction or symmetry."""
     if parameters.range_reduction:
@@ -598,7 +598,7 @@ def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
     return polynomial(tile, y)
 
 
-@compiled
+@inner
 def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
     """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
     sums, scaled = unit.accumulator, unit.scaled
@@ -630,7 +630,7 @@ def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, l
         scaled[lane] = low if value < low else value
 
 
-@compiled
+@inner
 def _check_scale_bias(
     core: Record, tile: Record, unit: Record, parameters: Record, first: int, lanes: int
 ) -> None:
@@ -640,7 +640,7 @@ def _check_scale_bias(
                 _mark(core, tile, unit, parameters, lane, 4 * (first + lane))
 
 
-@compiled
+@inner
 def _round(unit: Record, parameters: Record, lanes: int) -> None:
     """Round half to even, add the offset and saturate: into ``unit.rounded``."""
     scaled, rounded = unit.scaled, unit.rounded
@@ -658,7 +658,7 @@ def _round(unit: Record, parameters: Record, lanes: int) -> None:
         rounded[lane] = np.uint32(np.int32(value))
 
 
-@compiled
+@inner
 def _output(
     core: Record,
     tile: Record,
@@ -706,7 +706,7 @@ def _output(
             _record(core, tile, tap, unit.current, address, word, count * size)
 
 
-@compiled
+@inner
 def _record(
     core: Record,
     tile: Record,

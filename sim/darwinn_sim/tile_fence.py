@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync
-from darwinn_sim.compiled import Record, compiled
+from darwinn_sim.compiled import Record, inner
 from darwinn_sim.isa.codec import Columns
 
 PARAMETERS = np.dtype(
@@ -28,7 +28,7 @@ def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
-@compiled
+@inner
 def reached(tile: Record, parameters: Record) -> bool:
     """Execute the fence if the units that it names are idle; True if it was executed."""
     for number in range(state.UNITS):

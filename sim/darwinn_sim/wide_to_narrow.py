@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, state, sync, traversal
-from darwinn_sim.compiled import Record, compiled, copy
+from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 
@@ -43,7 +43,7 @@ def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
-@compiled
+@inner
 def start(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin an instruction. The half of the scale/bias buffer follows the blocks counted so far."""
     traversal.start(unit.first, parameters.wide_read)
@@ -53,7 +53,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
     unit.position = chip.ROW_WORDS
 
 
-@compiled
+@inner
 def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Move words until a watcher blocks or the instruction ends; True if any word moved."""
     moved = False
@@ -89,7 +89,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
     return True
 
 
-@compiled
+@inner
 def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     read = unit.first
     if read.done:
@@ -109,7 +109,7 @@ def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> b
     return True
 
 
-@compiled
+@inner
 def _write_word(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
     address = traversal.address(unit.second, parameters.narrow_write)
     if parameters.scale_bias:
