@@ -1,13 +1,12 @@
-// Ring consumer of one channel: keeps the rows that arrive and writes them to wide memory, one a
-// cycle. The arbiter sends a row only where there is room for it.
+// Ring consumer of one channel: writes the rows that arrive to wide memory. One row may wait here,
+// the next one on the ring: rows land no closer together than the ring brings them.
 
 module ring_consumer
   import isa_pkg::*;
   import mutation_pkg::*;
   import tile_pkg::*;
 #(
-    parameter int Channel = 0,  // 0 A, 1 B
-    parameter int Rows = 4  // that have arrived and wait
+    parameter int Channel = 0  // 0 A, 1 B
 ) (
     input logic clk,
     input logic rst_n,
@@ -51,19 +50,20 @@ module ring_consumer
   logic [CountBits-1:0] words;
   assign words = mutated[RowWordsIgnored] ? CountBits'(RowWords) : ring2unit_row_words;
 
-  descriptor_fifo #(
-      .Width(CountBits + $bits(row_t)),
-      .Depth(Rows)
-  ) arrivals (
-      .clk,
-      .rst_n,
-      .push_valid(ring2unit_row_valid),
-      .push_ready(ring2unit_row_ready),
-      .push_data ({words, ring2unit_row_data}),
-      .pop_valid (arrived_valid),
-      .pop_ready (passes),
-      .pop_data  ({unit2wide_write_count, unit2wide_write_data})
-  );
+  // The row that has arrived: of several that wait here for a late tile, each would land upon the
+
+  // The row that waits for its place.
+  logic arrives;
+  assign ring2unit_row_ready = !arrived_valid || writes;
+  assign arrives = ring2unit_row_valid && ring2unit_row_ready;
+  always_ff @(posedge clk) begin
+    if (!rst_n) arrived_valid <= 1'b0;
+    else if (arrives || writes) arrived_valid <= arrives;
+    if (arrives) begin
+      unit2wide_write_count <= words;
+      unit2wide_write_data  <= ring2unit_row_data;
+    end
+  end
 
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;

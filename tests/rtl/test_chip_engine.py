@@ -26,6 +26,7 @@ LARGER = (
     "color_red_64x64",
     "mobilenet_v1_0.25_128_quant",
     "mobilenet_v1_0.25_128_quant_2019",
+    "mobilenet_v1_0.5_160_quant",
 )
 
 

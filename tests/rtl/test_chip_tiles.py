@@ -1,4 +1,4 @@
-"""Tiles of the RTL chip together: words over the mesh, rows from tile to tile and back."""
+"""Tiles of the RTL chip together: words over the mesh, rows from tile to tile, late ones too."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from unit_bench import Bench
 ALL = (1 << chip.TILES) - 1
 RESULT = chip.SCALAR_MEMORY_WORDS // 2
 """Where the rows come back to in scalar memory; those that go out stand at its beginning."""
+
+PIECES = 4
+"""Rows that tiles gather, one behind the other."""
 
 Operation = tuple[str, dict[str, Any]]
 
@@ -87,6 +90,74 @@ def program(link: str, words: int, targets: list[int], turns: list[int]) -> list
         row = in_order("RingInfeed", "buffer", 64, base=64 * tile)
         operations.append(("RingInfeed", row | {"fifo": 2, "row_words": 63, "targets": 1 << tile}))
     return operations
+
+
+def pieces(words: int, delays: list[int]) -> list[Operation]:
+    """Four rows for all tiles, of each of which a tile keeps ``words`` words, and those back.
+
+    Every tile takes each row to the same place of wide memory, with the guards that a compiler
+    gives (64 words less than there should be), and is busy for its number of ``delays`` before.
+    """
+    row_size, fence = 64, {"wait_idle": (1 << 10) - 1}
+    operations: list[Operation] = []
+    for tile, delay in enumerate(delays):
+        constant = in_order("MeshNorth", "narrow_write", delay, base=1000) | {"immediate_valid": 1}
+        operations.append(("MeshNorth", constant | {"tiles": 1 << tile}))
+    counts = {"producer_increment": 1, "tiles": ALL}
+    operations.append(("TileFence", fence | {"tiles": ALL}))
+    for row in range(PIECES):
+        spread = in_order("WideToNarrow", "narrow_write", words, base=words * row)
+        spread |= once("WideToNarrow", (14, row + 1)) | {"row_loop": 6, "watcher_side": [0] * 6}
+        guard = once("RingConsumerA", (11, words * row - row_size))
+        operations += [
+            ("WideToNarrow", spread | counts),
+            (
+                "RingConsumerA",
+                in_order("RingConsumerA", "wide_write", 1) | guard | counts | {"producer_depth": 7},
+            ),
+        ]
+    operations += [
+        ("TileFence", fence | {"tiles": ALL}),
+        (
+            "NarrowToWide",
+            in_order("NarrowToWide", "narrow_read", PIECES * words)
+            | {"wide_write_base": 5, "row_loop": 6, "producer_depth": 7}
+            | counts,
+        ),
+    ]
+    for tile in range(chip.TILES):
+        back = {"wide_read_base": 5, "targets": 1 << chip.TILES, "tiles": 1 << tile}
+        turn = {"token_producer_increment": 1, "token_producer_depth": 7}
+        waits = once("RingProducer", (13, 1), (17, tile))
+        operations.append(("RingProducer", back | waits | turn))
+    outfeed = in_order("RingOutfeed", "buffer", row_size * chip.TILES, base=RESULT)
+    operations.append(("RingOutfeed", outfeed | {"row_words": row_size - 1}))
+    infeed = in_order("RingInfeed", "buffer", row_size * PIECES)
+    operations.append(("RingInfeed", infeed | {"fifo": 2, "row_words": 63, "targets": ALL}))
+    return operations
+
+
+def test_rows_wait_on_the_ring_for_tiles_that_are_late() -> None:
+    """What is for a busy tile does not land in one place of wide memory all at once.
+
+    The guards would allow it: programs rely on a row being spread before the next one comes.
+    """
+    require_toolchain()
+    from darwinn_testbench.rtl.chip_player import ChipPlayer
+
+    random = np.random.default_rng(5)
+    words, delays = 16, random.integers(1, 1000, chip.TILES).tolist()
+    player = ChipPlayer(5)
+    sent = random.integers(1 << 32, size=player.scalar_memory.size, dtype=np.uint32)
+    player.scalar_memory[:] = sent
+    for name, fields in pieces(words, delays):
+        player.hand_over(name, build([(name, fields)]), fields.get("tiles", 0))
+    player.settle()
+    wanted = sent[: 64 * PIECES].reshape(PIECES, 64)[:, :words].ravel()
+    arrived = player.scalar_memory[RESULT:].reshape(-1, 64)[: chip.TILES, : wanted.size]
+    late = np.flatnonzero((arrived != wanted).any(axis=1))
+    assert not late.size, [(int(tile), delays[tile]) for tile in late]
+    player.close()
 
 
 @pytest.mark.parametrize(
