@@ -288,9 +288,11 @@ def _summary(
         counts = ", ".join(f"{found[finding]} {finding}" for finding in Finding)
         parts.append(f"tensors within: {counts}")
     wrong = [row for row in transfers if row.verdict is not Verdict.PASS]
-    parts.append(
-        f"the DMA of {len(wrong)} runs differs from the hints" if wrong else "DMA as hinted"
-    )
+    if wrong:
+        parts.append(f"the DMA of {len(wrong)} runs differs from the hints")
+    else:
+        hinted = any(row.hints for row in transfers)
+        parts.append("DMA as hinted" if hinted else "there are no DMA hints to compare with")
     return "; ".join(filter(None, [*parts, note]))
 
 

@@ -19,9 +19,12 @@ from darwinn_formats import files
 from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.isa.codec import encode_operations
+from darwinn_testbench.cli import commands
 from darwinn_testbench.cli import inspect as inspect_command
 from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.profile import report as profile_report
+from darwinn_testbench.report import InputError
 from darwinn_testbench.sample import sample
 
 COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify")
@@ -120,7 +123,9 @@ def test_inspect_and_disasm_read_a_bare_stream(
     stream_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(["inspect", str(stream_file)]) == 0
-    assert "1 LoadProgram" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "1 LoadProgram" in shown
+    assert "token" not in shown and "hints" not in shown
     assert run_command_line(["disasm", str(stream_file)]) == 0
     captured = capsys.readouterr()
     assert [line.split()[1] for line in captured.out.splitlines()[1:]] == [
@@ -140,6 +145,43 @@ def test_dash_reads_standard_input(
     assert report["file"] == "-"
     assert report["kind"] == "stream"
     assert report["rows"][0]["operations"] == {"LoadProgram": 1, "Scalar": 1, "Execute": 1}
+
+
+@pytest.mark.parametrize("content", [b"nothing", b"\0\0\0\0ET12", b"PK\3\4", b"\x0b\xef\x80"])
+def test_errors_name_standard_input(
+    content: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert run_command_line(["inspect", "-"]) == 2
+    assert capsys.readouterr().err.startswith("darwinn inspect: bad-input: <stdin>: byte ")
+
+
+def test_a_command_that_cannot_be_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "load", fail_with(ImportError("no numba")))
+    assert run_command_line(["inspect", "model.tflite"]) == 1
+    assert capsys.readouterr().err.startswith("darwinn inspect: fault: internal error")
+
+
+def test_run_offers_only_the_engines_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["run", "--help"]) == 0
+    assert "rtl" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("option", "strict"), [([], True), (["--no-strict"], False)])
+def test_a_report_is_strict_unless_told_otherwise(
+    option: list[str], strict: bool, stream_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, Any] = {}
+
+    def verify(*_: object, **given: object) -> None:
+        found.update(given)
+        raise InputError("enough")
+
+    monkeypatch.setattr(profile_report, "verify", verify)
+    assert run_command_line(["report", str(stream_file), *option]) == 2
+    assert found["strict"] is strict
 
 
 def test_listing_goes_to_a_file_whole(

@@ -88,8 +88,9 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
 def test_a_wrong_description_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=message) as caught:
         timing.chip_description(str(path))
+    assert caught.value.file == str(path)
 
 
 def test_points_of_users_are_checked(tmp_path: Path) -> None:

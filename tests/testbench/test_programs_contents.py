@@ -65,6 +65,7 @@ def test_inspect_tells_format_functions_and_everything_in_the_file(
     shown = capsys.readouterr().out
     assert shown.startswith(name)
     assert all(f" {function}: " in shown for function in functions)
+    assert max(map(len, shown.replace(str(path), "FILE").splitlines())) <= 80
 
 
 def test_disasm_lists_every_part(

@@ -254,8 +254,26 @@ def test_outputs_of_the_chip_are_compared_with_stored_ones(
     with np.load(stored) as outputs:
         np.save(tmp_path / "wrong.npy", outputs["output"] ^ 1)
     assert command("verify", device, "--inputs", data, "--expected", tmp_path / "wrong.npy") == 1
+    capsys.readouterr()
     assert command("verify", device, "--expected", stored) == 2
-    assert "give them with --inputs" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no pairing fits the shapes" in error
+    assert "--map" not in error
+
+
+@pytest.mark.parametrize("name", ["dense.package", "dense.pte"])
+def test_stored_outputs_of_random_inputs_are_verified_by_their_seed(
+    name: str, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = tmp_path / "y.npz"
+    again = ("verify", samples / name, "--expected", stored, "--runs", "2", "--seed")
+    assert command("run", samples / name, "--seed", "5", "--runs", "2", "--output", stored) == 0
+    assert command(*again, "5") == 0
+    capsys.readouterr()
+    assert command(*again, "6") == 1
+    shown = capsys.readouterr().out
+    assert "2 calls, inputs random, seed 6" in shown
+    assert "next: --seed N or --inputs names the inputs" in shown
 
 
 @pytest.mark.parametrize("name", ["h_xnnpack_f32", "h_xnnpack_inline"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Self, get_type_hints
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import errors_name, read_file
 
 from darwinn_sim import chip
 
@@ -147,12 +147,14 @@ def chip_description(name_or_path: str) -> ChipDescription:
 
     Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
     """
-    return ChipDescription.from_table(*_read("chips", name_or_path, {}))
+    with errors_name(name_or_path):
+        return ChipDescription.from_table(*_read("chips", name_or_path, {}))
 
 
 def host_link(name_or_path: str) -> HostLink:
     """A built-in host link by its name, or one from a TOML file; raises as the above."""
-    return HostLink.from_table(*_read("hosts", name_or_path, {}))
+    with errors_name(name_or_path):
+        return HostLink.from_table(*_read("hosts", name_or_path, {}))
 
 
 def built_in(folder: str) -> tuple[str, ...]:
@@ -172,7 +174,8 @@ def _read(
         path = Path(name_or_path)
         if path.suffix != ".toml":
             known = ", ".join(built_in(folder))
-            raise FormatError(name_or_path, f"neither a TOML file nor one of {known}")
+            field = f"extends {name_or_path!r}" if seen else ""
+            raise FormatError(field, f"neither a TOML file nor one of {known}")
         name, text = path.stem, read_file(path)
     if name_or_path in seen:
         raise FormatError(name, "the description extends itself")

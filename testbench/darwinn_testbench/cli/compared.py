@@ -56,7 +56,9 @@ def next_step(report: Report[ComparedRow], file: str) -> str:
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
             return f"darwinn verify {file} --reference MODEL compares the outputs"
-        case Verdict.MISMATCH if not report.figures["divergences"]:
+        case Verdict.MISMATCH if report.figures["expected"] and report.figures["random_inputs"]:
+            return "--seed N or --inputs names the inputs that the stored outputs are of"
+        case Verdict.MISMATCH if report.figures["reference"] and not report.figures["divergences"]:
             return "the same with --localise names the first value that differs"
         case _:
             return "the same with --json says where and by how much it differs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
@@ -36,6 +37,18 @@ def finish(
         _print_body(body(report))
         _print_summary(report, next_step, stderr=summary_on_stderr)
     raise Exit(EXIT_CODES[report.verdict])
+
+
+def wrapped(line: str) -> str:
+    """``line`` in the width of the terminal, what follows indented; words stay whole."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        Console().width,
+        subsequent_indent=f"{indent}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _print_body(parts: Sequence[RenderableType]) -> None:

@@ -123,9 +123,14 @@ def _file_argument(arguments: Sequence[str]) -> str:
 
 
 def _options_with_value(name: str) -> set[str]:
+    try:
+        command = commands.load(name)
+    except Exception:
+        # It is what failed: the module of the command cannot be loaded.
+        return set()
     return {
         option
-        for parameter in commands.load(name).params
+        for parameter in command.params
         if not getattr(parameter, "is_flag", True)
         for option in parameter.opts
     }

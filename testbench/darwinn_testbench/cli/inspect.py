@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.inspection import ExecutableRow, inspect
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
 from darwinn_testbench.programs.formats import Format, format_of
@@ -125,7 +125,7 @@ def _program_body(report: Report[FunctionRow]) -> Sequence[RenderableType]:
         if key not in {"file", "size", "sha256", "format"}
     }
     functions = [_function(row) for row in report.rows]
-    return [head, *summary_lines(told), *functions]
+    return [head, *map(wrapped, summary_lines(told)), *functions]
 
 
 def _function(row: FunctionRow) -> str:
@@ -133,7 +133,7 @@ def _function(row: FunctionRow) -> str:
     lines = [f"function {row.index} {row.name}: {row.instructions} instructions"]
     lines += [f"  input  {each}" for each in row.inputs]
     lines += [f"  output {each}" for each in row.outputs]
-    return "\n".join(lines)
+    return "\n".join(map(wrapped, lines))
 
 
 def _coverage_body(report: Report[CoverageRow]) -> Sequence[RenderableType]:
@@ -158,8 +158,12 @@ def _package(package: Mapping[str, Any]) -> str:
 
 def _details(row: ExecutableRow) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in row.operations.items())
-    count = "" if row.program_layers is None else f"{counted(row.program_layers, 'layer')}, "
     model = "" if row.model is None else f", model {row.model}"
-    head = f"executable {row.index}{model}: {count}token {row.token}, {row.hints} hints; {counts}"
+    facts = [] if row.program_layers is None else [counted(row.program_layers, "layer")]
+    if row.token is not None:
+        # A bare stream has neither.
+        facts += [f"token {row.token}", counted(row.hints, "hint")]
+    head = f"executable {row.index}{model}: {'; '.join(filter(None, [', '.join(facts), counts]))}"
     note = [f"  {row.message}"] if row.message else []
-    return "\n".join([head, *note, *(f"  {layer}" for layer in row.layers)])
+    lines = [head, *note, *(f"  {layer}" for layer in row.layers)]
+    return "\n".join(map(wrapped, lines))

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from darwinn_formats.files import read_file, read_stream
+from darwinn_formats.files import Content, Source, read_file, read_stream
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
+
+_STDIN = "<stdin>"
+"""How messages call standard input."""
 
 File = Annotated[
     str,
@@ -94,15 +97,20 @@ Function = Annotated[
         show_default=False,
     ),
 ]
-EngineOption = Annotated[
+_ENGINES = (
+    "model: the simulated chip, and the project's CPU references of other formats; original: the "
+    "original runtime of an ExecuTorch or IREE program, if it is installed"
+)
+RunEngine = Annotated[
+    Engine, typer.Option("--engine", metavar="model|original", help=f"{_ENGINES}.")
+]
+VerifyEngine = Annotated[
     Engine,
     typer.Option(
         "--engine",
         help=(
-            "model: the simulated chip, and the project's CPU references of other formats; "
-            "original: the original runtime of an ExecuTorch or IREE program, if it is installed; "
-            "rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ compiler is "
-            "installed."
+            f"{_ENGINES}; rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ "
+            "compiler is installed."
         ),
     ),
 ]
@@ -133,14 +141,14 @@ Companions = Annotated[
 ]
 
 
-def source_of(file: str) -> str | bytes:
+def source_of(file: str) -> Source:
     """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
     if file != "-":
         # A pipe can be read only once, and its content says what it is.
-        return read_file(file) if Path(file).is_fifo() else file
+        return Content(read_file(file), file) if Path(file).is_fifo() else file
     if sys.stdin is None:
         raise InputError("standard input is closed")
-    return read_stream(typer.get_binary_stream("stdin"), "standard input")
+    return Content(read_stream(typer.get_binary_stream("stdin"), _STDIN), _STDIN)
 
 
 def only_for(what: str, **given: object) -> None:
@@ -184,7 +192,7 @@ def no_rtl(engine: Engine) -> None:
         )
 
 
-def compiled_source_of(file: str) -> str | bytes:
+def compiled_source_of(file: str) -> Source:
     """``source_of`` for a command that takes compiled models only.
 
     Raises:

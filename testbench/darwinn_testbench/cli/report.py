@@ -25,6 +25,12 @@ Output = Annotated[
     Path,
     typer.Option("--output", "-o", metavar="PATH", help="The page; - is standard output."),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict/--no-strict", help="Whether reading memory that nothing has written is a fault."
+    ),
+]
 
 
 def command(
@@ -37,6 +43,7 @@ def command(
     runs: options.Runs = 1,
     model: options.Model = 0,
     companions: options.Companions = None,
+    strict: Strict = True,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -46,7 +53,7 @@ def command(
     """Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, outputs.
 
     The page needs nothing else: no network, no scripts. The verdict is that of `darwinn verify
-    --strict`, the times are those of `darwinn profile --operations`.
+    --strict` unless --no-strict is given, the times are those of `darwinn profile --operations`.
     """
     # Imported here: no other command should wait for the libraries that draw.
     from darwinn_testbench.profile.report import make_report
@@ -63,6 +70,7 @@ def command(
             host_name=host,
             seed=seed,
             runs=runs,
+            strict=strict,
             progress=progress,
         )
     write_result(output, page.html)

@@ -90,7 +90,8 @@ Output = Annotated[
         metavar="PATH",
         help=(
             "Write the outputs: all of them by name in an .npz; one output in .npy; "
-            "anything else, or - for standard output, gets one output's bytes."
+            "anything else, or - for standard output, gets one output's bytes. "
+            "`darwinn verify --expected` takes .npz and .npy, with the same --seed or --inputs."
         ),
         show_default=False,
     ),
@@ -121,7 +122,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
-    engine: options.EngineOption = Engine.MODEL,
+    engine: options.RunEngine = Engine.MODEL,
     function: options.Function = None,
     natives: options.Natives = None,
     json: options.Json = False,

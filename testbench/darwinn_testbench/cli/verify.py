@@ -73,7 +73,8 @@ Expected = Annotated[
         metavar="PATH",
         help=(
             "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
-            "with call0_in0, call0_out0 and so on."
+            "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
+            "random ones of --seed: those of `darwinn run --seed N --output PATH`."
         ),
         show_default=False,
     ),
@@ -150,7 +151,7 @@ def command(
     localise: Localise = False,
     maps: MapOption = None,
     expected: Expected = None,
-    engine: options.EngineOption = Engine.MODEL,
+    engine: options.VerifyEngine = Engine.MODEL,
     function: options.Function = None,
     natives: options.Natives = None,
     junit: results.JUnit = None,

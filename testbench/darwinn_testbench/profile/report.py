@@ -58,11 +58,13 @@ def make_report(
     host_name: str = DEFAULT_HOST,
     seed: int = 0,
     runs: int = 1,
+    strict: bool = True,
     progress: ProgressCallback = silent,
 ) -> ReportPage:
     """Verify, time and describe a compiled model.
 
-    The arguments are those of ``verify`` and of ``profile``, which also tell what is raised.
+    The arguments are those of ``verify`` (but for ``strict``, which is the rule here) and of
+    ``profile``, which also tell what is raised.
     """
     verified = verify(
         source,
@@ -71,7 +73,7 @@ def make_report(
         companions=companions,
         seed=seed,
         runs=runs,
-        strict=True,
+        strict=strict,
         progress=progress,
     )
     profiled = profile(

@@ -56,8 +56,11 @@ def cases_of(
 ) -> Cases:
     """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
 
+    Stored outputs without inputs are those of the given inputs, or of the random ones of ``seed``,
+    as ``darwinn run`` takes them.
+
     Raises:
-        InputError: data that does not fit, or inputs that are nowhere.
+        InputError: data that does not fit.
         OSError: a file that cannot be read.
     """
     if expected is None:
@@ -67,17 +70,19 @@ def cases_of(
             return Cases([_stored_case(left, call) for call in wanted])
         sets = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
         return Cases(sets, function, drawn=inputs is None)
-    sets = () if inputs is None else choose_values(inputs, left.inputs(function), seed=seed, runs=1)
-    calls = read_stored(expected, max(1, len(sets)))
-    if inputs is None and any(call.inputs is None for call in calls):
-        raise InputError(f"{os.fspath(expected)} holds no inputs: give them with --inputs")
-    if inputs is None:
+    given: Sequence[TensorMap] = ()
+    if inputs is not None:
+        given = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
+    calls = read_stored(expected, len(given) or runs)
+    if inputs is None and all(call.inputs is not None for call in calls):
         return Cases([_stored_case(left, call, function) for call in calls])
+    sets = given or choose_values(None, left.inputs(function), seed=seed, runs=runs)
     if len(calls) != len(sets):
         raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
     together = zip(sets, calls, strict=True)
     return Cases(
-        [Case(values, function or call.function, call.outputs) for values, call in together]
+        [Case(values, function or call.function, call.outputs) for values, call in together],
+        drawn=inputs is None,
     )
 
 

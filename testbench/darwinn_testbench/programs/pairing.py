@@ -7,6 +7,7 @@ and says nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,19 +221,22 @@ class _Pairing:
         if not left and (not right or not self.all_right):
             return {}
         if len(left) > len(right) or (self.all_right and len(left) != len(right)):
-            raise self._failure("their numbers differ")
+            raise self._failure("their numbers differ", None)
+        own, others = [self.left[k] for k in left], [self.right[k] for k in right]
+        first = (own[0], others[0]) if own else None
         if not self.device and len(left) == len(right):
             together = zip(left, right, strict=True)
             fits = [self._layout(self.left[a], self.right[b]) is not None for a, b in together]
             chosen = [list(right)] if all(fits) else []
         elif len(left) > _MANY or len(right) > _MANY:
-            raise self._failure("there are too many to pair by shape")
+            raise self._failure("there are too many to pair by shape", first)
         else:
             chosen = [way for _, way in zip(range(2), self._ways(left, right), strict=False)]
         if not chosen:
-            raise self._failure("no pairing fits the shapes")
+            alike = ((a, b) for a in own for b in others if _same_size(a.shape, b.shape))
+            raise self._failure("no pairing fits the shapes", next(alike, None))
         if len(chosen) > 1:
-            raise self._failure("several pairings fit the shapes")
+            raise self._failure("several pairings fit the shapes", first)
         return {a: self._pair(a, b) for a, b in zip(left, chosen[0], strict=True)}
 
     def _pair(self, index: int, position: int) -> Pair:
@@ -264,22 +268,15 @@ class _Pairing:
             )
         return found[0] if found else None
 
-    def _failure(self, reason: str) -> InputError:
-        taken = {each.right for each in self.said.values()}
-        first = (
-            next((port for port in self.left if port.name not in self.said), self.left[0])
-            if (self.left)
-            else None
-        )
-        other = next((port for port in self.right if port.name not in taken), None)
-        example = (
-            f"; say which is which, as in --map {first.name}={other.name}"
-            if (first and other)
-            else ""
-        )
+    def _failure(self, reason: str, example: tuple[Port, Port] | None) -> InputError:
+        """The error; ``example`` is a pair that a map could name, if a map can help."""
+        hint = ""
+        if example is not None:
+            left, right = example
+            hint = f"; say which is which, as in --map {left.name}={right.name}"
         return InputError(
             f"{self.kind}s cannot be paired: {reason}: {self.files[0]} has "
-            f"{_list(self.left)}; {self.files[1]} has {_list(self.right)}{example}"
+            f"{_list(self.left)}; {self.files[1]} has {_list(self.right)}{hint}"
         )
 
 
@@ -319,6 +316,15 @@ def _equal(left: Shape, right: Shape) -> bool:
             a is None or b is None or a == b for a, b in zip(left, right, strict=True)
         )
     return [size for size in left if size != 1] == [size for size in right if size != 1]
+
+
+def _same_size(left: Shape | None, right: Shape | None) -> bool:
+    """Whether the elements of one shape can be arranged in the other."""
+    if left is None or right is None:
+        return True
+    own, other = ([size for size in shape if size is not None] for shape in (left, right))
+    is_open = len(own) < len(left) or len(other) < len(right)
+    return is_open or math.prod(own) == math.prod(other)
 
 
 def arrange(values: AnyArray, layout: Layout, shape: Shape | None, *, where: str) -> AnyArray:

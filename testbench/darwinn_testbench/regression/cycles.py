@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Content, read_file
 from darwinn_sim import layers, state
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
@@ -55,8 +55,9 @@ def check_cycles(
     unmeasured: list[Row] = []
     for done, file in enumerate(files):
         progress(Path(file).name, done, len(files))
-        report = measure(file, chip=chip, host=host, executable=executable)
-        digest = hashlib.sha256(read_file(file)).hexdigest()
+        content = Content(read_file(file), os.fspath(file))
+        report = measure(content, chip=chip, host=host, executable=executable)
+        digest = hashlib.sha256(content).hexdigest()
         for row in report.rows:
             if row.timing is None:
                 unmeasured.append(row)
