@@ -8,16 +8,16 @@ if the executor is slower than the bound.
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from darwinn_formats.tfrt import dump, from_text
 from darwinn_testbench.reference.tfrt import TfrtReference
 
-from benchmarks.speed import machine
+from benchmarks.common import machine, parser, seconds_of
 
 BOUND = 200_000
 """Kernels per second."""
@@ -66,9 +66,8 @@ CASES: dict[str, tuple[Callable[[int], str], int | None]] = {
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = parser(__doc__)
     arguments.add_argument("--kernels", type=int, default=50_000, metavar="N")
-    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
     options = arguments.parse_args()
     print(machine())
     print(f"{'case':<26} {'kernels/s':>10} {'bound':>8} {'load s':>8}")
@@ -78,12 +77,7 @@ def main() -> int:
         begin = time.perf_counter()
         reference = TfrtReference(data, output=io.StringIO())
         loading = time.perf_counter() - begin
-        times = []
-        for _ in range(options.repeat):
-            begin = time.perf_counter()
-            reference.run([])
-            times.append(time.perf_counter() - begin)
-        rate = options.kernels / min(times)
+        rate = options.kernels / min(seconds_of(partial(reference.run, []), options.repeat))
         slow |= bound is not None and rate < bound
         print(f"{name:<26} {rate:10.0f} {bound or '':>8} {loading:8.2f}", flush=True)
     return int(slow)

@@ -13,12 +13,10 @@ one of a class that differs. Exits with 1 if an output differs, or if a clear cl
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,8 @@ from darwinn_testbench.execution import Session
 from darwinn_testbench.model import open_models
 from darwinn_testbench.reference.model import CpuModel
 from numpy.typing import NDArray
+
+from benchmarks.common import compiled, corpus
 
 CLASSIFIERS = (
     "mobilenet_v1_0.25_128_quant",
@@ -109,10 +109,10 @@ class Tally:
         )
 
 
-def measure(corpus: Path, name: str, maker: Maker, inputs: int) -> Tally:
+def measure(name: str, maker: Maker, inputs: int) -> Tally:
     """Run a model on ``inputs`` images."""
-    (model,) = open_models(corpus / "darwinn" / f"{name}_edgetpu.tflite")
-    cpu = CpuModel.load(corpus / "tflite" / f"{name}.tflite", model.compiled.inference)
+    (model,) = open_models(compiled(name))
+    cpu = CpuModel.load(corpus("tflite") / f"{name}.tflite", model.compiled.inference)
     session = Session(model)
     (port,) = model.ports
     (output,) = cpu.network.outputs
@@ -132,10 +132,7 @@ def main() -> int:
     arguments.add_argument("--inputs", type=int, default=50, metavar="N")
     arguments.add_argument("--only", default="", metavar="WORD", help="models with this word")
     options = arguments.parse_args()
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not corpus:
-        print("DARWINN_CORPUS is not set: there are no classifiers", file=sys.stderr)
-        return 2
+    corpus("darwinn")
     print(
         f"{'model':<34} {'inputs':<7} {'top-1':>5} {'clear':>5} {'top-1':>6} {'lead':>5}  "
         f"{'=':>5} {'by 1':>5} {'by 2':>5} {'more':>5} {'most':>4}"
@@ -145,7 +142,7 @@ def main() -> int:
         for kind, maker in KINDS.items():
             if options.only not in name:
                 continue
-            tally = measure(Path(corpus), name, maker, options.inputs)
+            tally = measure(name, maker, options.inputs)
             bad = bool(tally.wrong) or tally.clear_same < tally.clear
             failed |= bad
             note = f"  {tally.wrong} WRONG BYTES" if tally.wrong else "  FAILED" if bad else ""

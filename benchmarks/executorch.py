@@ -9,13 +9,11 @@ installed. Exits with 1 if a bound is exceeded.
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
 import sys
 from pathlib import Path
 
-from benchmarks.speed import MIB, Action, Measurement, machine, measure
+from benchmarks.common import MIB, alone, corpus, machine, parser
+from benchmarks.speed import Action, Measurement, measure
 
 PROGRAM = "e_mbv2_int8"
 
@@ -61,22 +59,15 @@ ORIGINAL = Measurement("run, original runtime", PROGRAM, running_original, None)
 def main() -> int:
     from darwinn_testbench.reference.executorch.original import unavailable
 
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
-    options = arguments.parse_args()
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not corpus:
-        print("DARWINN_CORPUS is not set: there are no real programs to measure", file=sys.stderr)
-        return 2
+    options = parser(__doc__).parse_args()
+    folder = corpus("pte")
     print(machine())
     print(f"{PROGRAM:<24} {'best s':>8} {'first s':>8} {'bound s':>8} {'peak MiB':>9}")
     exceeded = False
-    context = multiprocessing.get_context("spawn")
     reason = unavailable()
     for measurement in MEASUREMENTS if reason else (*MEASUREMENTS, ORIGINAL):
-        path = Path(corpus) / "pte" / f"{measurement.model}.pte"
-        with context.Pool(1) as pool:
-            result = pool.apply(measure, (measurement, path, options.repeat))
+        path = folder / f"{measurement.model}.pte"
+        result = alone(measure, measurement, path, options.repeat)
         over = measurement.bound is not None and result.seconds > measurement.bound
         exceeded |= over
         bound = "" if measurement.bound is None else f"{measurement.bound:.1f}"

@@ -8,10 +8,7 @@ with 1 if a bound is exceeded.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,20 +18,15 @@ from darwinn_formats.iree import listing, load
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
 from darwinn_testbench.reference.protocol import Reference
 
-from benchmarks.speed import machine
+from benchmarks.common import corpus, machine, parser, seconds_of
 
 BOUND = 5.0
 """Seconds for one call of a module of the corpus."""
 MODULES = ("matmul_i8_dyn.vmvx", "conv_stablehlo.vmvx", "qmatmul_const.vmvx", "tosa_mlp.vmvx")
 
 
-def best(action: Callable[[], object], repeat: int) -> float:
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+def fastest(action: Callable[[], object], repeat: int) -> float:
+    return min(seconds_of(action, repeat))
 
 
 def call_of(reference: Reference, folder: Path, name: str) -> Callable[[], object]:
@@ -54,32 +46,27 @@ def rows(folder: Path, repeat: int) -> list[tuple[str, float, float | None, floa
     measured: list[tuple[str, float, float | None, float | None]] = []
     original = why_not() is None
     path = folder / "conv_stablehlo.vmvx.vmfb"
-    measured.append(("load, verified", best(lambda: load(path), repeat), None, None))
-    measured.append(("disassemble", best(lambda: list(listing(path)), repeat), None, None))
+    measured.append(("load, verified", fastest(lambda: load(path), repeat), None, None))
+    measured.append(("disassemble", fastest(lambda: list(listing(path)), repeat), None, None))
     for name in MODULES:
         module = folder / f"{name}.vmfb"
-        ours = best(call_of(IreeReference(module), folder, name), repeat)
-        theirs = best(call_of(OriginalIree(module), folder, name), repeat) if original else None
+        ours = fastest(call_of(IreeReference(module), folder, name), repeat)
+        theirs = fastest(call_of(OriginalIree(module), folder, name), repeat) if original else None
         measured.append((name, ours, theirs, BOUND))
     module = folder / "matmul_i8_dyn.vmvx.vmfb"
-    ours = best(square_product(IreeReference(module), 64), 1)
-    theirs = best(square_product(OriginalIree(module), 64), repeat) if original else None
+    ours = fastest(square_product(IreeReference(module), 64), 1)
+    theirs = fastest(square_product(OriginalIree(module), 64), repeat) if original else None
     measured.append(("matmul_i8_dyn.vmvx, 64x64x64", ours, theirs, BOUND))
     return measured
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
-    options = arguments.parse_args()
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not corpus:
-        print("DARWINN_CORPUS is not set: there are no modules to measure", file=sys.stderr)
-        return 2
+    options = parser(__doc__).parse_args()
+    folder = corpus("vmfb") / "v17"
     print(machine())
     print(f"{'measurement':<30} {'best s':>9} {'original':>9} {'bound s':>8}")
     exceeded = False
-    for name, ours, theirs, bound in rows(Path(corpus) / "vmfb" / "v17", options.repeat):
+    for name, ours, theirs, bound in rows(folder, options.repeat):
         over = bound is not None and ours > bound
         exceeded |= over
         beside = "" if theirs is None else f"{theirs:.5f}"

@@ -10,12 +10,8 @@ one device, all of which must give the same bytes. Exits with 1 if a bound is ex
 
 from __future__ import annotations
 
-import argparse
 import gc
-import multiprocessing
 import os
-import platform
-import resource
 import sys
 import tempfile
 import time
@@ -24,7 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-MIB = 1 << 20
+from benchmarks.common import MIB, alone, compiled, corpus, machine, parser, peak_bytes
+
 MEMORY_BOUND = 500 * MIB
 """Bytes that a process with the whole simulator in it may use at its peak."""
 
@@ -160,54 +157,36 @@ def measure(measurement: Measurement, path: Path, repeat: int) -> Result:
         grown = outcome if isinstance(outcome, int) else None
         if grown is not None:
             break
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Result(min(times), times[0], peak, grown)
+    return Result(min(times), times[0], peak_bytes(), grown)
 
 
-def path_of(measurement: Measurement, corpus: str, folder: Path) -> Path:
+def path_of(measurement: Measurement, folder: Path) -> Path:
     """The compiled model; that of the sample is written to ``folder``."""
     if measurement.model != SAMPLE:
-        return Path(corpus) / "darwinn" / f"{measurement.model}_edgetpu.tflite"
+        return compiled(measurement.model)
     from darwinn_testbench.sample import sample
 
     sample(folder)
     return folder / "dense_edgetpu.tflite"
 
 
-def machine() -> str:
-    """Name of the machine: processor model, cores, memory, Python."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = (line.partition(":") for line in info.read_text().splitlines())
-        model = next((value.strip() for key, _, value in lines if "model name" in key), model)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}"
-
-
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
+    arguments = parser(__doc__)
     arguments.add_argument("--only", default="", metavar="WORD", help="measurements with this word")
     options = arguments.parse_args()
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not corpus:
-        print("DARWINN_CORPUS is not set: there are no real models to measure", file=sys.stderr)
-        return 2
+    corpus("darwinn")
     print(machine())
     print(
         f"{'measurement':<30} {'best s':>8} {'first s':>8} {'bound s':>8} {'peak MiB':>9} "
         f"{'grown KiB':>9}"
     )
     exceeded = False
-    # Spawned, not forked: a child must not inherit this process's memory as its peak.
-    context = multiprocessing.get_context("spawn")
     for measurement in MEASUREMENTS:
         if options.only not in measurement.name:
             continue
-        with tempfile.TemporaryDirectory() as folder, context.Pool(1) as pool:
-            path = path_of(measurement, corpus, Path(folder))
-            result = pool.apply(measure, (measurement, path, options.repeat))
+        with tempfile.TemporaryDirectory() as folder:
+            path = path_of(measurement, Path(folder))
+            result = alone(measure, measurement, path, options.repeat)
         over = (
             result.peak_bytes > measurement.memory_bound
             or (measurement.bound is not None and result.seconds > measurement.bound)

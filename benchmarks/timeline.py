@@ -9,12 +9,9 @@ exceeded.
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from pathlib import Path
 
-from benchmarks.speed import machine
+from benchmarks.common import compiled, machine, seconds_of
 
 MODEL = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 SECONDS = 5.0
@@ -22,22 +19,19 @@ BYTES = 50_000_000
 
 
 def main() -> int:
-    folder = os.environ.get("DARWINN_CORPUS")
-    if not folder:
-        print("DARWINN_CORPUS is not set: no real models to measure", file=sys.stderr)
-        return 2
     from darwinn_testbench.profile.profile import profile
     from darwinn_testbench.profile.timeline import to_perfetto
 
-    path = Path(folder) / "darwinn" / f"{MODEL}_edgetpu.tflite"
+    path = compiled(MODEL)
     print(machine())
-    seconds, size = [], 0
+    sizes: list[int] = []
+
+    def write() -> None:
+        sizes.append(len(to_perfetto(profile(path).figures["profile"].profiled.timing)))
+
     # The first run reads the compiled kernels from the cache, or fills it.
-    for _ in range(4):
-        begin = time.perf_counter()
-        size = len(to_perfetto(profile(path).figures["profile"].profiled.timing))
-        seconds.append(time.perf_counter() - begin)
-    best = min(seconds[1:])
+    _, *seconds = seconds_of(write, 4)
+    best, size = min(seconds), sizes[-1]
     kept = best <= SECONDS and size <= BYTES
     print(
         f"timeline of {MODEL}: {best:.2f} s (bound {SECONDS:g}), {size:,} bytes "

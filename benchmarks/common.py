@@ -1,0 +1,73 @@
+"""What measurements have in common: options, real models, processes of their own, the machine."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+MIB = 1 << 20
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Options of a measurement that is repeated: the best of N counts."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--repeat", type=int, default=5, metavar="N")
+    return options
+
+
+def corpus(folder: str) -> Path:
+    """A folder of the corpus; exits with 2 where there is none."""
+    root = os.environ.get("DARWINN_CORPUS")
+    if not root:
+        print("DARWINN_CORPUS is not set: there are no real models to measure", file=sys.stderr)
+        sys.exit(2)
+    return Path(root) / folder
+
+
+def compiled(name: str) -> Path:
+    """A compiled model of the corpus."""
+    return corpus("darwinn") / f"{name}_edgetpu.tflite"
+
+
+def seconds_of(action: Callable[[], object], repeat: int) -> list[float]:
+    """How long each of ``repeat`` calls takes."""
+    times = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def alone(function: Callable[_P, _R], *arguments: _P.args, **named: _P.kwargs) -> _R:
+    """Call a function in a process of its own, so that its peak memory is its own."""
+    # Spawned, not forked: a child must not inherit this process's memory as its peak.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments, named)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has used."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def machine() -> str:
+    """Name of the machine: processor model, cores, memory, Python."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = (line.partition(":") for line in info.read_text().splitlines())
+        model = next((value.strip() for key, _, value in lines if "model name" in key), model)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}"
