@@ -69,7 +69,7 @@ def plain_main() -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "plain"
     command = [
-        *("verilator", "--cc", "--exe", "--build", "-j", "1", *VERILATOR_ARGUMENTS),
+        *("verilator", "--exe", *VERILATOR_ARGUMENTS),
         *("--Mdir", str(folder / "verilated"), "--top-module", design.top, "-o", str(path)),
         *("-y", str(source_folder())),
         *(f"-G{name}={value}" for name, value in design.parameters.items()),

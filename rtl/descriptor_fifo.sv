@@ -58,7 +58,7 @@ module descriptor_fifo
   else $error("queue underflow");
   assert_level_matches_pointers :
   assert property (@(posedge clk) disable iff (!rst_n)
-      int'(tail) == (int'(head) + int'(level)) % Depth)
+      int'(head) + int'(level) - int'(tail) inside {0, Depth})
   else $error("queue level and pointers disagree");
 `endif
 

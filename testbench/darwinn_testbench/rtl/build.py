@@ -32,20 +32,10 @@ from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
 """Environment variable: folder for what is built; without it, one in the user's cache folder."""
 
-_LIBRARY_ARGUMENTS = (
-    "--assert",
-    "-O3",
-    "--x-assign",
-    "unique",
-    "--x-initial",
-    "unique",
-    "-Wno-fatal",
-)
-
 VERILATOR_ARGUMENTS = (
-    *_LIBRARY_ARGUMENTS,
-    # The runner makes every signal public, which costs most of the speed; cocotb needs the ports.
-    "--no-public-flat-rw",
+    *("--cc", "--build", "-j", "1", "--assert", "-O3", "-Wno-fatal"),
+    *("--x-assign", "unique", "--x-initial", "unique"),
+    *("-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O2"),
 )
 """Assertions are always on, and what is not reset starts at random (Verilator knows no X)."""
 
@@ -59,6 +49,8 @@ SIMULATION_ENVIRONMENT = {
 MUTATION_VARIABLE = "DARWINN_RTL_MUTATION"
 """Environment variable: name of the deliberate fault (``rtl/mutation_pkg.sv``) with which every
 design is to be built and simulated; ``None`` for builds that could have one."""
+
+_MAIN = "cocotb_main.cpp"
 
 LOG_LINES = 60
 """Lines at the end of a simulation's log that a failure shows."""
@@ -200,7 +192,7 @@ def as_asked(design: Design) -> Design:
     """``design`` as the environment asks for it: with places for deliberate faults, with waves,
     with line and toggle coverage.
     """
-    if MUTATION_VARIABLE in os.environ:
+    if MUTATION_VARIABLE in os.environ and "MUTATIONS" not in design.defines:
         design = replace(design, defines=(*design.defines, "MUTATIONS"))
     return replace(
         design,
@@ -245,42 +237,33 @@ def build(design: Design) -> Path:
 
     Raises ``SimulationFailed`` with the end of the tools' output if it cannot be built.
     """
-    from cocotb_tools.runner import get_runner
+    from cocotb_tools.config import libs_dir
 
     toolchain.use_wheel_programs()
     design = as_asked(design)
     folder = build_root() / design.key
-    log = folder / "build.log"
-    with _locked(folder):
+    with _locked(folder), (folder / "build.log").open("w") as output:
         sources = [_port_access(folder, design.top), *design_sources(design, folder)]
-        c_sources = [str(source_folder() / name) for name in design.c_sources]
-        try:
-            get_runner("verilator").build(
-                sources=sources,
-                hdl_toplevel=design.top,
-                parameters=dict(design.parameters),
-                defines=dict.fromkeys(design.defines, 1),
-                build_dir=folder / "verilated",
-                build_args=[
-                    *VERILATOR_ARGUMENTS,
-                    *("-y", str(source_folder()), "-LDFLAGS", "-rdynamic"),
-                    *_instruments(design),
-                    *c_sources,
-                ],
-                timescale=("1ns", "1ps"),
-                waves=design.waves,
-                log_file=log,
-            )
-        except (SystemExit, RuntimeError) as error:
-            raise SimulationFailed(f"{design.top} cannot be built:\n{_end(log)}") from error
+        _verilate(
+            *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
+            *("--Mdir", str(folder / "verilated"), "--timescale", "1ns/1ps"),
+            # Python reaches the C++ sources through the program's own symbols.
+            *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
+            *(f"-G{name}={value}" for name, value in design.parameters.items()),
+            *map(str, sources),
+            *(str(source_folder() / name) for name in (_MAIN, *design.c_sources)),
+            design=design,
+            output=output,
+        )
     return folder / "verilated"
 
 
-LIBRARY_FLAGS = ("-fPIC", "-DVL_USER_STOP", "-DVL_USER_FATAL")
-"""Compiler options of a library; its own C++ source says what becomes of a failed assertion."""
-
-_EXPANDED_WORDS = 16
-"""Longest vector, in words, that is moved by code of its own for each word: rows are longer."""
+_LIBRARY_ARGUMENTS = (
+    # A library's own C++ source says what becomes of a failed assertion.
+    *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
+    # Longer vectors, in words, are moved by a loop: rows are.
+    *("--expand-limit", "16"),
+)
 
 
 @cache
@@ -303,6 +286,7 @@ def library(design: Design) -> Path:
             *("--exe", "--top-module", design.top, "-o", str(path)),
             *("--Mdir", str(folder / "verilated"), "-LDFLAGS", " ".join(["-shared", *archives])),
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
+            *_LIBRARY_ARGUMENTS,
             *map(str, (*packages, *wrappers, top)),
             *(str(source_folder() / name) for name in design.c_sources),
             design=design,
@@ -316,9 +300,10 @@ def _block(
 ) -> Path:
     """Compile a module by itself, once for all its instances; return the module that stands for it
     in the design around it."""
-    place = folder / f"block-{name}"
+    place, design = folder / f"block-{name}", replace(design, waves=False)
     _verilate(
         *("--lib-create", name, "--top-module", name, "--Mdir", str(place)),
+        *_LIBRARY_ARGUMENTS,
         *map(str, (*packages, source_folder() / f"{name}.sv")),
         design=design,
         output=output,
@@ -328,9 +313,7 @@ def _block(
 
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
-        *("verilator", "--cc", "--build", "-j", "1", *_LIBRARY_ARGUMENTS),
-        *("--expand-limit", str(_EXPANDED_WORDS), "-CFLAGS", " ".join(LIBRARY_FLAGS)),
-        *("-MAKEFLAGS", "OPT_FAST=-O2", "-y", str(source_folder())),
+        *("verilator", *VERILATOR_ARGUMENTS, "-y", str(source_folder())),
         *(f"-D{define}" for define in design.defines),
         *_instruments(design),
         *arguments,
@@ -377,7 +360,6 @@ def simulate(
                 f"+verilator+seed+{1 + seed % 0x7FFFFFFE}",
                 *mutation_arguments(),
             ],
-            waves=design.waves,
             log_file=log,
         )
         passed = get_results(results) == (1, 0)
