@@ -49,8 +49,10 @@ test: $(READY)  ## Run every test
 rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, perl, python3-dev)
 	@$(BIN)/python -m pytest -n $(WORKERS) tests/rtl
 
-rtl-nightly: $(READY)  ## Run 10,000 random descriptor programs on the harness
-	@$(BIN)/python -m pytest -n $(WORKERS) -m nightly tests/rtl
+# SEED=N draws what the run draws that printed this seed.
+rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on the RTL, and print how many
+	@$(if $(SEED),DARWINN_NIGHTLY_SEED=$(SEED)) \
+	    $(BIN)/python -m pytest -n $(WORKERS) -m nightly tests/rtl
 
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
+from random import SystemRandom
 
+import nightly
 import pytest
 from hypothesis import settings
 
@@ -36,6 +40,35 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = config.getoption(option)
         if folder:
             os.environ[variable] = str(Path(folder).absolute())
+    os.environ.setdefault(nightly.SEED_VARIABLE, str(SystemRandom().randrange(1 << 31)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What random tests drew nightly travels in the report, from workers as well."""
+    report = yield
+    report.user_properties += [("nightly", noted) for noted in nightly.take_notes()]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was drawn: how many cases of what, and from which seeds."""
+    cases: dict[str, int] = defaultdict(int)
+    seeds: dict[str, set[int]] = defaultdict(set)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, noted in getattr(report, "user_properties", ()):
+                if name == "nightly":
+                    what, count, seed = noted
+                    cases[what] += count
+                    seeds[what].add(seed)
+    if not cases:
+        return
+    terminalreporter.section(f"random cases, from {nightly.SEED_VARIABLE}={nightly.nightly_seed()}")
+    for what in sorted(cases):
+        first, last = min(seeds[what]), max(seeds[what])
+        through = f" to {last}" if last > first else ""
+        terminalreporter.line(f"{cases[what]:>7,} {what}, seed {first}{through}")
 
 
 @pytest.fixture(scope="session")

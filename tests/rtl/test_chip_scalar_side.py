@@ -10,17 +10,17 @@ from chip_runs import ScalarSide
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
-from hypothesis import given
+from nightly import check_cases, nightly_too
 from slow_model import input_pop as slow_pop
 from slow_model import ring_bus as slow_ring
 from slow_model.memory import Tile
 from slow_model.traversal import walk
-from stimulus import Walk, constrained_random
+from stimulus import Walk
 from unit_bench import Bench
 from unit_cases import input_pop
 from unit_cases.ring_scalar_side import infeeds, outfeeds
 
-EXAMPLES, NIGHTLY_EXAMPLES = 25, 1000
+EXAMPLES = 25
 OUTFEED_EXAMPLES = 15
 """Fewer: each has several rows to wait for."""
 
@@ -30,10 +30,13 @@ ROW_CYCLES = 110
 OUTFEED = 1 << chip.TILES
 
 
-@constrained_random(EXAMPLES, NIGHTLY_EXAMPLES)
-@given(input_pop.cases())
-def test_pops_fill_the_buffers(case: tuple[dict[str, Any], dict[int, int], bytes]) -> None:
+@nightly_too
+def test_pops_fill_the_buffers(nightly: bool) -> None:
     """Buffers and flags agree; so does whether a watcher or a short stream holds the unit back."""
+    check_cases("RTL PopInput", input_pop.cases(), check_pop, EXAMPLES, nightly=nightly)
+
+
+def check_pop(case: tuple[dict[str, Any], dict[int, int], bytes]) -> None:
     fields, flags, stream = case
     both = ScalarSide(flags)
     if stream:
@@ -45,10 +48,13 @@ def test_pops_fill_the_buffers(case: tuple[dict[str, Any], dict[int, int], bytes
     assert both.rtl.idle == (popped == len(walk(fields, "buffer")))
 
 
-@constrained_random(EXAMPLES, NIGHTLY_EXAMPLES)
-@given(infeeds())
-def test_infeeds_send_their_rows(case: tuple[dict[str, Any], dict[int, int]]) -> None:
+@nightly_too
+def test_infeeds_send_their_rows(nightly: bool) -> None:
     """The rows, taken whole by an outfeed, flags and turns agree; also where a watcher waits."""
+    check_cases("RTL RingInfeed", infeeds(), check_infeed, EXAMPLES, nightly=nightly)
+
+
+def check_infeed(case: tuple[dict[str, Any], dict[int, int]]) -> None:
     fields, flags = case
     fields |= {"targets": OUTFEED}
     both = ScalarSide(flags)
@@ -76,10 +82,13 @@ def test_infeeds_send_their_rows(case: tuple[dict[str, Any], dict[int, int]]) ->
     assert both.rtl.idle == ended
 
 
-@constrained_random(OUTFEED_EXAMPLES, NIGHTLY_EXAMPLES)
-@given(outfeeds())
-def test_outfeeds_take_their_units(case: tuple[dict[str, Any], int, dict[int, int]]) -> None:
+@nightly_too
+def test_outfeeds_take_their_units(nightly: bool) -> None:
     """What reaches host or scalar memory agrees, for two outfeeds of one stream of rows."""
+    check_cases("RTL RingOutfeed", outfeeds(), check_outfeed, OUTFEED_EXAMPLES, nightly=nightly)
+
+
+def check_outfeed(case: tuple[dict[str, Any], int, dict[int, int]]) -> None:
     fields, rows, flags = case
     both = ScalarSide(flags)
     sender = Walk((8 * rows, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from darwinn_sim.timing.harness import HarnessDescription
 from harness_runs import design, require_toolchain, run
+from nightly import nightly_seed, note
 
 NIGHTLY_HARNESSES = (
     HarnessDescription(),
@@ -43,7 +44,9 @@ def test_random_programs_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 def test_ten_thousand_random_programs_equal_the_models(seed: int, tmp_path: Path) -> None:
-    perform(NIGHTLY_HARNESSES[seed % len(NIGHTLY_HARNESSES)], 500, 1000 + seed, tmp_path)
+    harness, programs, chosen = NIGHTLY_HARNESSES[seed % 4], 500, nightly_seed() + seed
+    perform(harness, programs, chosen, tmp_path)
+    note(f"DMA programs, C++ memory, {8 * harness.data_bytes}-bit bus", programs, chosen)
 
 
 def perform_on_bus_model(
@@ -68,7 +71,8 @@ def test_random_programs_on_the_bus_model(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("seed", range(20))
 def test_two_thousand_random_programs_on_the_bus_model(seed: int, tmp_path: Path) -> None:
-    width = (8, 16, 4, 32)[seed % 4]
-    perform_on_bus_model(width, 100, seed, tmp_path, OutstandingReads=1 + seed % 5)
+    width, programs, chosen = (8, 16, 4, 32)[seed % 4], 100, nightly_seed() + seed
+    perform_on_bus_model(width, programs, chosen, tmp_path, OutstandingReads=1 + seed % 5)
+    note(f"DMA programs, AXI bus model, {8 * width}-bit bus", programs, chosen)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from darwinn_sim import chip
 from functional_coverage import Coverage
-from hypothesis import given
+from nightly import check_cases, nightly_too
 from slow_model import tile_fence as slow
-from tile_units import TileAndModel, nightly_too, random_cases
+from tile_units import TileAndModel
 from unit_cases.tile_fence import AFTER, TILE_BINS, Case, busy, cover, never, tile_cases
 
 
@@ -15,8 +15,6 @@ def test_fences_wait_load_and_count(nightly: bool) -> None:
     """A fence holds back what follows until the units that it names are idle."""
     coverage = Coverage("RTL tile fence", TILE_BINS)
 
-    @random_cases(100, nightly=nightly)
-    @given(tile_cases())
     def check(case: Case) -> None:
         fields, busy_units = case
         pair = TileAndModel({})
@@ -28,7 +26,8 @@ def test_fences_wait_load_and_count(nightly: bool) -> None:
         assert pair.rtl.units_idle == 0x3FF & ~busy(busy_units)
         cover(coverage, case, passed)
 
-    coverage.close(check)
+    check_cases(coverage.unit, tile_cases(), check, 100, nightly=nightly)
+    coverage.finish()
 
 
 def test_a_full_unit_queue_holds_back_other_units() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from functional_coverage import Coverage
 from hypothesis import strategies as st
+from nightly import nightly_too
 from slow_model import mesh_bus as slow
 from slow_model.traversal import walk
 from stimulus import NO_AIMS, Aims, near_edges
-from tile_units import TileAndModel, check_unit, nightly_too
+from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases import mesh_bus as unit
@@ -59,4 +60,4 @@ def test_random_instructions_send_and_write_the_words_of_the_slow_model(nightly:
         coverage.hit("words that nobody sends", when=not watched and not receiving_ends)
         coverage.hit("stalls", when=share and sent)
 
-    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly)
+    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly, instructions=len(LINKS))

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from functional_coverage import Coverage
+from nightly import nightly_too
 from slow_model import narrow_to_wide as slow
 from stimulus import Walk
-from tile_units import TileAndModel, check_unit, nightly_too
+from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.narrow_to_wide import (

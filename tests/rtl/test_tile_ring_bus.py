@@ -8,12 +8,13 @@ import pytest
 from darwinn_testbench.rtl.tile_bench import RingRow
 from functional_coverage import Coverage
 from hypothesis import strategies as st
+from nightly import nightly_too
 from slow_model import ring_bus as slow
 from slow_model.memory import Core
 from slow_model.sync import produce
 from slow_model.traversal import walk
 from stimulus import NO_AIMS, Aims, Walk, near_edges
-from tile_units import TileAndModel, check_unit, nightly_too
+from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases import ring_bus as unit
@@ -84,7 +85,7 @@ def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: 
         coverage.hit("too few rows", when=len(rows) < len(walk(receiving, "wide_write")))
         coverage.hit("stalls", when=share and sent)
 
-    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly)
+    check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly, instructions=2)
 
 
 @pytest.mark.parametrize(("reset", "rows"), [(16, [20, 20]), (13, [20, 25]), (None, [20, 25])])

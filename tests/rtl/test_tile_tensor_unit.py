@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
-from hypothesis import given
+from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
 from stimulus import Walk
 from tensor_stimulus import scale_bias
-from tile_units import TileAndModel, check_unit, nightly_too, random_cases
+from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.tensor_unit import TRAVERSALS, Case, cases
@@ -143,12 +143,8 @@ def test_an_iteration_takes_a_cycle() -> None:
 
 
 def _check_random(operation: str, nightly: bool) -> None:
-    @random_cases(15, nightly=nightly)
-    @given(cases(operation))
-    def check(case: Case) -> None:
-        _check(operation, case)
-
-    check()
+    check = partial(_check, operation)
+    check_cases(f"RTL tensor unit, {operation}", cases(operation), check, 15, nightly=nightly)
 
 
 @nightly_too

@@ -8,9 +8,9 @@ from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.program import lower
-from hypothesis import assume, given
+from hypothesis import assume
 from hypothesis import strategies as st
-from stimulus import constrained_random
+from nightly import check_cases, nightly_too
 from tile_runs import rtl_tile
 from unit_cases import narrow_to_wide, tensor_unit, wide_to_narrow
 
@@ -57,9 +57,12 @@ def predicted(operations: list[Operation]) -> int:
     return result.cycles - result.transfers[0].end - 1
 
 
-@constrained_random(4, 1000)
-@given(st.data())
-def test_programs_of_a_tile_take_the_predicted_cycles(data: st.DataObject) -> None:
+@nightly_too
+def test_programs_of_a_tile_take_the_predicted_cycles(nightly: bool) -> None:
+    check_cases("cycles of tile programs", st.data(), check_cycles, 4, nightly=nightly)
+
+
+def check_cycles(data: st.DataObject) -> None:
     cases = data.draw(st.lists(instructions, min_size=1, max_size=3))
     masks = st.sampled_from([0, ALL_UNITS, 1, 1 << 4, 1 << 5])
     operations = program(cases, [data.draw(masks) for _ in cases])

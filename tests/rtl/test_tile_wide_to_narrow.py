@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from functional_coverage import Coverage
+from nightly import nightly_too
 from slow_model import wide_to_narrow as slow
 from slow_model.traversal import walk
 from stimulus import Walk
-from tile_units import LIMIT, TileAndModel, check_unit, nightly_too
+from tile_units import LIMIT, TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.wide_to_narrow import BINS, HALF, NAME, TRAVERSALS, cases, cover

@@ -36,12 +36,17 @@ class Coverage:
         """
         check()
         for number in range(1, ROUNDS):
-            if not self._missed():
+            if not self.missed():
                 break
             seed(number)(check)()
+        self.finish()
+
+    def finish(self) -> None:
+        """Keep the counts for the report; raise ``AssertionError`` if a bin was never hit."""
         keep_bins(self.unit, {"bins": {name: self.hits[name] for name in self.bins}})
-        missed = self._missed()
+        missed = self.missed()
         assert not missed, f"{self.unit}: bins never hit: {missed}"
 
-    def _missed(self) -> list[str]:
+    def missed(self) -> list[str]:
+        """The bins that were never hit."""
         return [name for name in self.bins if not self.hits[name]]

@@ -33,14 +33,14 @@ PHASES = (
 """What a random test does: where a deliberate fault is to be caught, the first failure will do."""
 
 
-def constrained_random(examples: int, nightly_examples: int | None = None) -> settings:
+def constrained_random(examples: int) -> settings:
     """Settings of a random test of the gate: ``examples`` examples, the same in every run.
 
-    The nightly profile draws ``nightly_examples`` new ones, ten times as many if not told.
+    The nightly profile draws ten times as many, and new ones.
     """
     nightly = settings.get_current_profile_name() == "nightly"
     return settings(
-        max_examples=(nightly_examples or 10 * examples) if nightly else examples,
+        max_examples=10 * examples if nightly else examples,
         derandomize=not nightly,
         database=None,
         report_multiple_bugs=False,

@@ -9,16 +9,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE
-from functional_coverage import Coverage
-from hypothesis import HealthCheck, given, settings
+from functional_coverage import ROUNDS, Coverage
 from hypothesis import strategies as st
+from nightly import CASES, check_cases
 from numpy.typing import NDArray
 from slow_model.memory import Tile
-from stimulus import KINDS, PHASES, constrained_random
+from stimulus import KINDS
 from tile_runs import rtl_tile
 from traversal_coverage import bins
 
@@ -79,49 +78,39 @@ def check_unit(
     check: Callable[[Any], None],
     *,
     nightly: bool,
+    instructions: int = 1,
 ) -> None:
     """Check random cases of each kind of each traversal, so that the cross of kinds is complete.
 
     ``coverage`` declares the bins of the cross, and those of the unit: nightly, and where coverage
-    is asked for, cases without any aim go on until these have been hit as well. Then all is drawn
-    anew; in the gate the cases are the same in every run.
+    is asked for, cases without any aim go on until these have been hit as well. ``instructions``
+    is how many share the cases.
     """
     nightly = nightly or COVERAGE_VARIABLE in os.environ
-    chosen = settings(
-        derandomize=not nightly,
-        database=None,
-        deadline=None,
-        phases=PHASES,
-        print_blob=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    examples, free = (AIMED_NIGHTLY, FREE_NIGHTLY) if nightly else (AIMED, FREE)
     for name, kind in product(traversals, KINDS):
-        settings(chosen, max_examples=examples)(given(cases(aims={name: kind}))(check))()
-    unaimed = settings(chosen, max_examples=free)(given(cases())(check))
+        aimed, what = cases(aims={name: kind}), f"{coverage.unit}, {name}"
+        check_cases(what, aimed, check, AIMED, nightly=nightly, nightly_examples=AIMED_NIGHTLY)
+    for added in range(ROUNDS if nightly else 1):
+        check_cases(
+            coverage.unit,
+            cases(),
+            check,
+            FREE,
+            nightly=nightly,
+            nightly_examples=CASES * instructions,
+            added=added,
+        )
+        if not coverage.missed():
+            break
     if nightly:
-        coverage.close(unaimed)
-    else:
-        unaimed()
+        coverage.finish()
     missed = [name for name in bins(*traversals) if not coverage.hits[name]]
     assert not missed, f"{coverage.unit}: bins never hit: {missed}"
     print(f"{coverage.unit}: {coverage.hits.total()} hits of {len(coverage.bins)} bins")
 
 
-def random_cases(examples: int, *, nightly: bool) -> settings:
-    """Settings of a random test without aims: ``FREE_NIGHTLY`` new cases nightly."""
-    count = FREE_NIGHTLY if nightly else examples
-    return settings(constrained_random(count, count), derandomize=not nightly)
-
-
 AIMED, AIMED_NIGHTLY = 2, 20
 """Cases of each of the 26 kinds of a traversal: 1,040 for the two of an instruction, nightly."""
 
-FREE, FREE_NIGHTLY = 50, 1000
-"""Cases without an aim."""
-
-nightly_too = pytest.mark.parametrize(
-    "nightly", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["gate", "nightly"]
-)
-"""A test with argument ``nightly``, in both sizes."""
+FREE = 50
+"""Cases without an aim; ``CASES`` nightly."""
