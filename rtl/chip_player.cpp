@@ -1,6 +1,7 @@
 // The C++ side of chip_player.sv: clock, hand-over of instructions, descriptors and pushed words, and
 // waits with a bound. Host memory is in workload.cpp; Python opens both as one library.
 
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -10,11 +11,17 @@
 #include "Vchip_player.h"
 #include "Vchip_player___024root.h"
 #include "verilated.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+#endif
 
 namespace {
 
 // How a wait ended.
-enum Outcome : uint32_t { DONE, TIMED_OUT, ASSERTION };
+enum Outcome : uint32_t { DONE, TIMED_OUT, ASSERTION, INTERRUPTED };
 
 enum EventKind : uint32_t { INTERRUPT, REFUSED, MEMORY_ERROR };
 
@@ -26,6 +33,32 @@ struct Event {
 
 // The first assertion that failed.
 std::string failure;
+
+// Ctrl-C ends a wait. Python's own handler is called as well, but Python comes to it only when the
+// wait is over.
+class Interrupt {
+  public:
+    Interrupt() {
+        came = 0;
+        struct sigaction handler = {};
+        handler.sa_handler = handle;
+        sigaction(SIGINT, &handler, &before);
+    }
+    ~Interrupt() { sigaction(SIGINT, &before, nullptr); }
+    explicit operator bool() const { return came; }
+
+  private:
+    static void handle(int number) {
+        came = 1;
+        if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(number);
+    }
+
+    static volatile sig_atomic_t came;
+    static struct sigaction before;
+};
+
+volatile sig_atomic_t Interrupt::came = 0;
+struct sigaction Interrupt::before = {};
 
 // What a time-out shows: bit sets and 16-bit flags, as the ports hold them.
 struct Status {
@@ -53,12 +86,34 @@ class Player {
     // `argument` is what a simulator would be called with: nothing, or a deliberate fault.
     Player(int seed, const char* argument) {
         const char* arguments[] = {"chip_player", argument};
-        Verilated::commandArgs(*argument ? 2 : 1, arguments);
-        Verilated::randReset(2);
-        Verilated::randSeed(seed);
-        chip = std::make_unique<Vchip_player>();
+        context.commandArgs(*argument ? 2 : 1, arguments);
+        context.randReset(2);
+        context.randSeed(seed);
+#if VM_TRACE_FST
+        context.traceEverOn(true);
+#endif
+        chip = std::make_unique<Vchip_player>(&context, "");
         reset();
     }
+
+    ~Player() {
+#if VM_TRACE_FST
+        waves.close();
+#endif
+        chip->final();
+    }
+
+#if VM_TRACE_FST
+    // From now on; the first change is that of the first cycle.
+    void write_waves(const char* path) {
+        chip->trace(&waves, 99);
+        waves.open(path);
+    }
+#endif
+
+#if VM_COVERAGE
+    void write_coverage(const char* path) { context.coveragep()->write(path); }
+#endif
 
     // What is in memories stays.
     void reset() {
@@ -67,9 +122,9 @@ class Player {
         chip->core2output_word_valid = 0;
         // Until the reset has taken effect everything is random, and no rule holds.
         chip->rst_n = 0;
-        Verilated::assertOn(false);
+        context.assertOn(false);
         for (int i = 0; i < 4; i++) cycle();
-        Verilated::assertOn(true);
+        context.assertOn(true);
         chip->rst_n = 1;
         status = {};
         events.clear();
@@ -94,6 +149,7 @@ class Player {
     // Goes on to the end of the first cycle in which `ready` is true. The wait is given up when
     // nothing has moved for more than `limit` cycles.
     template <typename Ready> uint32_t wait(uint64_t limit, Ready ready) {
+        const Interrupt interrupt;
         uint64_t moved_at = status.cycle;
         while (true) {
             begin_cycle();
@@ -101,6 +157,7 @@ class Player {
             end_cycle();
             if (!failure.empty()) return ASSERTION;
             if (done) return DONE;
+            if (interrupt) return INTERRUPTED;
             if (status.cycle % GLANCE == 0 && has_moved()) moved_at = status.cycle;
             if (status.cycle - moved_at > limit) return TIMED_OUT;
         }
@@ -119,6 +176,7 @@ class Player {
         return status;
     }
 
+    VerilatedContext context;
     std::unique_ptr<Vchip_player> chip;
     Status status = {};
     std::vector<Event> events;
@@ -129,15 +187,22 @@ class Player {
   private:
     // What is to be seen in a cycle is seen before the clock edge that ends it.
     void begin_cycle() {
-        chip->clk = 0;
-        chip->eval();
+        evaluate(0);
         watch();
     }
 
     void end_cycle() {
-        chip->clk = 1;
-        chip->eval();
+        evaluate(1);
         status.cycle++;
+    }
+
+    void evaluate(uint8_t clock) {
+        chip->clk = clock;
+        chip->eval();
+#if VM_TRACE_FST
+        if (waves.isOpen()) waves.dump(context.time());
+#endif
+        context.timeInc(1);
     }
 
     void watch() {
@@ -174,6 +239,9 @@ class Player {
     }
 
     Status seen = {};
+#if VM_TRACE_FST
+    VerilatedFstC waves;
+#endif
 };
 
 }  // namespace
@@ -196,6 +264,14 @@ const char* chip_failure() { return failure.c_str(); }
 Player* chip_open(int seed, const char* argument) { return new Player(seed, argument); }
 
 void chip_close(Player* player) { delete player; }
+
+#if VM_TRACE_FST
+void chip_write_waves(Player* player, const char* path) { player->write_waves(path); }
+#endif
+
+#if VM_COVERAGE
+void chip_write_coverage(Player* player, const char* path) { player->write_coverage(path); }
+#endif
 
 uint32_t chip_hand_over(Player* player, const uint8_t* bits, uint32_t bytes, uint32_t tiles,
                         uint32_t base_valid, uint32_t base, uint64_t limit) {

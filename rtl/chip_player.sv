@@ -129,6 +129,24 @@ module chip_player
       .dma2monitor_start_outcome(outcome)
   );
 
+  // For waves, in which a signal of its own stands for each unit and each flag.
+  /* verilator lint_off UNUSEDSIGNAL */
+  for (genvar t = 0; t < Tiles; t++) begin : gen_tile_view
+    logic idle[tile_pkg::Units];
+    logic [15:0] flags[tile_pkg::Flags];
+    for (genvar k = 0; k < tile_pkg::Units; k++) begin : gen_unit
+      assign idle[k] = tiles2monitor_units[t][k];
+    end
+    for (genvar k = 0; k < tile_pkg::Flags; k++) begin : gen_flag
+      assign flags[k] = tiles2monitor_flags[t][k];
+    end
+  end
+  logic [15:0] scalar_flags[scalar_pkg::Flags];
+  for (genvar k = 0; k < scalar_pkg::Flags; k++) begin : gen_scalar_flag
+    assign scalar_flags[k] = flags2monitor_values[k];
+  end
+  /* verilator lint_on UNUSEDSIGNAL */
+
   host_memory #(
       .DataBytes(DataBytes),
       .Latency  (Latency)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from darwinn_formats.files import Source
@@ -83,6 +84,7 @@ def verify(
     localise: bool = False,
     maps: Sequence[str] = (),
     engine: Engine = Engine.MODEL,
+    waves: Path | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
@@ -106,6 +108,7 @@ def verify(
         maps: ``NAME=OTHER`` for inputs and outputs that have other names in the reference, where
             OTHER is a name or an index.
         engine: RTL runs everything in Verilog as well, whose outputs must equal the model's.
+        waves: file for the waves of the RTL, an FST.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -120,7 +123,7 @@ def verify(
     ports = bound.ports if references is None else references.ports
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
     session = Session(bound, strict=strict, seed=seed)
-    rtl = _open_rtl(bound, seed, progress) if engine is Engine.RTL else None
+    rtl = _open_rtl(bound, seed, waves, progress) if engine is Engine.RTL else None
     rows: list[OutputRow] = []
     tensor_rows: list[TensorRow] = []
     divergences: list[Divergence] = []
@@ -158,6 +161,9 @@ def verify(
                 divergences += references.localise(session.program, inference, tensors, number)
     except SimulationError as error:
         fault = error
+    finally:
+        if rtl is not None:
+            rtl.close()
     return Report(
         command="verify",
         file=bound.file,
@@ -179,11 +185,13 @@ def verify(
     )
 
 
-def _open_rtl(bound: BoundModel, seed: int, progress: ProgressCallback) -> RtlCheck:
+def _open_rtl(
+    bound: BoundModel, seed: int, waves: Path | None, progress: ProgressCallback
+) -> RtlCheck:
     from darwinn_testbench.rtl.check import RtlCheck
 
     progress("building the RTL", 0, 1)
-    return RtlCheck(bound, seed)
+    return RtlCheck(bound, seed, waves)
 
 
 def _judge(

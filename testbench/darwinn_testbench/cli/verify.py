@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +19,7 @@ from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.verify import verify_against
-from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
+from darwinn_testbench.report import Column, InputError, Report, Verdict, counted, seconds, table
 from darwinn_testbench.verify import OutputRow, verify
 
 EXAMPLES = """**Examples**
@@ -119,6 +120,19 @@ _RTL_COLUMNS: tuple[Column[OutputRow], ...] = (
     _COLUMNS[-1],
 )
 
+Waves = Annotated[
+    str | None,
+    typer.Option(
+        "--waves",
+        metavar="FILE.fst",
+        help=(
+            "With --engine rtl: write the waves of the chip for Surfer and GTKWave; a .gtkw beside "
+            "it shows them in groups."
+        ),
+        show_default=False,
+    ),
+]
+
 Layers = Annotated[
     bool,
     typer.Option(
@@ -152,6 +166,7 @@ def command(
     maps: MapOption = None,
     expected: Expected = None,
     engine: options.VerifyEngine = Engine.MODEL,
+    waves: Waves = None,
     function: options.Function = None,
     natives: options.Natives = None,
     junit: results.JUnit = None,
@@ -172,6 +187,8 @@ def command(
     equal. FILE itself may be of another format; a .bpte brings its expected outputs along.
     """
     written = results.Results(json, junit, sarif, markdown, github)
+    if waves is not None and engine is not Engine.RTL:
+        raise InputError("--waves is for --engine rtl: only the RTL writes them")
     declared = None if policy is None else policies.parse(policy)
     source = options.source_of(file)
     is_program = format_of(source) is not None
@@ -224,6 +241,7 @@ def command(
             localise=localise,
             maps=maps or (),
             engine=engine,
+            waves=None if waves is None else Path(waves),
             progress=progress,
         )
     written.write([report])

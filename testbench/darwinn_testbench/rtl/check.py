@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from darwinn_testbench.compare import compare
@@ -22,13 +23,20 @@ if TYPE_CHECKING:
 class RtlCheck:
     """A compiled model on the chip in RTL, for comparison with what the model of the chip gave.
 
+    Its waves go to the file ``waves``, if there is one.
+
     Raises:
         Unavailable: the RTL cannot be built here.
     """
 
-    def __init__(self, bound: BoundModel, seed: int) -> None:
+    def __init__(self, bound: BoundModel, seed: int, waves: Path | None = None) -> None:
         self._bound = bound
-        self._session = Session(bound, device=Device(accelerator=RtlAccelerator(seed=seed)))
+        self._accelerator = RtlAccelerator(seed=seed, waves=waves)
+        self._session = Session(bound, device=Device(accelerator=self._accelerator))
+
+    def close(self) -> None:
+        """End the simulation; the waves are complete then."""
+        self._accelerator.close()
 
     def load_parameters(self) -> list[DmaFigures]:
         """Run the parameter-caching executable, if there is one; what its DMA was.

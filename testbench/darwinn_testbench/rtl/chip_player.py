@@ -7,10 +7,13 @@ memory is what Python maps, in place; every wait ends when nothing has moved for
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +23,9 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.state import SCALAR_UNIT_NAMES, UNIT_NAMES, UNITS
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, library, mutation_arguments
+from darwinn_testbench.rtl.build import Design, as_asked, library, mutation_arguments
+from darwinn_testbench.rtl.line_coverage import keep_library_counts
+from darwinn_testbench.rtl.waves import kept_waves, write_chip_save_file
 
 STANDSTILL: Final = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
@@ -35,11 +40,15 @@ SHOWN_TILES: Final = 4
 INTERRUPT, REFUSED, MEMORY_ERROR = range(3)
 """Kinds of events."""
 
-_DONE, _TIMED_OUT, _ASSERTION = range(3)
+_DONE, _TIMED_OUT, _ASSERTION, _INTERRUPTED = range(4)
 _SCALAR_UNITS = 4
 
 
-def design(tiles: int = chip.TILES, **parameters: int) -> Design:
+_numbers = count()
+"""Chips of this process that write waves nobody chose a file for."""
+
+
+def design(tiles: int = chip.TILES, *, waves: bool = False, **parameters: int) -> Design:
     """The chip with ``tiles`` tiles and other parameters of ``chip_player.sv``."""
     return Design(
         "chip_player",
@@ -49,6 +58,7 @@ def design(tiles: int = chip.TILES, **parameters: int) -> Design:
         instructions=True,
         c_sources=("chip_player.cpp", "workload.cpp"),
         blocks=("tile",),
+        waves=waves,
     )
 
 
@@ -113,6 +123,10 @@ def _library(chosen: Design) -> ctypes.CDLL:
         "workload_reset": (None, ()),
         "workload_map": (None, (wide, wide, handle)),
     }
+    if chosen.waves:
+        signatures["chip_write_waves"] = (None, (handle, ctypes.c_char_p))
+    if chosen.coverage:
+        signatures["chip_write_coverage"] = (None, (handle, ctypes.c_char_p))
     for name, (result, arguments) in signatures.items():
         function = getattr(opened, name)
         function.restype, function.argtypes = result, arguments
@@ -122,15 +136,28 @@ def _library(chosen: Design) -> ctypes.CDLL:
 class ChipPlayer:
     """A chip in RTL after reset; what is not reset is random, from ``seed``.
 
+    A design with waves writes them to ``waves``, an FST, with a file of groups beside it.
+
     All chips of a process share host memory: :meth:`map` and :meth:`unmap_all` are for all.
     """
 
-    def __init__(self, seed: int = 0, chosen: Design | None = None) -> None:
-        self.design = chosen or design()
+    def __init__(
+        self, seed: int = 0, chosen: Design | None = None, *, waves: Path | None = None
+    ) -> None:
+        self.design = as_asked(chosen or design())
         self._library = _library(self.design)
         argument = "".join(mutation_arguments()).encode()
         self._chip = self._library.chip_open(1 + seed % 0x7FFF_FFFE, argument)
-        self._finalizer = weakref.finalize(self, self._library.chip_close, self._chip)
+        dump: Path | None = None
+        if self.design.waves:
+            dump = waves or kept_waves(
+                Path.cwd(), self.design.top, f"{os.getpid()}-{next(_numbers)}"
+            )
+            dump.parent.mkdir(parents=True, exist_ok=True)
+            self._library.chip_write_waves(self._chip, str(dump).encode())
+        self._finalizer = weakref.finalize(
+            self, _close, self._library, self._chip, self.design, dump
+        )
         self._status = self._library.chip_status(self._chip).contents
         self._last: deque[str] = deque(maxlen=LAST_EVENTS)
         self.tiles = self.design.parameters["Tiles"]
@@ -251,6 +278,8 @@ class ChipPlayer:
         self._last.append(f"cycle {self.cycle}: {event}")
 
     def _check(self, outcome: int, awaited: str) -> None:
+        if outcome == _INTERRUPTED:
+            raise KeyboardInterrupt
         if outcome == _ASSERTION:
             place = self._library.chip_failure().decode()
             raise RtlFailure(f"an assertion of the RTL failed at cycle {self.cycle}: {place}")
@@ -279,6 +308,15 @@ class ChipPlayer:
             yield f"tile {tile}: {', '.join(busy) or 'a fence'} busy; flags {flags}"
         if len(waiting) > SHOWN_TILES:
             yield f"and {len(waiting) - SHOWN_TILES} more tiles"
+
+
+def _close(opened: ctypes.CDLL, handle: int, closed: Design, dump: Path | None) -> None:
+    """Keep what a chip has counted and written, and give its memory back."""
+    if closed.coverage:
+        keep_library_counts(partial(opened.chip_write_coverage, handle), closed.top)
+    opened.chip_close(handle)
+    if dump is not None:
+        write_chip_save_file(dump, closed.parameters["Tiles"])
 
 
 def _clear_bits(bits: int, names: tuple[str, ...]) -> list[str]:

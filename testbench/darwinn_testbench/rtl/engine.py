@@ -7,6 +7,7 @@ unit or tile, and each descriptor, goes to the RTL in program order; scalar fenc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -205,26 +206,34 @@ class RtlAccelerator(Accelerator):
     Args:
         seed: contents of destinations before a run, and of everything that reset leaves as it is.
         design: how the chip is built; None is the whole chip.
+        waves: file for the waves of the chip, an FST; a file of groups for GTKWave comes with it.
 
     Raises:
         Unavailable: something that building it needs is not installed, or it cannot be built.
     """
 
-    def __init__(self, *, seed: int = 0, design: Design | None = None) -> None:
-        missing = toolchain.missing()
+    def __init__(
+        self, *, seed: int = 0, design: Design | None = None, waves: Path | None = None
+    ) -> None:
+        missing = toolchain.missing(waves=waves is not None)
         if missing:
             raise Unavailable("the RTL engine needs: " + "; ".join(missing))
-        self._design = design or chip_player.design()
+        self._design = design or chip_player.design(waves=waves is not None)
+        self._waves = waves
         self._player: ChipPlayer | None = None
         try:
             super().__init__(seed=seed)
         except SimulationFailed as error:
             raise Unavailable(f"the RTL engine: {error}") from error
 
-    def _new_host(self) -> HostInterface:
+    def close(self) -> None:
+        """Give the chip back; its waves are complete then."""
         if self._player is not None:
             self._player.close()
-        self._player = ChipPlayer(self.seed, self._design)
+
+    def _new_host(self) -> HostInterface:
+        self.close()
+        self._player = ChipPlayer(self.seed, self._design, waves=self._waves)
         self.rtl_host = _RtlHost(HostMemory(), self._player)
         return self.rtl_host
 

@@ -11,9 +11,10 @@ import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 COVERAGE_VARIABLE = "DARWINN_RTL_COVERAGE"
@@ -55,6 +56,18 @@ def keep_counts(counts: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if counts.exists():
         shutil.move(counts, folder / f"{name}-{uuid.uuid4().hex[:8]}.dat")
+
+
+def keep_library_counts(write: Callable[[bytes], None], name: str) -> None:
+    """Keep the counts of a design in this process, where coverage is asked for.
+
+    ``write`` writes them to a file of that name.
+    """
+    if COVERAGE_VARIABLE in os.environ:
+        with TemporaryDirectory() as folder:
+            counts = Path(folder) / "coverage.dat"
+            write(str(counts).encode())
+            keep_counts(counts, name)
 
 
 def read_counts(path: Path) -> Iterator[tuple[Point, int]]:

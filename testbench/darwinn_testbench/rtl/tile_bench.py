@@ -10,9 +10,7 @@ import atexit
 import ctypes
 import os
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -20,7 +18,7 @@ from darwinn_sim import chip
 from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.build import Design, library, mutation_arguments
-from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
+from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_library_counts
 
 DESIGN: Final = Design(
     "tile", ("tile_pkg", "float32_pkg"), instructions=True, c_sources=("tile_bench.cpp",)
@@ -118,10 +116,7 @@ class TileBench:
         return np.frombuffer(memoryview(octets), np.uint8)
 
     def _keep_counts(self) -> None:
-        with TemporaryDirectory() as folder:
-            counts = Path(folder) / "coverage.dat"
-            self._library.tile_write_coverage(self._tile, str(counts).encode())
-            keep_counts(counts, DESIGN.top)
+        keep_library_counts(partial(self._library.tile_write_coverage, self._tile), DESIGN.top)
 
     def close(self) -> None:
         """Give the tile's memory back; its arrays must not be used any more."""

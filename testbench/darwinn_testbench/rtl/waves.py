@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from darwinn_sim.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
+from darwinn_sim.state import UNIT_NAMES
 
 
 def _channel(prefix: str, *payload: str) -> tuple[str, ...]:
@@ -67,6 +71,81 @@ def keep_waves(work: Path, top: str, test: str) -> None:
 
 def write_save_file(dump: Path, top: str) -> Path:
     """Write the GTKWave save file of ``dump``, a file beside it; return its path."""
+    named = {
+        group: {f"{top}.{signal}": "" for signal in signals} for group, signals in GROUPS.items()
+    }
+    return _write_groups(dump, named)
+
+
+CHIP_GROUPS: dict[str, tuple[str, ...]] = {
+    "clock and reset": ("clk", "rst_n"),
+    "instructions handed over": _channel(
+        "core2units_instruction_", "tiles", "base_valid", "base", "bits"
+    ),
+    "instruction queues": tuple(
+        f"chip.core2{unit}_instruction_{what}"
+        for unit in ("activation", "parameter", "infeed", "outfeed", "fence", "tiles")
+        for what in ("valid", "ready")
+    ),
+    **{
+        group: tuple(f"chip.harness.{name}" for name in GROUPS[group])
+        for group in (
+            "descriptors",
+            "beginning and completion",
+            "interrupts",
+            "instruction stream",
+            "input stream",
+            "parameter stream",
+            "output stream",
+            "AXI read address",
+            "AXI read data",
+            "AXI write address",
+            "AXI write data",
+            "AXI write response",
+        )
+    },
+    "ring bus": (
+        *_channel("chip.infeed2ring_row_"),
+        "chip.tiles2ring_row_valid",
+        "chip.tiles2ring_row_ready",
+        *_channel("chip.ring2outfeed_row_"),
+        "chip.ring2tiles_row_valid",
+        "chip.ring2tiles_row_ready",
+        "chip.ring_words",
+        "chip.ring2tiles_token_valid",
+    ),
+    "units of the scalar core (idle)": ("units2monitor_idle",),
+}
+"""Groups of the whole chip, below ``chip_player``; then come the flags, and each tile."""
+
+
+def write_chip_save_file(dump: Path, tiles: int) -> Path:
+    """Write the save file of a dump of the whole chip: its groups, then one for each tile."""
+    top = "chip_player"
+    groups = {
+        group: {f"{top}.{signal}": "" for signal in signals}
+        for group, signals in CHIP_GROUPS.items()
+    }
+    groups["flags of the scalar core"] = _named(f"{top}.scalar_flags", SCALAR_FLAG_NAMES)
+    for tile in range(tiles):
+        scope = f"{top}.gen_tile_view[{tile}]"
+        groups[f"tile {tile}"] = {
+            **_named(f"{scope}.idle", [f"{unit} idle" for unit in UNIT_NAMES]),
+            **_named(f"{scope}.flags", [f"{flag} flag" for flag in TILE_FLAG_NAMES]),
+        }
+    return _write_groups(dump, groups)
+
+
+def _named(array: str, names: Sequence[str]) -> dict[str, str]:
+    """The elements of an array with what each is shown as."""
+    return {f"{array}.[{number}]": name for number, name in enumerate(names)}
+
+
+def _write_groups(dump: Path, groups: Mapping[str, Mapping[str, str]]) -> Path:
+    """Write the save file: in each group signals by full name, shown as that or by another name.
+
+    What the dump lacks is left out.
+    """
     from pywellen import Waveform
     from vcd.gtkw import GTKWSave
 
@@ -75,11 +154,12 @@ def write_save_file(dump: Path, top: str) -> Path:
     with path.open("w") as file:
         save = GTKWSave(file)
         save.dumpfile(dump.name, abspath=False)
-        for group, signals in GROUPS.items():
-            present = [name for signal in signals if (name := f"{top}.{signal}") in widths]
+        for group, signals in groups.items():
+            present = {name: shown for name, shown in signals.items() if name in widths}
             if present:
-                with save.group(group):
-                    for name in present:
+                with save.group(group, closed=group.startswith("tile ")):
+                    for name, shown in present.items():
                         width = widths[name]
-                        save.trace(name if width == 1 else f"{name}[{width - 1}:0]")
+                        full = name if width == 1 else f"{name}[{width - 1}:0]"
+                        save.trace(full, alias=shown or None)
     return path
