@@ -89,7 +89,7 @@ def test_a_missing_compiler_is_one_line(
     samples: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The line says what to install; what only the model does is refused in one line as well."""
-    monkeypatch.setattr(toolchain, "missing", lambda: ("apt-get install g++",))
+    monkeypatch.setattr(toolchain, "missing", lambda *, waves: ("apt-get install g++",))
     file = str(samples / "dense_edgetpu.tflite")
     assert run_command_line(["verify", file, "--engine", "rtl"]) == 3
     (line,) = capfd.readouterr().err.splitlines()
