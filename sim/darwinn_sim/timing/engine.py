@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from darwinn_sim import state
 from darwinn_sim.compiled import compiled, inner
 from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
-from darwinn_sim.timing.machine import NEVER, Machine, apply_effects
+from darwinn_sim.timing.machine import NEVER, Machine, apply_effects, forget
 
 if TYPE_CHECKING:
     from darwinn_sim.program import Tables
@@ -44,6 +44,8 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
                         continue
                     # Its turn gives it its next one, in the group's earliest too.
                     machine.wake[index] = NEVER
+                    if machine.lanes[index].waits_on >= 0:
+                        forget(machine, index)
                     if group == lanes.CHIP_GROUP:
                         _chip_turn(machine, index, tables)
                     elif group == lanes.RING_GROUP:

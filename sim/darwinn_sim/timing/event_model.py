@@ -20,6 +20,7 @@ from darwinn_sim.timing import machine as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
 from darwinn_sim.timing.lanes import CAUSES, Cause
 from darwinn_sim.timing.machine import Machine
+from darwinn_sim.timing.rates import RUN
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.trace import record
 
@@ -142,6 +143,7 @@ class _Run:
             wake=_first_turns(),
             group_wake=np.zeros(lanes.GROUPS, np.int64),
             counters=np.zeros(lanes.COUNTERS, np.int64),
+            runs=np.zeros(lanes.COUNTERS, RUN),
             first_waiter=np.full(lanes.COUNTERS, -1, np.int64),
             effects=np.zeros(parts.MAX_EFFECTS, parts.EFFECT),
             causes=lanes.causes(),
@@ -168,6 +170,9 @@ class _Run:
                 raise Deadlock((f"the run has not ended after {limit} cycles",))
             if reason == engine.QUIET:
                 break
+        # All runs are over.
+        runs = self.machine.runs
+        self.machine.counters[:] += runs["rate"] * (runs["last"] - runs["first"])
         left = waiting.describe(self.machine, self.program)
         if left:
             raise Deadlock(left)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip, sync, traversal
 from darwinn_sim.compiled import Record, inner
-from darwinn_sim.timing import lanes
+from darwinn_sim.timing import lanes, rates
 from darwinn_sim.timing.lanes import Cause
 
 NEVER = np.iinfo(np.int64).max
@@ -106,8 +106,11 @@ RATES = np.dtype(
 per byte."""
 
 EFFECT = np.dtype([("counter", "i8"), ("amount", "i8"), ("loads", "i8")])
-FLAG_CYCLES = 256
-"""Results of a tile that are on their way to narrow memory, at most: a queue and one output."""
+FLAG_CYCLES = 1024
+"""Results of a tile that flag 0 counts and that are on their way to narrow memory, at most."""
+
+MOST_AHEAD = FLAG_CYCLES // 2
+"""The same where the tensor unit ends segments ahead of time; one output or two may come on top."""
 
 MAX_EFFECTS = 1 << 14
 """More than all lanes together can have in a cycle."""
@@ -173,6 +176,7 @@ class Machine(NamedTuple):
     wake: NDArray[np.int64]
     group_wake: NDArray[np.int64]
     counters: NDArray[np.int64]
+    runs: NDArray[np.void]
     first_waiter: NDArray[np.int64]
     effects: NDArray[np.void]
     causes: NDArray[np.int64]
@@ -235,7 +239,12 @@ def is_flag(counter: int) -> bool:
 @inner
 def has_reached(machine: Machine, counter: int, need: int) -> bool:
     """True if a counter has reached a value."""
-    value = machine.counters[counter]
+    return _has_reached_in(machine, counter, need, machine.clock[0].now)
+
+
+@inner
+def _has_reached_in(machine: Machine, counter: int, need: int, cycle: int) -> bool:
+    value = rates.seen(machine, counter, cycle)
     if is_flag(counter):
         return sync.reached(value, need)
     return bool(value >= need)
@@ -255,6 +264,7 @@ def apply_effects(machine: Machine) -> None:
     for k in range(clock.effects if loads else 0):
         entry = machine.effects[k]
         if entry.loads:
+            rates.settle(machine, entry.counter, clock.now + 1)
             machine.counters[entry.counter] = entry.amount
     for k in range(clock.effects):
         counter = machine.effects[k].counter
@@ -265,21 +275,57 @@ def apply_effects(machine: Machine) -> None:
 
 @inner
 def _wake_waiters(machine: Machine, counter: int) -> None:
-    previous = _NONE
+    next_cycle = machine.clock[0].now + 1
     index = machine.first_waiter[counter]
     while index != _NONE:
         lane = machine.lanes[index]
         following = lane.next_waiter
-        if has_reached(machine, counter, lane.need):
-            if previous == _NONE:
-                machine.first_waiter[counter] = following
-            else:
-                machine.lanes[previous].next_waiter = following
-            lane.waits_on = _NONE
-            wake_at(machine, index, machine.clock[0].now + 1)
+        if _has_reached_in(machine, counter, lane.need, next_cycle):
+            forget(machine, index)
+            wake_at(machine, index, next_cycle)
         else:
-            previous = index
+            _expect(machine, index, next_cycle)
         index = following
+
+
+@inner
+def forget(machine: Machine, index: int) -> None:
+    """Take a lane from the waiters of the counter that it waits for."""
+    lane = machine.lanes[index]
+    previous = _NONE
+    other = machine.first_waiter[lane.waits_on]
+    while other != index:
+        previous = other
+        other = machine.lanes[other].next_waiter
+    if previous == _NONE:
+        machine.first_waiter[lane.waits_on] = lane.next_waiter
+    else:
+        machine.lanes[previous].next_waiter = lane.next_waiter
+    lane.waits_on = _NONE
+
+
+@inner
+def _expect(machine: Machine, index: int, cycle: int) -> None:
+    """Wake a lane when the run of the counter that it waits for, seen in ``cycle``, is so far."""
+    lane = machine.lanes[index]
+    missing = lane.need - rates.seen(machine, lane.waits_on, cycle)
+    if is_flag(lane.waits_on):
+        missing &= 0xFFFF
+    reached = rates.reached_in(machine, lane.waits_on, missing, cycle)
+    if reached != rates.UNREACHED:
+        wake_at(machine, index, reached)
+
+
+@inner
+def grow(machine: Machine, counter: int, cycles: int, rate: int) -> None:
+    """Let a counter grow by ``rate`` in each of ``cycles`` cycles after the present one."""
+    if cycles == 0 or rate == 0:
+        return
+    rates.begin_run(machine, counter, cycles, rate)
+    index = machine.first_waiter[counter]
+    while index != _NONE:
+        _expect(machine, index, machine.clock[0].now)
+        index = machine.lanes[index].next_waiter
 
 
 @inner
@@ -336,6 +382,7 @@ def wait(machine: Machine, index: int, counter: int, need: int) -> None:
     lane.need = need
     lane.next_waiter = machine.first_waiter[counter]
     machine.first_waiter[counter] = index
+    _expect(machine, index, machine.clock[0].now)
 
 
 @inner
@@ -347,6 +394,7 @@ def passes(
     ``flags`` is the index of the first flag.
     """
     lane = machine.lanes[index]
+    settle_watched(machine, watchers, flags)
     values = machine.counters[flags : flags + chip.TILE_FLAGS]
     if sync.passes_side(watchers, lane.waited, values, begins, side):
         return True
@@ -357,6 +405,13 @@ def passes(
                 wait(machine, index, flags + watchers.flag[k], expected)
                 return False
     return False
+
+
+@inner
+def settle_watched(machine: Machine, watchers: Record, flags: int) -> None:
+    """Bring the flags that are watched up to the present cycle."""
+    for k in range(watchers.count):
+        rates.settle(machine, flags + watchers.flag[k], machine.clock[0].now)
 
 
 @inner

@@ -21,6 +21,8 @@ from darwinn_sim.timing.machine import (
     busy,
     complete,
     effect,
+    grow,
+    has_reached,
     passes,
     pause,
     take,
@@ -28,6 +30,7 @@ from darwinn_sim.timing.machine import (
     wait,
     wake_at,
 )
+from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
 from darwinn_sim.timing.tile_units import begin, end_turn
 
 if TYPE_CHECKING:
@@ -159,6 +162,12 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     produced = sync.produce(parameters.producer, ended)
     effect(machine, counters + sync.RING_READ_A + channel, produced)
     busy(machine, index, 1)
+    if not is_watched(lane.first.begins, parameters.watchers, -1):
+        lane.ready = 1
+        if not lane.first.done and machine.counters[arrived] <= lane.total:
+            # The next turn would only find that the next row has not arrived.
+            machine.wake[index] = NEVER
+            wait(machine, index, arrived, lane.total + 1)
     if lane.first.done:
         complete(machine, index, counters + lanes.COMPLETED + unit)
 
@@ -271,12 +280,13 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
     neighbour = tile_counters(mesh_bus.neighbour(tile, link))
     popped = neighbour + lanes.MESH_POPPED + link
     flag = counters + mesh_bus.OUTBOUND_FLAG[link]
+    per_cycle = machine.rates[0].mesh_words_per_cycle
     moved = False
-    for _ in range(machine.rates[0].mesh_words_per_cycle):
+    for _ in range(per_cycle):
         if lane.first.done:
             break
         room_from = lane.total - machine.rates[0].mesh_fifo_words + 1
-        if machine.counters[popped] < room_from:
+        if not has_reached(machine, popped, room_from):
             wait(machine, index, popped, room_from)
             break
         if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
@@ -287,7 +297,16 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
         moved = True
         effect(machine, neighbour + lanes.MESH_PUSHED + link, 1)
         effect(machine, flag, sync.produce(parameters.read_producer, ended))
-    end_turn(machine, index, moved)
+    ahead = 0
+    if moved and lane.waits_on < 0:
+        words = plain_elements(lane.first, parameters.narrow_read, parameters.watchers, 0)
+        full_from = lane.total - machine.rates[0].mesh_fifo_words
+        ahead = _cycles_ahead(machine, words, popped, full_from)
+    skip(lane, lane.first, parameters.narrow_read, ahead * per_cycle)
+    lane.total += ahead * per_cycle
+    end_turn(machine, index, moved, ahead)
+    grow(machine, neighbour + lanes.MESH_PUSHED + link, ahead, per_cycle)
+    grow(machine, flag, ahead, per_cycle * rate(parameters.read_producer))
     lane.done = lane.first.done
     _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
 
@@ -302,11 +321,12 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
     parameters = tables.mesh[lane.row]
     pushed = counters + lanes.MESH_PUSHED + link
     flag = counters + mesh_bus.INBOUND_FLAG[link]
+    per_cycle = machine.rates[0].mesh_words_per_cycle
     moved = False
-    for _ in range(machine.rates[0].mesh_words_per_cycle):
+    for _ in range(per_cycle):
         if lane.first.done:
             break
-        if not parameters.immediate_valid and machine.counters[pushed] <= lane.total:
+        if not parameters.immediate_valid and not has_reached(machine, pushed, lane.total + 1):
             wait(machine, index, pushed, lane.total + 1)
             break
         if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 1):
@@ -318,9 +338,36 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             lane.total += 1
             effect(machine, counters + lanes.MESH_POPPED + link, 1)
         effect(machine, flag, sync.produce(parameters.write_producer, ended))
-    end_turn(machine, index, moved)
+    ahead = 0
+    if moved and lane.waits_on < 0:
+        words = plain_elements(lane.first, parameters.narrow_write, parameters.watchers, 1)
+        ahead = words // per_cycle
+        if not parameters.immediate_valid:
+            ahead = _cycles_ahead(machine, words, pushed, lane.total)
+    skip(lane, lane.first, parameters.narrow_write, ahead * per_cycle)
+    end_turn(machine, index, moved, ahead)
+    if not parameters.immediate_valid:
+        lane.total += ahead * per_cycle
+        grow(machine, counters + lanes.MESH_POPPED + link, ahead, per_cycle)
+    grow(machine, flag, ahead, per_cycle * rate(parameters.write_producer))
     lane.done = lane.first.done
     _end_mesh(machine, index - lanes.RECEIVE + lanes.SEND, index, link, tile)
+
+
+@inner
+def _cycles_ahead(machine: Machine, words: int, counter: int, level: int) -> int:
+    """Cycles in which a FIFO lets all words of the cycle pass, for ``words`` words at most.
+
+    The word with number k of those can pass when ``counter`` has reached ``level`` + k.
+    """
+    per_cycle = machine.rates[0].mesh_words_per_cycle
+    first = machine.clock[0].now + 1
+    cycles = 0
+    while (cycles + 1) * per_cycle <= words and (
+        seen(machine, counter, first + cycles) >= level + (cycles + 1) * per_cycle
+    ):
+        cycles += 1
+    return cycles
 
 
 @inner

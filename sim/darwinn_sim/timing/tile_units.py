@@ -15,20 +15,25 @@ from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
     FLAG_CYCLES,
+    MOST_AHEAD,
     Machine,
     busy,
     complete,
     effect,
+    forget,
+    grow,
     has_reached,
     lane_of,
     load,
     passes,
     pause,
+    settle_watched,
     take,
     tile_counters,
     wait,
     wake_at,
 )
+from darwinn_sim.timing.rates import plain_elements, rate, skip
 
 if TYPE_CHECKING:
     from darwinn_sim.program import Tables
@@ -148,12 +153,14 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         if rest:
             busy(machine, index, rest)
             return
-    if not _has_room(machine, index, tables):
+    if not _has_room(machine, lane, tables, now):
+        pause(machine, index, _room_from(machine, lane), _COMPUTE)
         return
-    _end_segment(machine, index, tile, tables)
+    _end_segment(machine, index, tile, tables, now)
     if lane.phase == _STARTS and _may_begin(machine, lane, counters, tables):
+        quiet = _end_quiet_segments(machine, index, tile, tables)
         lane.phase = _ENDS
-        busy(machine, index, _segment(lane, tables).count)
+        busy(machine, index, quiet + _segment(lane, tables).count)
         return
     busy(machine, index, 1)
     if lane.phase == _DRAINS and lane.total > now + 1:
@@ -173,28 +180,57 @@ def _may_begin(machine: Machine, lane: Record, counters: int, tables: Tables) ->
     Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
     """
     waits = _segment(lane, tables).waits
+    if waits == 0:
+        return True
     flags = machine.counters[counters : counters + chip.TILE_FLAGS]
     watchers = tables.tensor[lane.row].watchers
-    return waits == 0 or sync.passes(watchers, lane.waited, flags, waits)
+    settle_watched(machine, watchers, counters)
+    return sync.passes(watchers, lane.waited, flags, waits)
 
 
 @inner
-def _has_room(machine: Machine, index: int, tables: Tables) -> bool:
-    """Few enough results of earlier runs wait for a run to end; otherwise wait for that.
+def _has_room(machine: Machine, lane: Record, tables: Tables, cycle: int) -> bool:
+    """Few enough results of earlier runs wait in ``cycle`` for the segment to end."""
+    return not _segment(lane, tables).outputs or _room_from(machine, lane) <= cycle
 
-    ``total`` is the cycle from which none waits.
-    """
-    lane = machine.lanes[index]
+
+@inner
+def _room_from(machine: Machine, lane: Record) -> int:
+    """The cycle from which a run can end; ``total`` is the one from which no result waits."""
     rates = machine.rates[0]
     waiting = rates.result_queue_words // rates.result_words_per_cycle
-    if not _segment(lane, tables).outputs or lane.total - waiting <= machine.clock[0].now:
-        return True
-    pause(machine, index, lane.total - waiting, _COMPUTE)
-    return False
+    return lane.total - waiting  # type: ignore[no-any-return]
 
 
 @inner
-def _end_segment(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+def _end_quiet_segments(machine: Machine, index: int, tile: int, tables: Tables) -> int:
+    """End the segments to come that change no flag but by results; return the cycles they take.
+
+    The one before a test of watchers has a turn at its end, and so has the last one.
+    """
+    lane = machine.lanes[index]
+    writer = machine.lanes[index - lanes.TENSOR + lanes.WRITER]
+    plan = tables.tensor_plan
+    place = plan.place[lane.row]
+    now = machine.clock[0].now
+    cycles = 0
+    while lane.position + 1 < place.segments:
+        segment = plan.segment[place.segment + lane.position]
+        following = plan.segment[place.segment + lane.position + 1]
+        if segment.parameter_reads or segment.sum_writes or following.waits:
+            break
+        last = now + cycles + segment.count
+        if not _has_room(machine, lane, tables, last):
+            break
+        if writer.queued - writer.taken > MOST_AHEAD:
+            break
+        cycles += segment.count
+        _end_segment(machine, index, tile, tables, last)
+    return cycles
+
+
+@inner
+def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle: int) -> None:
     """The last iteration of a segment: flags, and results on their way to narrow memory."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
@@ -204,19 +240,21 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables) -> Non
     effect(machine, counters + sync.PARTIAL_SUM_WRITE, segment.sum_writes)
     if segment.outputs:
         size = 1 + tables.tensor[lane.row].output_16bit
-        _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables)
+        _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables, cycle)
     lane.position += 1
     ended = lane.position == tables.tensor_plan.place[lane.row].segments
     lane.phase = _DRAINS if ended else _STARTS
 
 
 @inner
-def _queue_results(machine: Machine, index: int, tile: int, words: int, tables: Tables) -> None:
+def _queue_results(
+    machine: Machine, index: int, tile: int, words: int, tables: Tables, cycle: int
+) -> None:
     """Give words to the result writer, which needs no turns but for those that a flag counts."""
     lane = machine.lanes[index]
     writer = machine.lanes[index - lanes.TENSOR + lanes.WRITER]
     per_cycle = machine.rates[0].result_words_per_cycle
-    first = max(machine.clock[0].now + 1 + machine.rates[0].result_cycles, lane.total)
+    first = max(cycle + 1 + machine.rates[0].result_cycles, lane.total)
     lane.total = first + (words + per_cycle - 1) // per_cycle
     plan = tables.tensor_plan
     place = plan.place[lane.row]
@@ -279,7 +317,8 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
             lane.words = 0
             lane.closed = 0
             moved = True
-    end_turn(machine, index, moved)
+    ahead = _gather_ahead(machine, index, parameters) if moved else 0
+    end_turn(machine, index, moved, ahead)
     if lane.first.done and not lane.closed:
         _check(machine, index, bool(lane.second.done), state.FAULT_ROW_COUNT)
         last = machine.rates[0].last_row_cycles
@@ -291,22 +330,30 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
 
 
 @inner
-def end_turn(machine: Machine, index: int, moved: bool) -> None:
-    """A lane that has moved something has its next turn in the next cycle, even if it waits."""
-    if not moved:
-        return
+def _gather_ahead(machine: Machine, index: int, parameters: Record) -> int:
+    """Move the words that nothing can hold up and that do not close the row; return the cycles."""
     lane = machine.lanes[index]
-    if lane.waits_on >= 0:
-        _forget(machine, index)
-    busy(machine, index, 1)
+    if lane.waits_on >= 0 or lane.closed or parameters.row_loop == 0:
+        return 0
+    per_cycle = machine.rates[0].narrow_to_wide_words_per_cycle
+    words = plain_elements(lane.first, parameters.narrow_read, parameters.watchers, 0)
+    cycles = min(words, chip.ROW_WORDS - 1 - lane.words) // per_cycle
+    lane.words += cycles * per_cycle
+    skip(lane, lane.first, parameters.narrow_read, cycles * per_cycle)
+    return cycles  # type: ignore[no-any-return]
 
 
 @inner
-def _forget(machine: Machine, index: int) -> None:
-    """Take a lane from the waiters of the counter that it has just begun to wait for."""
-    lane = machine.lanes[index]
-    machine.first_waiter[lane.waits_on] = lane.next_waiter
-    lane.waits_on = -1
+def end_turn(machine: Machine, index: int, moved: bool, ahead: int) -> None:
+    """A lane that has moved something has its next turn in the next cycle, even if it waits.
+
+    In ``ahead`` further cycles it moves what nothing can hold up.
+    """
+    if not moved:
+        return
+    if machine.lanes[index].waits_on >= 0:
+        forget(machine, index)
+    busy(machine, index, 1 + ahead)
 
 
 @inner
@@ -341,10 +388,28 @@ def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> N
             effect(machine, counters + flag, sync.produce(parameters.producer, ended))
             if (ended >> parameters.row_loop) & 1:
                 lane.position = chip.ROW_WORDS
-    end_turn(machine, index, moved)
+    ahead = _spread_ahead(machine, index, parameters) if moved else 0
+    end_turn(machine, index, moved, ahead)
+    per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
+    grow(machine, counters + flag, ahead, per_cycle * rate(parameters.producer))
     if write.done:
         _check(machine, index, bool(lane.first.done), state.FAULT_WORD_COUNT)
         complete(machine, index, counters + lanes.COMPLETED + state.WIDE_TO_NARROW)
+
+
+@inner
+def _spread_ahead(machine: Machine, index: int, parameters: Record) -> int:
+    """Move the words of the row that nothing can hold up; return the cycles that takes."""
+    lane = machine.lanes[index]
+    if lane.waits_on >= 0 or parameters.row_loop == 0:
+        return 0
+    per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
+    step = 1 + parameters.scale_bias
+    words = plain_elements(lane.second, parameters.narrow_write, parameters.watchers, 1)
+    cycles = min(words, (chip.ROW_WORDS - lane.position + step - 1) // step) // per_cycle
+    lane.position += cycles * per_cycle * step
+    skip(lane, lane.second, parameters.narrow_write, cycles * per_cycle)
+    return cycles  # type: ignore[no-any-return]
 
 
 @inner

@@ -1,0 +1,101 @@
+"""Counters that are a linear function of time: what a unit adds in each of several cycles to come.
+
+A unit that has several elements before it at which it tests nothing does them in one turn. What it
+adds to a counter with each of them is a run of that counter: ``rate`` at the end of each cycle from
+``first`` to ``last`` - 1. A counter has one such unit, hence one run at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from darwinn_sim import traversal
+from darwinn_sim.compiled import Record, inner
+
+if TYPE_CHECKING:
+    from darwinn_sim.timing.machine import Machine
+
+RUN = np.dtype([("first", "i8"), ("last", "i8"), ("rate", "i8")])
+
+UNREACHED = -1
+
+
+@inner
+def seen(machine: Machine, counter: int, cycle: int) -> int:
+    """What a counter is in ``cycle``, the present one or later, if nothing else changes it."""
+    run = machine.runs[counter]
+    grown = max(min(cycle, run.last) - run.first, 0) * run.rate
+    return machine.counters[counter] + grown  # type: ignore[no-any-return]
+
+
+@inner
+def settle(machine: Machine, counter: int, cycle: int) -> None:
+    """Bring ``machine.counters`` up to what is seen in ``cycle``."""
+    run = machine.runs[counter]
+    if run.first < run.last:
+        machine.counters[counter] = seen(machine, counter, cycle)
+        run.first = max(run.first, min(cycle, run.last))
+
+
+@inner
+def begin_run(machine: Machine, counter: int, cycles: int, rate: int) -> None:
+    """Let a counter grow by ``rate`` in each of ``cycles`` cycles after the present one."""
+    now = machine.clock[0].now
+    settle(machine, counter, now)
+    run = machine.runs[counter]
+    run.first = now + 1
+    run.last = now + 1 + cycles
+    run.rate = rate
+
+
+@inner
+def reached_in(machine: Machine, counter: int, missing: int, cycle: int) -> int:
+    """The cycle in which a counter will be seen ``missing`` above what it is seen as in ``cycle``.
+
+    ``UNREACHED`` if its run ends before.
+    """
+    run = machine.runs[counter]
+    if run.last <= cycle:
+        return UNREACHED
+    reached = max(run.first, cycle) + (missing + run.rate - 1) // run.rate
+    return reached if reached <= run.last else UNREACHED
+
+
+@inner
+def is_watched(begins: int, watchers: Record, side: int) -> bool:
+    """A watcher of ``side`` (-1: any) waits where these blocks begin."""
+    for k in range(watchers.count):
+        if (begins >> watchers.depth[k]) & 1 and (side < 0 or watchers.side[k] == side):
+            return True
+    return False
+
+
+@inner
+def plain_elements(state: Record, parameters: Record, watchers: Record, side: int) -> int:
+    """Elements to come at which no watcher of ``side`` (-1: any) waits and no block ends.
+
+    A block of one element ends with each of them.
+    """
+    if state.done or state.prologue_left or is_watched(state.begins | 1, watchers, side):
+        return 0
+    return traversal.limit_of(state, parameters, 0) - state.index[0]  # type: ignore[no-any-return]
+
+
+@inner
+def rate(producer: Record) -> int:
+    """What a producer adds to its flag with each of the ``plain_elements``."""
+    return producer.increment if producer.depth == 0 else 0
+
+
+@inner
+def skip(lane: Record, state: Record, parameters: Record, elements: int) -> None:
+    """Take a lane over some of the ``plain_elements`` of one of its traversals."""
+    lane.elements += elements
+    state.index[0] += elements
+    state.address += elements * parameters.step[0]
+    if parameters.double_offset and parameters.double_loop == 0:
+        state.second ^= elements & 1
+    if elements:
+        state.begins = 1
