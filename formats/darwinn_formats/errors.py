@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Self
 
 
+def printable(text: str) -> str:
+    """``text`` in one line that any terminal takes: other characters as escape sequences."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class FormatError(Exception):
     """A file, or a value to be written, that breaks its format.
 
@@ -27,7 +32,8 @@ class FormatError(Exception):
 
     def __str__(self) -> str:
         where = [self.file or "", "" if self.offset is None else f"byte {self.offset}", self.field]
-        return ": ".join([*filter(None, where), self.reason])
+        # Keys and names in a file may hold anything; an error is a line.
+        return printable(": ".join([*filter(None, where), self.reason]))
 
     def within(self, parent: str) -> Self:
         """The same error, its field path prefixed with the name of what holds the field."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import time
-import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
+import damaged_files
 import pytest
+from damaged_files import MEGABYTES_64, changes, peak_memory
 from darwinn_formats import iree
-from darwinn_formats.iree import FormatError, schema
+from darwinn_formats.iree import schema
 from iree_modules import FunctionSource, imports, module, rodata
 
-SECONDS = 1.0
-MEGABYTES_64 = 64 * 2**20
 VALUES = 3
-SEED = 17
 
 
 def own_module() -> bytes:
@@ -65,30 +60,7 @@ def add(corpus: Path) -> bytes:
 
 
 def check(data: bytes) -> iree.VmfbFile | None:
-    """Load, and check what the loader promises for anything: None for a refused file."""
-    start = time.process_time()
-    try:
-        loaded = iree.load(data)
-    except FormatError as error:
-        assert error.offset is not None, error
-        assert 0 <= error.offset <= len(data), error
-        assert error.field, error
-        assert error.reason, error
-        loaded = None
-    assert time.process_time() - start < SECONDS
-    return loaded
-
-
-def changes(data: bytes, values: int, stride: int = 1) -> Iterator[bytes]:
-    """The data with each byte, or each that is ``stride`` on, changed to several other values."""
-    changed = bytearray(data)
-    for position in range(0, len(data), stride):
-        held = data[position]
-        chosen = random.Random(SEED * len(data) + position)
-        for step in chosen.sample(range(1, 256), values):
-            changed[position] = (held + step) % 256
-            yield bytes(changed)
-        changed[position] = held
+    return damaged_files.check(iree.load, data)
 
 
 @pytest.mark.parametrize("source", ["own", "add"])
@@ -117,7 +89,7 @@ def test_every_byte_of_a_small_real_file_may_be_changed(corpus: Path) -> None:
 
 
 def test_bytes_of_a_file_with_dispatches_may_be_changed(add: bytes) -> None:
-    results = [check(changed) is not None for changed in changes(add, 1, stride=5)]
+    results = [check(changed) is not None for changed in changes(add, 1, range(0, len(add), 5))]
     assert any(results)
     assert not all(results)
 
@@ -142,10 +114,4 @@ def test_memory_is_bounded_whatever_vectors_share() -> None:
     function = FunctionSource("f", "0v_v", ["start", ("return", [[]])])
     locations = (schema.FusedLocation(None, tuple(range(200))),) * 200
     data = module([function], debug_database=schema.DebugDatabase(locations))
-    tracemalloc.start()
-    try:
-        check(data)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < MEGABYTES_64 + 2 * len(data)
+    assert peak_memory(iree.load, data) < MEGABYTES_64 + 2 * len(data)

@@ -6,6 +6,7 @@ import os
 import sys
 
 import typer
+from darwinn_formats.errors import printable
 
 Exit = typer.Exit
 
@@ -15,8 +16,7 @@ BROKEN_PIPE = 141
 
 def print_line(text: str) -> None:
     """One line on standard error, whatever characters names of files in it have."""
-    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    sys.stderr.write("".join(shown) + "\n")
+    sys.stderr.write(printable(text) + "\n")
 
 
 def reader_went_away() -> int:
