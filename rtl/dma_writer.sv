@@ -257,6 +257,24 @@ module dma_writer
       .ready  (m_axi_wready),
       .payload({m_axi_wdata, m_axi_wstrb, m_axi_wlast})
   );
+  handshake_check #(
+      .Width(4)
+  ) check_b (
+      .clk,
+      .rst_n,
+      .valid  (m_axi_bvalid),
+      .ready  (m_axi_bready),
+      .payload({m_axi_bid, m_axi_bresp})
+  );
+  handshake_check #(
+      .Width(8 * DataBytes + CountBits)
+  ) check_stream (
+      .clk,
+      .rst_n,
+      .valid  (stream_valid),
+      .ready  (stream_ready),
+      .payload({stream_data, stream_count})
+  );
 
   logic unused;
   assign unused = &{1'b0, m_axi_bresp[0], m_axi_bid};

@@ -193,5 +193,50 @@ module harness
       .ready  (core2dma_descriptor_ready),
       .payload(descriptor)
   );
+  handshake_check #(
+      .Width(22)
+  ) check_register_aw (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_awvalid),
+      .ready  (s_axil_awready),
+      .payload({s_axil_awaddr, s_axil_awprot})
+  );
+  handshake_check #(
+      .Width(72)
+  ) check_register_w (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_wvalid),
+      .ready  (s_axil_wready),
+      .payload({s_axil_wdata, s_axil_wstrb})
+  );
+  handshake_check #(
+      .Width(2)
+  ) check_register_b (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_bvalid),
+      .ready  (s_axil_bready),
+      .payload(s_axil_bresp)
+  );
+  handshake_check #(
+      .Width(22)
+  ) check_register_ar (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_arvalid),
+      .ready  (s_axil_arready),
+      .payload({s_axil_araddr, s_axil_arprot})
+  );
+  handshake_check #(
+      .Width(66)
+  ) check_register_r (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_rvalid),
+      .ready  (s_axil_rready),
+      .payload({s_axil_rdata, s_axil_rresp})
+  );
 
 endmodule : harness

@@ -78,6 +78,16 @@ module instruction_dispatch
     end
   end
 
+  handshake_check #(
+      .Width($bits(handover_t))
+  ) incoming (
+      .clk,
+      .rst_n,
+      .valid  (core2units_instruction_valid),
+      .ready  (core2units_instruction_ready),
+      .payload(core2units_instruction_data)
+  );
+
   logic unused;
   assign unused = &{1'b0, core2units_instruction_data, head, pop};
 

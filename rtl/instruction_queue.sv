@@ -53,6 +53,9 @@ module instruction_queue #(
   assert_no_overflow :
   assert property (@(posedge clk) disable iff (!rst_n) stored <= (PointerBits + 1)'(Depth))
   else $error("more instructions than the queue holds");
+  assert_no_underflow :
+  assert property (@(posedge clk) disable iff (!rst_n) from_store |-> stored != '0)
+  else $error("an instruction leaves the queue that never entered it");
 `endif
 
 endmodule : instruction_queue

@@ -212,6 +212,16 @@ module read_stream
   assign error_valid = response_valid && response_error && !mutated[ReadErrorNotReported];
   assign error_index = receive_index;
 
+  handshake_check #(
+      .Width(8 * DataBytes + CountBits)
+  ) check_stream (
+      .clk,
+      .rst_n,
+      .valid  (stream_valid),
+      .ready  (stream_ready),
+      .payload({stream_data, stream_count})
+  );
+
   logic unused;
   assign unused = &{1'b0, next.is_interrupt, next.number, next.index, expected.is_interrupt,
       expected.number, expected.address[AddressBits-1:OffsetBits]};

@@ -65,4 +65,10 @@ module scalar_fence
   logic unused;
   assign unused = &{1'b0, core2fence_instruction_data};
 
+`ifndef SYNTHESIS
+  assert_fence_order :
+  assert property (@(posedge clk) disable iff (!rst_n) passed |-> reached)
+  else $error("the scalar core has passed a fence whose flags, units or tiles are not as it wants");
+`endif
+
 endmodule : scalar_fence

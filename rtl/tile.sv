@@ -219,6 +219,8 @@ module tile
       };
 
   tile_fence fence (
+      .clk,
+      .rst_n,
       .queue2fence_instruction_valid,
       .queue2fence_instruction_ready,
       .queue2fence_instruction_data,

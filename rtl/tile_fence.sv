@@ -6,6 +6,9 @@ module tile_fence
   import mutation_pkg::*;
   import tile_pkg::*;
 (
+    input logic clk,   // clock and reset are for the rule below alone
+    input logic rst_n,
+
     input  logic        queue2fence_instruction_valid,
     output logic        queue2fence_instruction_ready,
     input  tile_fence_t queue2fence_instruction_data,
@@ -31,5 +34,12 @@ module tile_fence
   assign fence2flags_load_mask = instruction.reset_flags;
   assign fence2flags_load_value = instruction.reset_value;
   assign fence2core_count_valid = passed && instruction.increment;
+
+`ifndef SYNTHESIS
+  assert_fence_order :
+  assert property (@(posedge clk) disable iff (!rst_n)
+      passed |-> (instruction.wait_idle & ~units2fence_idle) == '0)
+  else $error("a fence has been passed by units that still work");
+`endif
 
 endmodule : tile_fence
