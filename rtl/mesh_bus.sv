@@ -161,28 +161,12 @@ module mesh_bus
       .alternate_limit(instruction.narrow_read_alternate_limit),
       .alternate_loop(instruction.narrow_read_alternate_loop),
       .alternate_reset(instruction.narrow_read_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting && read_on),
       .advance(sends),
       .valid(read_valid),
       .address(read_address),
       .begins(begins[0]),
-      .ended(read_ended),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .last(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .ended(read_ended)
   );
 
   traversal #(
@@ -199,28 +183,12 @@ module mesh_bus
       .alternate_limit(instruction.narrow_write_alternate_limit),
       .alternate_loop(instruction.narrow_write_alternate_loop),
       .alternate_reset(instruction.narrow_write_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting && write_on),
       .advance(receives),
       .valid(write_valid),
       .address(write_address),
       .begins(begins[1]),
-      .ended(write_ended),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .last(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .ended(write_ended)
   );
 
   watchers #(
@@ -239,10 +207,7 @@ module mesh_bus
       .start(starting),
       .begins,
       .take,
-      .pass,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .latest()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .pass
   );
 
   // The word is read anew in each cycle, so its address stands for it.

@@ -185,27 +185,13 @@ module narrow_to_wide
       .alternate_loop(instruction.narrow_read_alternate_loop),
       .alternate_reset(instruction.narrow_read_alternate_reset),
       .alternate_target(instruction.transpose),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting),
       .advance(gathers),
       .valid(read_valid),
       .address(read_address),
       .begins(begins[0]),
       .ended(read_ended),
-      .last(read_last),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .last(read_last)
   );
 
   traversal #(
@@ -222,13 +208,6 @@ module narrow_to_wide
       .alternate_limit(instruction.wide_write_alternate_limit),
       .alternate_loop(instruction.wide_write_alternate_loop),
       .alternate_reset(instruction.wide_write_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting),
       .advance(writes),
       .valid(write_valid),
@@ -236,14 +215,7 @@ module narrow_to_wide
       .begins(begins[1]),
       .ended(write_ended),
       .last(write_last),
-      .second(write_second),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .second(write_second)
   );
 
   watchers #(
@@ -262,10 +234,7 @@ module narrow_to_wide
       .start(starting),
       .begins,
       .take({writes, gathers}),
-      .pass,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .latest()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .pass
   );
 
   logic unused;

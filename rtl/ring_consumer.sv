@@ -121,7 +121,6 @@ module ring_consumer
       .alternate_limit(instruction.wide_write_alternate_limit),
       .alternate_loop(instruction.wide_write_alternate_loop),
       .alternate_reset(instruction.wide_write_alternate_reset),
-      .alternate_target(1'b0),
       .prologue_enable(instruction.wide_write_prologue_enable),
       .prologue_loop(instruction.wide_write_prologue_loop),
       .prologue_base(instruction.wide_write_prologue_base),
@@ -133,16 +132,7 @@ module ring_consumer
       .valid(write_valid),
       .address(write_address),
       .begins,
-      .ended,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .last(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .ended
   );
 
   watchers #(
@@ -161,10 +151,7 @@ module ring_consumer
       .start(starting),
       .begins({16'b0, begins}),
       .take({1'b0, write_valid && !passed && pass[0]}),
-      .pass,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .latest()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .pass
   );
 
   logic unused;

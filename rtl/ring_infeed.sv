@@ -41,73 +41,31 @@ module ring_infeed
   localparam int CounterBits = 20;
   localparam int UnitWords = ParameterUnitBytes / 4;  // of the longest unit
 
-  logic instruction_valid;
   ring_infeed_t instruction;
   logic start, advance, last, offered;
-  scalar_queue #(
-      .Width($bits(ring_infeed_t))
-  ) queue (
-      .clk,
-      .rst_n,
-      .push_valid(core2infeed_instruction_valid),
-      .push_ready(core2infeed_instruction_ready),
-      .push_data(core2infeed_instruction_data),
-      .valid(instruction_valid),
-      .data(instruction),
-      .start,
-      .done(advance && last)
-  );
-  assign infeed2core_idle = !instruction_valid;
-
   logic [CounterBits-1:0] address;
   logic [15:0] begins, ended;
-  logic pass;
-  /* verilator lint_off PINCONNECTEMPTY */
-  traversal #(
-      .Loops(3),
-      .AddressBits(CounterBits),
-      .CounterBits(CounterBits)
+  buffer_walk #(
+      .instruction_t(ring_infeed_t),
+      .CounterBits  (CounterBits)
   ) walk (
       .clk,
       .rst_n,
-      .base(instruction.buffer_base),
-      .stride({
-        instruction.buffer_loop[2].stride,
-        instruction.buffer_loop[1].stride,
-        instruction.buffer_loop[0].stride
-      }),
-      .limit({
-        instruction.buffer_loop[2].limit,
-        instruction.buffer_loop[1].limit,
-        instruction.buffer_loop[0].limit
-      }),
-      .double_loop(instruction.buffer_double_loop),
-      .double_offset(instruction.buffer_double_offset),
-      .double_start(instruction.buffer_double_start),
-      .alternate_limit(instruction.buffer_alternate_limit),
-      .alternate_loop(instruction.buffer_alternate_loop),
-      .alternate_reset(instruction.buffer_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
+      .core2unit_instruction_valid(core2infeed_instruction_valid),
+      .core2unit_instruction_ready(core2infeed_instruction_ready),
+      .core2unit_instruction_data(core2infeed_instruction_data),
+      .unit2core_idle(infeed2core_idle),
+      .instruction,
       .start,
       .advance,
-      .valid(offered),
+      .offered,
       .address,
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
       .begins,
       .ended,
-      .last,
-      .second(),
-      .index(),
-      .loop_ended()
+      .last
   );
+
+  logic pass;
   watchers #(
       .Watchers(2),
       .Flags(Flags),
@@ -126,10 +84,8 @@ module ring_infeed
       .start,
       .begins({16'd0, begins}),
       .take({1'b0, advance}),
-      .pass({unused_pass, pass}),
-      .latest()
+      .pass({unused_pass, pass})
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   // The present unit, by the buffer that it comes from, and the flag that counts such units.
   logic [UnitWords-1:0][31:0] unit;
@@ -203,6 +159,17 @@ module ring_infeed
   logic unused_pass;
   logic unused;
   assign unused = &{1'b0, unused_pass, address, instruction};
+
+  // The unit is read anew in each cycle, so its address stands for it.
+  handshake_check #(
+      .Width(CounterBits + 7)
+  ) outgoing (
+      .clk,
+      .rst_n,
+      .valid  (infeed2ring_row_valid),
+      .ready  (infeed2ring_row_ready),
+      .payload({address, count})
+  );
 
 `ifndef SYNTHESIS
   assert_row_holds_its_units :

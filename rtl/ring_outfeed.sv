@@ -34,23 +34,29 @@ module ring_outfeed
 
   localparam int CounterBits = 15;
 
-  logic instruction_valid;
   ring_outfeed_t instruction;
   logic start, advance, last, offered;
-  scalar_queue #(
-      .Width($bits(ring_outfeed_t))
-  ) queue (
+  logic [CounterBits-1:0] address;
+  logic [15:0] begins, ended;
+  buffer_walk #(
+      .instruction_t(ring_outfeed_t),
+      .CounterBits  (CounterBits)
+  ) walk (
       .clk,
       .rst_n,
-      .push_valid(core2outfeed_instruction_valid),
-      .push_ready(core2outfeed_instruction_ready),
-      .push_data(core2outfeed_instruction_data),
-      .valid(instruction_valid),
-      .data(instruction),
+      .core2unit_instruction_valid(core2outfeed_instruction_valid),
+      .core2unit_instruction_ready(core2outfeed_instruction_ready),
+      .core2unit_instruction_data(core2outfeed_instruction_data),
+      .unit2core_idle(outfeed2core_idle),
+      .instruction,
       .start,
-      .done(advance && last)
+      .advance,
+      .offered,
+      .address,
+      .begins,
+      .ended,
+      .last
   );
-  assign outfeed2core_idle = !instruction_valid;
 
   logic row_valid, row_taken;
   row_t row;
@@ -68,55 +74,7 @@ module ring_outfeed
       .pop_data  (row)
   );
 
-  logic [CounterBits-1:0] address;
-  logic [15:0] begins, ended;
   logic pass;
-  /* verilator lint_off PINCONNECTEMPTY */
-  traversal #(
-      .Loops(3),
-      .AddressBits(CounterBits),
-      .CounterBits(CounterBits)
-  ) walk (
-      .clk,
-      .rst_n,
-      .base(instruction.buffer_base),
-      .stride({
-        instruction.buffer_loop[2].stride,
-        instruction.buffer_loop[1].stride,
-        instruction.buffer_loop[0].stride
-      }),
-      .limit({
-        instruction.buffer_loop[2].limit,
-        instruction.buffer_loop[1].limit,
-        instruction.buffer_loop[0].limit
-      }),
-      .double_loop(instruction.buffer_double_loop),
-      .double_offset(instruction.buffer_double_offset),
-      .double_start(instruction.buffer_double_start),
-      .alternate_limit(instruction.buffer_alternate_limit),
-      .alternate_loop(instruction.buffer_alternate_loop),
-      .alternate_reset(instruction.buffer_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
-      .start,
-      .advance,
-      .valid(offered),
-      .address,
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .begins,
-      .ended,
-      .last,
-      .second(),
-      .index(),
-      .loop_ended()
-  );
   watchers #(
       .Watchers(1),
       .Flags(Flags),
@@ -135,10 +93,8 @@ module ring_outfeed
       .start,
       .begins({16'd0, begins}),
       .take({1'b0, advance}),
-      .pass({unused_pass, pass}),
-      .latest()
+      .pass({unused_pass, pass})
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   // Two words go to the host, or one to scalar memory.
   logic [5:0] position;  // of the first word in the row that has not been taken

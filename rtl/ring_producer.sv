@@ -117,13 +117,6 @@ module ring_producer
       .alternate_limit(instruction.wide_read_alternate_limit),
       .alternate_loop(instruction.wide_read_alternate_loop),
       .alternate_reset(instruction.wide_read_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting),
       .advance(sends),
       .valid(read_valid),
@@ -131,14 +124,7 @@ module ring_producer
       .begins,
       .ended,
       .last(read_last),
-      .second(read_second),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .second(read_second)
   );
 
   watchers #(
@@ -157,10 +143,7 @@ module ring_producer
       .start(starting),
       .begins({16'b0, begins}),
       .take({1'b0, read_valid && !passed && pass[0]}),
-      .pass,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .latest()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .pass
   );
 
   logic unused;

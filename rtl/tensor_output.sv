@@ -121,7 +121,6 @@ module tensor_output
     end
   end
 
-  /* verilator lint_off PINCONNECTEMPTY */
   traversal #(
       .Loops(8),
       .AddressBits(NarrowAddressBits),
@@ -138,28 +137,13 @@ module tensor_output
       .alternate_limit(instruction.narrow_write_alternate_limit),
       .alternate_loop(instruction.narrow_write_alternate_loop),
       .alternate_reset(instruction.narrow_write_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start,
       .advance(busy),
       .valid(write_left),
       .address(output2narrow_write_address),
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
       .begins(),
-      .ended,
-      .last(),
-      .second(),
-      .index(),
-      .loop_ended()
+      .ended
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   assign output2flags_produce = produce(
       busy && ended[instruction.narrow_write_producer_depth],

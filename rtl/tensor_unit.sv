@@ -83,7 +83,6 @@ module tensor_unit
     end
   end
 
-  /* verilator lint_off PINCONNECTEMPTY */
   traversal #(
       .Loops(Loops),
       .AddressBits(GranuleBits),
@@ -94,30 +93,15 @@ module tensor_unit
       .base('0),
       .stride('0),
       .limit(instruction.main_limit),
-      .double_loop('0),
-      .double_offset('0),
-      .double_start(1'b0),
       .alternate_limit(instruction.main_alternate_limit),
       .alternate_loop(instruction.main_alternate_loop),
-      .alternate_reset('0),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start,
       .advance(take),
       .valid(main_valid),
       .address(),
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
       .begins(main_begins),
       .ended(main_ended),
       .last(main_last),
-      .second(),
       .index(main_index),
       .loop_ended(main_loop_ended)
   );
@@ -139,26 +123,12 @@ module tensor_unit
       .alternate_limit(instruction.narrow_read_alternate_limit),
       .alternate_loop(instruction.narrow_read_alternate_loop),
       .alternate_reset(instruction.narrow_read_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(start || (take && read_last)),
       .advance(take),
       .valid(),
       .address(read_address),
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
       .begins(),
-      .ended(),
-      .last(read_last),
-      .second(),
-      .index(),
-      .loop_ended()
+      .last(read_last)
   );
 
   traversal #(
@@ -178,26 +148,13 @@ module tensor_unit
       .alternate_limit(instruction.parameter_read_alternate_limit),
       .alternate_loop(instruction.parameter_read_alternate_loop),
       .alternate_reset(instruction.parameter_read_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(start || (take && parameter_last)),
       .advance(take),
       .valid(),
       .address(granule),
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
       .begins(),
       .ended(parameter_ended),
-      .last(parameter_last),
-      .second(),
-      .index(),
-      .loop_ended()
+      .last(parameter_last)
   );
 
   traversal #(
@@ -217,28 +174,15 @@ module tensor_unit
       .alternate_limit(instruction.partial_sum_alternate_limit),
       .alternate_loop(instruction.partial_sum_alternate_loop),
       .alternate_reset(instruction.partial_sum_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(start || (take && sum_last)),
       .advance(take),
       .valid(),
       .address(sum_address),
       .next_address(next_sum_address),
-      .in_prologue(),
-      .waits_here(),
       .begins(),
       .ended(sum_ended),
-      .last(sum_last),
-      .second(),
-      .index(),
-      .loop_ended()
+      .last(sum_last)
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   // Watchers.
   logic [Watchers-1:0] watcher_valid;

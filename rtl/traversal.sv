@@ -14,31 +14,30 @@ module traversal
     input logic clk,
     input logic rst_n,
 
-    // Parameters, as the instruction encodes them; held from `start` until `done`.
+    // Parameters, as the instruction encodes them; held from `start` until `done`. What a kind of
+    // instruction does not have is left out.
     input logic [AddressBits-1:0] base,
     input logic signed [Loops-1:0][CounterBits:0] stride,
     input logic [Loops-1:0][CounterBits-1:0] limit,
-    input logic [SelectBits-1:0] double_loop,
-    input logic [AddressBits-1:0] double_offset,
-    input logic double_start,
+    input logic [SelectBits-1:0] double_loop = '0,
+    input logic [AddressBits-1:0] double_offset = '0,
+    input logic double_start = '0,
     input logic [CounterBits-1:0] alternate_limit,
     input logic [SelectBits-1:0] alternate_loop,
-    input logic signed [CounterBits-1:0] alternate_reset,
-    input logic alternate_target,  // loop that the alternate limit applies to: 0 or 1
-    input logic prologue_enable,
-    input logic [SelectBits-1:0] prologue_loop,
-    input logic [AddressBits-1:0] prologue_base,
-    input logic [CounterBits-1:0] prologue_inner_limit,
-    input logic [CounterBits-1:0] prologue_outer_limit,
-    input logic [CounterBits-1:0] prologue_outer_stride,
+    input logic signed [CounterBits-1:0] alternate_reset = '0,
+    input logic alternate_target = '0,  // loop that the alternate limit applies to: 0 or 1
+    input logic prologue_enable = '0,
+    input logic [SelectBits-1:0] prologue_loop = '0,
+    input logic [AddressBits-1:0] prologue_base = '0,
+    input logic [CounterBits-1:0] prologue_inner_limit = '0,
+    input logic [CounterBits-1:0] prologue_outer_limit = '0,
+    input logic [CounterBits-1:0] prologue_outer_stride = '0,
 
     input logic start,  // load the parameters and offer the first element; at the end only
     input logic advance,  // take the element that is offered
     output logic valid,  // an element is offered
     output logic [AddressBits-1:0] address,
     output logic [AddressBits-1:0] next_address,  // behind this one, or the first again; no prologue
-    output logic in_prologue,
-    output logic waits_here,  // watchers are tested before this element
     output logic [15:0] begins,  // bit d: a block of depth d begins here
     output logic [15:0] ended,  // bit d: a block of depth d ends with this element
     output logic last,
@@ -48,6 +47,7 @@ module traversal
     output logic [Loops-1:0]                  loop_ended  // this is the last pass of the loop
 );
 
+  logic in_prologue;
   logic [Loops:0] block_begins, block_ended;
   logic [AddressBits-1:0] body_address;
   logic [CounterBits:0] prologue_left;
@@ -103,7 +103,6 @@ module traversal
   assign toggles = !mutated[DoubleBufferStays] && 1'(block_ended >> double_loop) && (double_offset != '0);
 
   assign in_prologue = HasPrologue && prologue_left != '0;
-  assign waits_here = !in_prologue || prologue_index == '0;
   assign address = in_prologue ? prologue_address + AddressBits'(prologue_index)
                                : body_address + (second ? double_offset : '0);
 

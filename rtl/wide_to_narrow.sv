@@ -146,28 +146,12 @@ module wide_to_narrow
       .alternate_limit(instruction.wide_read_alternate_limit),
       .alternate_loop(instruction.wide_read_alternate_loop),
       .alternate_reset(instruction.wide_read_alternate_reset),
-      .alternate_target(1'b0),
-      .prologue_enable(1'b0),
-      .prologue_loop('0),
-      .prologue_base('0),
-      .prologue_inner_limit('0),
-      .prologue_outer_limit('0),
-      .prologue_outer_stride('0),
       .start(starting),
       .advance(reads),
       .valid(read_valid),
       .address(read_address),
       .begins(begins[0]),
-      .last(read_last),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .ended(),
-      .in_prologue(),
-      .waits_here(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .last(read_last)
   );
 
   traversal #(
@@ -185,7 +169,6 @@ module wide_to_narrow
       .alternate_limit(instruction.narrow_write_alternate_limit),
       .alternate_loop(instruction.narrow_write_alternate_loop),
       .alternate_reset(instruction.narrow_write_alternate_reset),
-      .alternate_target(1'b0),
       .prologue_enable(instruction.narrow_write_prologue_enable),
       .prologue_loop(instruction.narrow_write_prologue_loop),
       .prologue_base(instruction.narrow_write_prologue_base),
@@ -198,15 +181,7 @@ module wide_to_narrow
       .address(write_address),
       .begins(begins[1]),
       .ended(write_ended),
-      .last(write_last),
-      /* verilator lint_off PINCONNECTEMPTY */
-      .next_address(),
-      .in_prologue(),
-      .waits_here(),
-      .second(),
-      .index(),
-      .loop_ended()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .last(write_last)
   );
 
   watchers #(
@@ -225,10 +200,7 @@ module wide_to_narrow
       .start(starting),
       .begins,
       .take,
-      .pass,
-      /* verilator lint_off PINCONNECTEMPTY */
-      .latest()
-      /* verilator lint_on PINCONNECTEMPTY */
+      .pass
   );
 
   logic unused;
