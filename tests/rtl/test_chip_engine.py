@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +94,24 @@ def test_a_missing_compiler_is_one_line(
     """The line says what to install; what only the model does is refused in one line as well."""
     monkeypatch.setattr(toolchain, "missing", lambda *, waves: ("apt-get install g++",))
     file = str(samples / "dense_edgetpu.tflite")
+    assert run_command_line(["verify", file, "--waves", "chip.fst"]) == 2
+    assert "--waves is for --engine rtl" in capfd.readouterr().err
     assert run_command_line(["verify", file, "--engine", "rtl"]) == 3
     (line,) = capfd.readouterr().err.splitlines()
     assert "apt-get install g++" in line
     assert run_command_line(["run", file, "--engine", "rtl"]) == 3
     (line,) = capfd.readouterr().err.splitlines()
     assert "verify" in line
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    """Python would hear of it only when the wait is over, days later."""
+    player = rtl_chip()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        player.run(1 << 40)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    player.run(10)
 
 
 def test_a_fault_of_the_rtl_is_a_mismatch(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.timing.dma import DmaStep, predict
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.report import Verdict
+from darwinn_testbench.sample import sample
+from darwinn_testbench.verify import verify
 from harness_runs import require_toolchain
 
 WORD_BYTES = 8
@@ -75,3 +81,29 @@ def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
         groups = path.with_suffix(".gtkw").read_text()
         assert "-AXI read address\n" in groups
         assert f"{SCOPE}.m_axi_arvalid\n" in groups
+
+
+@pytest.mark.nightly
+def test_waves_of_the_whole_chip(tmp_path: Path) -> None:
+    """Instructions, rows and transfers can be seen, and each tile's units and flags by name."""
+    require_toolchain(waves=True)
+    sample(tmp_path)
+    dump = tmp_path / "chip.fst"
+    report = verify(tmp_path / "dense_edgetpu.tflite", engine=Engine.RTL, waves=dump)
+    assert report.verdict is Verdict.PASS, report.message
+    found = signals(dump)
+
+    def values(name: str) -> list[int]:
+        signal = found[f"chip_player.{name}"]
+        return [signal.value_at(time) for time in range(20, 60_000, 2)]
+
+    assert sum(values("core2units_instruction_valid")) > 10
+    assert sum(values("chip.harness.dma2monitor_start_valid")) > 3
+    # Three tiles have work; the turn on the ring is told to all.
+    for tile in range(chip.TILES):
+        scope = f"gen_tile_view[{tile}]"
+        assert set(values(f"{scope}.idle.[0]")) == ({0, 1} if tile < 3 else {1})
+        assert max(values(f"{scope}.flags.[{int(TileFlag.RING_PRODUCER_A)}]")) > 0
+    groups = dump.with_suffix(".gtkw").read_text()
+    for text in ("-AXI read address\n", "-tile 15\n", "+{tensor unit idle} chip_player."):
+        assert text in groups
