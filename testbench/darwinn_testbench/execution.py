@@ -301,7 +301,7 @@ def run(
             "taps": taps_found,
         },
         decided=None if fault is None else verdict_of(fault),
-        message="" if fault is None else str(fault),
+        message=bound.note if fault is None else str(fault),
     )
 
 

@@ -148,7 +148,7 @@ def view_layers(
             "ports": _ports(bound, rows),
             "scalar_core": _scalar_core(bound, found, rows),
         },
-        message=_message(rows),
+        message="; ".join(filter(None, [_message(rows), bound.note])),
     )
 
 

@@ -349,8 +349,9 @@ def test_a_compiled_file_is_no_reference(samples: Path, capsys: pytest.CaptureFi
 
 
 def test_the_judged_model_is_named(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("verify", samples / "dense_chips.package", "--model", 1) == 0
-    assert "model 1 of 2 (--model 0 is the other)" in capsys.readouterr().out
+    for each in ("verify", "run", "layers", "profile"):
+        assert command(each, samples / "dense_chips.package", "--model", 1) == 0
+        assert "model 1 of 2 (--model 0 is the other)" in capsys.readouterr().out
     assert command("verify", samples / "dense_chips.package", "--model", 2) == 2
     assert "models are 0 to 1" in capsys.readouterr().err
 

@@ -136,11 +136,15 @@ def profile(
         file=bound.file,
         rows=rows,
         figures={"model": model, "profile": figures},
-        message=(
-            f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
-            f"{timed.chip.clock.value / 1e6:g} MHz behind {figures.host}, "
-            f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
-        ),
+        message="; ".join(filter(None, [_message(timed, figures.host), bound.note])),
+    )
+
+
+def _message(timed: Timing, host: str) -> str:
+    return (
+        f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
+        f"{timed.chip.clock.value / 1e6:g} MHz behind {host}, "
+        f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
     )
 
 
