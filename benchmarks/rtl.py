@@ -30,7 +30,7 @@ from darwinn_testbench.rtl.dma_runs import FOLDER_VARIABLE, play, workload_desig
 from darwinn_testbench.rtl.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.workload_playing import IDLE_VARIABLE
 
-from benchmarks.speed import machine
+from benchmarks.common import machine
 
 BUSY_SHARE = 1 / 12
 """Least share of the plain main's speed on a DMA workload."""

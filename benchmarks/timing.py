@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.speed import MIB, machine
+from benchmarks.common import MIB, machine
 
 SECONDS = 2.0
 MEMORY = 300 * MIB

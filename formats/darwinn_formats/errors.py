@@ -7,6 +7,8 @@ from typing import Self
 
 def printable(text: str) -> str:
     """``text`` in one line that any terminal takes: other characters as escape sequences."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -29,7 +29,9 @@ def damaged(data: bytes, values: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("name", SOURCES)
 def test_changed_files_load_or_are_refused(name: str) -> None:
     data, load = SOURCES[name]
-    results = [check(load, changed) for changed in damaged(data, 3)]
+    # Most of the bundle is the program, which has been changed by itself.
+    values = 1 if name == "bundle" else 3
+    results = [check(load, changed) for changed in damaged(data, values)]
     assert any(results)
     assert not all(results)
 
