@@ -20,9 +20,14 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 DEFAULT_CHIP = "beagle-max"
-DEFAULT_HOST = "usb3"
 NO_HOST = "none"
 """Stands for a host link of endless speed without a fixed cost."""
+
+
+def link_of(chip: timing.ChipDescription, host: str | None) -> timing.HostLink | None:
+    """The link ``host``, by default the one of the chip; None for one of endless speed."""
+    name = host or chip.host
+    return None if name == NO_HOST else timing.host_link(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,7 @@ def measure(
     source: Source,
     *,
     chip: str = DEFAULT_CHIP,
-    host: str = DEFAULT_HOST,
+    host: str | None = None,
     executable: int | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[CyclesRow]:
@@ -62,7 +67,7 @@ def measure(
     Args:
         source: the compiled model, or a bare instruction stream.
         chip: a built-in chip description or a TOML file.
-        host: a built-in host link or a TOML file, or ``none``.
+        host: a built-in host link or a TOML file, or ``none``; by default that of the chip.
         executable: only this one.
         progress: told what is being done.
 
@@ -73,7 +78,7 @@ def measure(
         InputError: no such executable, or a bare stream whose transfers cannot be told.
     """
     chip_description = timing.chip_description(chip)
-    host_link = None if host == NO_HOST else timing.host_link(host)
+    host_link = link_of(chip_description, host)
     file = load(source)
     executables = file.executables
     if file.stream is not None:
@@ -106,7 +111,7 @@ def measure_files(
     sources: Sequence[Source],
     *,
     chip: str = DEFAULT_CHIP,
-    host: str = DEFAULT_HOST,
+    host: str | None = None,
     executable: int | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[CyclesRow]:

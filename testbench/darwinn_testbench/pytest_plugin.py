@@ -94,7 +94,7 @@ class Darwinn:
         *,
         at_most: int,
         chip: str = "beagle-max",
-        host: str = "usb3",
+        host: str | None = None,
         model: int = 0,
     ) -> int:
         """Fail the test if an inference takes more than ``at_most`` cycles; returns the cycles.
@@ -109,13 +109,15 @@ class Darwinn:
 
         with _failing(f"darwinn cycles {os.fspath(file)}"):
             report = profile(self._path(file), chip_name=chip, host_name=host, model=model)
-        cycles = int(report.figures["profile"].cycles)
+        figures = report.figures["profile"]
+        cycles = int(figures.cycles)
         self.properties.append(("darwinn_cycles", cycles))
         if cycles > at_most:
             slowest = max(report.rows, key=lambda row: row.cycles, default=None)
             where = f"; the longest is {slowest.name} with {slowest.cycles:,}" if slowest else ""
             pytest.fail(
-                f"darwinn cycles {os.fspath(file)}: {cycles:,} cycles on {chip} behind {host}, "
+                f"darwinn cycles {os.fspath(file)}: {cycles:,} cycles "
+                f"on {chip} behind {figures.host}, "
                 f"{at_most:,} allowed{where}",
                 pytrace=False,
             )

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from chip_runs import rtl_chip
+from darwinn_sim import timing
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.model import open_models
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.sample import sample
@@ -33,6 +35,10 @@ LARGER = (
 )
 
 
+TIMING_TOLERANCE = 0.01
+"""How far, relatively, predicted cycles may be off."""
+
+
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
@@ -41,7 +47,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(compiled: Path, reference: Path | None, **options: Any) -> int:
-    """Verify on the RTL; the cycles of the first inference."""
+    """Verify on the RTL; the cycles of the first inference, which the event model predicts."""
     require_toolchain()
     report = verify(compiled, reference, engine=Engine.RTL, **options)
     assert report.verdict is Verdict.PASS, report.message
@@ -52,6 +58,11 @@ def check(compiled: Path, reference: Path | None, **options: Any) -> int:
     assert names >= {"inference 0 (RTL)"}
     assert all(each.verdict is Verdict.PASS for each in report.figures["dma"])
     cycles: int = report.rows[0].rtl_cycles
+    (model,) = open_models(compiled)
+    harness, link = timing.chip_description("harness"), timing.host_link("harness")
+    predicted = timing.simulate(model.compiled.inference, harness, link).cycles
+    print(f"{compiled.name}: {cycles:,} cycles, {predicted:,} predicted")
+    assert abs(predicted - cycles) <= TIMING_TOLERANCE * cycles
     return cycles
 
 

@@ -103,14 +103,23 @@ def sample(name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
 SLOW_CHIP = chip_of(
     ring_bytes_per_cycle=16,
     ring_fifo_rows=1,
+    outfeed_rows=2,
     mesh_fifo_words=1,
     tile_queue=2,
     unit_queue=1,
     result_queue_words=20,
     instruction_start=3,
     result_cycles=2,
-    last_row_cycles=1,
+    drain_cycles=1,
+    row_write_cycles=1,
     scalar_bundle_cycles=2,
+    scalar_queue=2,
+    scalar_unit_start=2,
+    ring_row_cycles=20,
+    link_word_bytes=40,
+    write_burst_bytes=24,
+    write_cycles=5,
+    interrupt_cycles=3,
 )
 FAST_CHIP = chip_of(
     ring_bytes_per_cycle=256,
@@ -119,6 +128,8 @@ FAST_CHIP = chip_of(
     mesh_words_per_cycle=2,
 )
 LINK = host_of(13.7, 9.1, on_request=True)
+HARNESS = timing.chip_description("harness")
+HARNESS_LINK = timing.host_link("harness")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +139,8 @@ LINK = host_of(13.7, 9.1, on_request=True)
         ("two layers", SLOW_CHIP, None),
         ("convolution", FAST_CHIP, None),
         ("convolution", SLOW_CHIP, LINK),
+        ("dense", HARNESS, HARNESS_LINK),
+        ("convolution", HARNESS, HARNESS_LINK),
     ],
 )
 def test_samples_take_the_cycles_of_the_slow_model(
@@ -143,7 +156,7 @@ def test_samples_take_the_cycles_of_the_slow_model(
 @constrained_random(3)
 @given(
     st.lists(st.sampled_from([16, 64, 80]), min_size=2, max_size=3),
-    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
     st.sampled_from([None, host_of(40, 8, on_request=False)]),
 )
 def test_random_networks_take_the_cycles_of_the_slow_model(
@@ -176,7 +189,7 @@ def preset(flags: dict[int, int], tile: int) -> list[tuple[str, dict[str, Any]]]
         min_size=1,
         max_size=3,
     ),
-    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
 )
 def test_random_units_take_the_cycles_of_the_slow_model(
     cases: list[tuple[Any, ...]], chip: ChipDescription

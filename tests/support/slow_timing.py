@@ -1,8 +1,9 @@
 """Slow event model: every unit a generator that yields once a cycle, written from docs/timing.md.
 
 All of them see flags, queues and FIFOs as they were when the cycle began; what they change is put
-off to its end. Only the ring is decided within a cycle: the infeed first, then tiles in order; all
-other units have their turns in any order. It takes seconds for thousands of cycles.
+off to its end. Only ring and link in are decided within a cycle: the infeed first, then tiles in
+order, and the link's queues in theirs; all other units have their turns in any order. It takes
+seconds for thousands of cycles.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ class SlowTiming:
         self.pushed, self.room_used, self.delivered = 0, 0, 0
         self.inputs_issued, self.outputs_issued = 0, 0
         self.loaded, self.halted = 0, 0
-        self.ring_free = 0
+        self.issued_in: list[int] = []
+        self.ring_free = self.ring_from = 0
+        self.without_room: set[int] = set()
         self.now = 0
         self.changes: list[Callable[[], None]] = []
         self.fence_loads: list[Callable[[], None]] = []
@@ -99,6 +102,7 @@ class SlowTiming:
         self.in_flight = [[0] * 4 for _ in range(16)]
         self.taken_words = [[0] * 4 for _ in range(16)]
         self.steps = record(program)
+        self.queues = (0, 2, 1) if self.value["reads_apart"] else (None,)
         self.fields = [self._fields(k) for k in range(len(program.tables.opcode))]
 
     def _fields(self, instruction: int) -> Fields:
@@ -116,14 +120,13 @@ class SlowTiming:
             self.later(lambda: flags.__setitem__(flag, flags[flag] + amount))
 
     def run(self) -> None:
-        first = [self._infeed()]
+        first = [self._infeed(), *(self._link_in(queue) for queue in self.queues)]
         ordered: list[Turn] = [self._unit(t, 1) for t in range(16)]
         others: list[Turn] = [
             self._core(),
             self._pop(0),
             self._pop(1),
             self._outfeed(),
-            self._link_in(),
             self._link_out(),
             *(self._dispatch(t) for t in range(16)),
             *(self._unit(t, u) for t in range(16) for u in range(_UNITS) if u != 1),
@@ -152,7 +155,13 @@ class SlowTiming:
             for queue in (*self.units, *(unit for tile in self.tiles for unit in tile.units))
         )
         tiles = all(tile.queue.queued == tile.queue.begun for tile in self.tiles)
-        return idle and tiles and self.core_done and self.link_in_done and self.link_out_done
+        return (
+            idle
+            and tiles
+            and self.core_done
+            and self.link_out_done
+            and (self.links_in_done == len(self.queues))
+        )
 
     @property
     def cycles(self) -> int:
@@ -162,7 +171,9 @@ class SlowTiming:
 
     # The scalar core.
 
-    core_done = link_in_done = link_out_done = False
+    core_done = link_out_done = False
+    links_in_done = 0
+    in_free = 0
     core_end = link_end = 0
 
     def _sleep(self, cycles: int) -> Turn:
@@ -195,7 +206,7 @@ class SlowTiming:
             return self._scalar_fence(self.fields[instruction])
         elif kind == steps.STEP_UNIT:
             queue = self.units[target]
-            if queue.queued - queue.begun >= self.value["unit_queue"]:
+            if queue.queued - queue.begun >= self.value["scalar_queue"]:
                 return False
             self._put(queue, instruction)
         elif kind == steps.STEP_PUSH:
@@ -209,6 +220,8 @@ class SlowTiming:
                 self.later(lambda: setattr(self, "inputs_issued", self.inputs_issued + 1))
         elif kind == steps.STEP_HALT:
             self.later(lambda: setattr(self, "halted", self.halted + 1))
+        if kind == steps.STEP_DESCRIPTOR:
+            self.issued_in.append(self.now)
         return True
 
     def _put(self, queue: Queue, instruction: int) -> None:
@@ -288,18 +301,17 @@ class SlowTiming:
         while True:
             instruction = yield from self._begin(queue)
             begun = self.now
-            yield from self._sleep(self.value["instruction_start"])
             fields = self.fields[instruction]
-            drains = (unit == 0 and fields["name"] != "CoefficientTable") or (
-                unit == 4 and self.value["last_row_cycles"] > 0
-            )
+            if fields["name"] != "CoefficientTable":
+                yield from self._sleep(self.value["instruction_start"])
+            drains = unit == 0 and fields["name"] != "CoefficientTable"
             yield from self._execute(number, unit, instruction, fields)
+            last = self.value["drain_cycles"] if drains else 1
             # A tensor instruction ends when its results have been written, the others with the
             # cycle of their last element.
-            self.spans.add((number, instruction, begun, self.now + (0 if drains else 1)))
+            self.spans.add((number, instruction, begun, self.now + last))
             self._complete(queue)
-            if not drains:
-                yield
+            yield from self._sleep(last)
 
     def _execute(self, number: int, unit: int, instruction: int, fields: Fields) -> Turn:
         if unit == 0:
@@ -360,9 +372,9 @@ class SlowTiming:
                 yield
             while not watchers.passes(tile.flags, element.begins):
                 yield
-            while not self._ring_is_free(channel, targets):
+            while not self._ring_is_free(channel, targets, number):
                 yield
-            self._send(channel, targets, 64)
+            yield from self._send(channel, targets, 64)
             self.add(tile.flags, 16, produce(fields, "row_producer", element.ends))
             if produce(fields, "token_producer", element.ends):
                 self._pass_token(channel)
@@ -374,18 +386,32 @@ class SlowTiming:
         tiles = [self.tiles[t].ring[channel] for t in range(16) if targets >> t & 1]
         return [*tiles, self.outfeed_ring] if targets >> _OUTFEED & 1 else tiles
 
-    def _ring_is_free(self, channel: int, targets: int) -> bool:
-        depth = self.value["ring_fifo_rows"]
-        room = all(fifo[0] - fifo[2] < depth for fifo in self._fifos(channel, targets))
-        return self.ring_free <= self.now and room
+    def _ring_is_free(self, channel: int, targets: int, sender: int = -1) -> bool:
+        """``ring_from`` is the cycle before if the sender had no room in that one."""
+        depths = (self.value["ring_fifo_rows"], self.value["outfeed_rows"])
+        room = all(
+            fifo[0] - fifo[2] < depths[fifo is self.outfeed_ring]
+            for fifo in self._fifos(channel, targets)
+        )
+        free = self.ring_free <= self.now
+        self.ring_from = self.now - (sender in self.without_room)
+        self.without_room.discard(sender)
+        if free and not room and self.value["ring_room_at_once"]:
+            self.without_room.add(sender)
+        return free and room
 
-    def _send(self, channel: int, targets: int, words: int) -> None:
-        cycles = max(1, -(-4 * words // self.value["ring_bytes_per_cycle"]))
+    def _send(self, channel: int, targets: int, words: int) -> Turn:
+        """Put a row on the ring; its sender goes on with it, or when it arrives."""
+        on_way = -(-4 * words // self.value["ring_bytes_per_cycle"])
+        cycles = max(self.value["ring_row_cycles"], on_way)
+        cycles -= self.now - max(self.ring_from, self.ring_free)
         self.ring_free = self.now + cycles
         self.timers.add(self.ring_free)
         for fifo in self._fifos(channel, targets):
             fifo[0] += 1
             self.arriving.setdefault(self.now + cycles - 1, []).append(fifo)
+        if self.value["ring_sender_waits"]:
+            yield from self._sleep(cycles - 1)
 
     def _pass_token(self, channel: int) -> None:
         for tile in self.tiles:
@@ -411,17 +437,31 @@ class SlowTiming:
         rows = iter(walk(fields, "wide_write"))
         words = moved = 0
         elements = walk(fields, "narrow_read", target=read_target(fields))
+        behind = self.value["row_write_cycles"]
+        closed = False
         for k, element in enumerate(elements):
             if moved == self.value["narrow_to_wide_words_per_cycle"]:
                 yield
                 moved = 0
+            if closed:
+                # The row before is written with this word, or the word waits with it.
+                row = next(rows)
+                while not writing.passes(tile.flags, row.begins):
+                    yield
+                self.last_change = self.now
+                self.add(tile.flags, 13, produce(fields, "producer", row.ends))
+                closed = False
             while not reading.passes(tile.flags, element.begins):
                 yield
                 moved = 0
             moved += 1
             self.last_change = self.now
             words += 1
-            if words == 64 or fields["row_loop"] in element.ends or k == len(elements) - 1:
+            full = words == 64 or fields["row_loop"] in element.ends or k == len(elements) - 1
+            if full and behind:
+                closed, words = True, 0
+                moved = self.value["narrow_to_wide_words_per_cycle"]
+            elif full:
                 row = next(rows)
                 while not writing.passes(tile.flags, row.begins):
                     yield
@@ -429,8 +469,12 @@ class SlowTiming:
                     moved = 1
                 self.add(tile.flags, 13, produce(fields, "producer", row.ends))
                 words = 0
-        if self.value["last_row_cycles"]:
-            yield from self._sleep(1 + self.value["last_row_cycles"])
+        if closed:
+            yield
+            row = next(rows)
+            while not writing.passes(tile.flags, row.begins):
+                yield
+            self.add(tile.flags, 13, produce(fields, "producer", row.ends))
 
     def _to_narrow(self, number: int, fields: Fields) -> Turn:
         tile = self.tiles[number]
@@ -521,6 +565,7 @@ class SlowTiming:
         while True:
             instruction = yield from self._begin(queue)
             begun, fields = self.now, self.fields[instruction]
+            yield from self._sleep(self.value["scalar_unit_start"])
             watchers = Watchers(fields)
             for k, element in enumerate(walk(fields, "buffer")):
                 if k:
@@ -544,6 +589,7 @@ class SlowTiming:
         while True:
             instruction = yield from self._begin(queue)
             begun, fields = self.now, self.fields[instruction]
+            yield from self._sleep(self.value["scalar_unit_start"])
             watchers = Watchers(fields)
             unit, words = UNIT_BYTES[fields["fifo"]] // 4, 0
             channel, targets = fields["consumer_b"], fields["targets"]
@@ -557,11 +603,11 @@ class SlowTiming:
                     watchers.passes(self.flags, element.begins)
                 ):
                     yield
+                if closes:
+                    yield from self._send(channel, targets, words)
+                    words = 0
                 amount = fields["sync_increment"] * produce(fields, "producer", element.ends)
                 self.add(self.flags, INFEED_FLAGS[fields["fifo"]], amount)
-                if closes:
-                    self._send(channel, targets, words)
-                    words = 0
                 if produce(fields, "token_producer", element.ends):
                     self._pass_token(channel)
             self._end_scalar_unit(queue, instruction, begun)
@@ -572,6 +618,7 @@ class SlowTiming:
         while True:
             instruction = yield from self._begin(queue)
             begun, fields = self.now, self.fields[instruction]
+            yield from self._sleep(self.value["scalar_unit_start"])
             watchers = Watchers(fields)
             words, position = (2, 0) if fields["to_host"] else (1, 0)
             elements = walk(fields, "buffer")
@@ -601,30 +648,45 @@ class SlowTiming:
         """When the link is free again, and the cycle in which the last byte arrives."""
         time = round(self.clock / speed.value * _LINK_UNITS) if speed else 0
         free = max(free, self.now * _LINK_UNITS) + size * time
-        return free, max(self.now + 1, -(-free // _LINK_UNITS) - 1)
+        return free, -(-free // _LINK_UNITS) - 1
 
-    def _link_in(self) -> Turn:
+    def _link_in(self, queue: int | None = None) -> Turn:
+        """All that comes in, or that of one queue: chunks (0), parameters (2) or activations."""
         speed = self.host.bytes_per_second_in if self.host else None
         on_request = bool(self.host and self.host.on_request.value)
-        free, data, promised, outputs = 0, 0, 0, 0
+        data, promised, outputs, issued = 0, 0, 0, 0
         for step in self.steps:
             tag = int(step["target"])
+            asked = -1
+            if step["kind"] == steps.STEP_DESCRIPTOR:
+                issued += 1
+            if queue is not None and step["kind"] in (steps.STEP_CHUNK, steps.STEP_DESCRIPTOR):
+                of_queue = 0 if step["kind"] == steps.STEP_CHUNK else tag
+                if of_queue != queue:
+                    data += step["kind"] == steps.STEP_DESCRIPTOR and tag < 3
+                    continue
             if step["kind"] == steps.STEP_DESCRIPTOR and tag >= 3:
                 outputs += 1
                 promised += int(step["size"])
             if step["kind"] == steps.STEP_CHUNK:
                 while self.halted < tag:
                     yield
+                asked = self.now - 1
                 left, stream = self.chunk_bytes[tag], None
             elif step["kind"] == steps.STEP_DESCRIPTOR and tag < 3:
                 left, stream = int(step["size"]), (1, 0)[tag - 1]
-                while outputs and self.delivered < promised:
+                while queue is None and outputs and self.delivered < promised:
                     yield
                 data += 1
             else:
                 continue
+            while stream is not None and on_request and self.inputs_issued < data:
+                yield
+            if on_request and stream is not None:
+                asked = self.issued_in[issued - 1]
+            yield from self._sleep(max(asked + self.value["read_cycles"] - self.now, 0))
             while left:
-                size = min(64, left)
+                size = min(self.value["link_word_bytes"], left)
                 if stream is not None:
                     while (on_request and self.inputs_issued < data) or (
                         self.room_in[stream] + size - self.taken[stream]
@@ -632,15 +694,15 @@ class SlowTiming:
                     ):
                         yield
                     self.room_in[stream] += size
-                free, last = self._burst(free, size, speed)
-                yield from self._sleep(last - self.now)
+                self.in_free, last = self._burst(self.in_free, size, speed)
+                yield from self._sleep(max(last - self.now, 1))
                 left -= size
-                self.link_end = self.now + 1
+                self.link_end = max(self.link_end, self.now + 1)
                 if stream is not None:
                     self.add(self.arrived, stream, size)
                 elif not left:
                     self.later(lambda: setattr(self, "loaded", self.loaded + 1))
-        self.link_in_done = True
+        self.links_in_done += 1
 
     def _link_out(self) -> Turn:
         speed = self.host.bytes_per_second_out if self.host else None
@@ -650,17 +712,20 @@ class SlowTiming:
             while self.outputs_issued <= number:
                 yield
             left = int(step["size"])
-            # An interrupt has no bytes, and ends in its cycle.
-            self.link_end = self.now + 1
+            # An interrupt has no bytes.
+            if not left:
+                self.link_end = max(self.link_end, self.now + self.value["interrupt_cycles"])
             while left:
-                while self.pushed <= sent:
+                burst = min(self.value["write_burst_bytes"], left)
+                while self.pushed < sent + burst:
                     yield
-                size = min(64, left, self.pushed - sent)
+                most = max(self.value["link_word_bytes"], burst)
+                size = min(most, left, self.pushed - sent)
                 sent += size
                 free, last = self._burst(free, size, speed)
-                yield from self._sleep(last - self.now)
+                yield from self._sleep(max(last - self.now + self.value["write_cycles"], 1))
                 left -= size
-                self.link_end = self.now + 1
+                self.link_end = max(self.link_end, self.now + 1)
                 self.later(lambda n=size: setattr(self, "delivered", self.delivered + n))
         self.link_out_done = True
 

@@ -76,6 +76,7 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
         ("", "is missing"),
         ('extends = "beagle-max"\nextends = 1', "not TOML"),
         ("clock = " + "[" * 100_000, "not TOML"),
+        ('extends = "beagle-max"\nhost = 5', "not the name of a host link"),
         ('extends = "nothing"', "neither a TOML file nor one of"),
         (CLOCK.format(value="true", unit="Hz", source="x", known="low"), "not a number"),
         (CLOCK.format(value=1, unit="Hz", source="x", known="low"), "not within"),

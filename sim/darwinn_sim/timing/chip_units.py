@@ -9,10 +9,12 @@ from darwinn_sim.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
+    ACTIVATIONS,
     HOST_FENCE,
     INSTRUCTIONS,
     INTERRUPT,
     LINK_UNITS,
+    PARAMETERS,
     STEP_CHUNK,
     STEP_DESCRIPTOR,
     STEP_DISPATCH,
@@ -28,6 +30,7 @@ from darwinn_sim.timing.machine import (
     lane_of,
     load,
     passes,
+    pause,
     tile_counters,
     wait,
 )
@@ -40,9 +43,6 @@ _CHIP = lanes.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)
 _FINISHED = int(Cause.FINISHED)
 _PUSH_BYTES = 4
-BURST_BYTES = 64
-"""Bytes that the host link moves at a time: as many as the largest unit of a pop."""
-
 _FENCE_UNITS = (
     (scalar_core.IDLE_ACTIVATION_POP, state.POP_ACTIVATIONS),
     (scalar_core.IDLE_PARAMETER_POP, state.POP_PARAMETERS),
@@ -115,7 +115,7 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
     for tile in range(chip.TILES):
         if (step.target >> tile) & 1:
             queue = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, lanes.DISPATCH)]
-            machine.tile_queue[tile, queue.queued % chip.TILE_QUEUE] = step.instruction
+            machine.tile_queue[tile, queue.queued % lanes.TILE_PLACES] = step.instruction
             queue.queued += 1
             effect(machine, tile_counters(tile) + lanes.PUSHED, 1)
     return True
@@ -127,11 +127,11 @@ def _queue(machine: Machine, index: int, step: Record) -> bool:
     which = step.target
     unit = machine.lanes[lanes.POP_PARAMETERS + which]
     begun = _CHIP + lanes.UNIT_BEGUN + which
-    room_from = unit.queued - machine.rates[0].unit_queue + 1
+    room_from = unit.queued - machine.rates[0].scalar_queue + 1
     if machine.counters[begun] < room_from:
         wait(machine, index, begun, room_from)
         return False
-    unit.queue[unit.queued % chip.UNIT_QUEUE] = step.instruction
+    unit.queue[unit.queued % lanes.UNIT_PLACES] = step.instruction
     unit.queued += 1
     effect(machine, _CHIP + lanes.UNIT_QUEUED + which, 1)
     return True
@@ -195,11 +195,8 @@ def _issue(machine: Machine, outgoing: int) -> None:
 def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
     """Take a unit from an input stream into its buffer."""
     lane = machine.lanes[index]
-    if lane.instruction < 0:
-        if not begin_scalar_unit(machine, index, which):
-            return
-        lane.row = tables.row[lane.instruction]
-        traversal.start(lane.first, tables.pop[lane.row].buffer)
+    if lane.instruction < 0 and not begin_scalar_unit(machine, index, which, tables):
+        return
     parameters = tables.pop[lane.row]
     size = chip.ACTIVATION_UNIT_BYTES if parameters.fifo else chip.PARAMETER_UNIT_BYTES
     arrived = _CHIP + lanes.BYTES_ARRIVED + parameters.fifo
@@ -221,10 +218,10 @@ def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
 
 @inner
 def link_in(machine: Machine, index: int) -> None:
-    """End the burst under way, and begin the next one if the chip can take it.
+    """End the word under way, and begin the next one if the chip can take it.
 
     ``phase`` holds the bytes under way, ``words`` those of the present transfer that were sent,
-    ``total`` (of the pops' lanes: what they took) is not used here: bytes sent to each FIFO are in
+    ``ready`` that it need not wait for its first bytes any more; bytes sent to each FIFO are in
     ``reserved``.
     """
     lane = machine.lanes[index]
@@ -232,15 +229,40 @@ def link_in(machine: Machine, index: int) -> None:
         _arrive(machine, lane)
     while lane.position < len(machine.inbound):
         transfer = machine.inbound[lane.position]
+        if not _is_mine(machine, index, transfer.kind):
+            _leave(lane, transfer.kind)
+            continue
         if not _may_send(machine, index, transfer):
             return
         if transfer.kind != HOST_FENCE:
-            size = min(BURST_BYTES, transfer.size - lane.words)
+            size = min(machine.rates[0].link_word_bytes, transfer.size - lane.words)
             lane.phase = size
             _use_link(machine, index, size, transfer)
             return
-        lane.position += 1
+        _leave(lane, transfer.kind)
     lane.cause = _FINISHED
+
+
+@inner
+def _is_mine(machine: Machine, index: int, kind: int) -> bool:
+    """A lane moves transfers of this kind: one of them all, or each those of its queue.
+
+    Queues know no order among each other, so there no read waits behind an output.
+    """
+    if not machine.rates[0].reads_apart:
+        return index == lanes.LINK_IN
+    if kind == INSTRUCTIONS:
+        return index == lanes.LINK_IN
+    return kind != HOST_FENCE and index == lanes.LINK_IN_APART + kind
+
+
+@inner
+def _leave(lane: Record, kind: int) -> None:
+    """Go on to the next transfer; ``taken`` counts those that have descriptors."""
+    lane.position += 1
+    lane.ready = 0
+    lane.words = 0
+    lane.taken += kind in (PARAMETERS, ACTIVATIONS)
 
 
 @inner
@@ -256,25 +278,28 @@ def _arrive(machine: Machine, lane: Record) -> None:
     lane.phase = 0
     if done:
         transfer.end = machine.clock[0].now + 1
-        lane.words = 0
-        lane.position += 1
-        lane.taken += transfer.kind != INSTRUCTIONS
+        _leave(lane, transfer.kind)
 
 
 @inner
 def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
-    """The chip can take the next burst of a transfer; otherwise wait for that."""
+    """The chip can take the next word of a transfer; otherwise wait for that."""
     lane = machine.lanes[index]
     if transfer.kind == HOST_FENCE:
         return _reached(machine, index, _CHIP + lanes.BYTES_DELIVERED, transfer.number)
     if transfer.kind == INSTRUCTIONS:
         # Program memory holds one chunk: the next one waits until the core has halted.
-        return _reached(machine, index, _CHIP + lanes.CHUNKS_HALTED, transfer.number)
+        halted = _CHIP + lanes.CHUNKS_HALTED
+        return _reached(machine, index, halted, transfer.number) and _has_come(
+            machine, index, machine.clock[0].now - 1
+        )
     if machine.rates[0].link_on_request and not _reached(
         machine, index, _CHIP + lanes.INPUTS_ISSUED, lane.taken + 1
     ):
         return False
-    size = min(BURST_BYTES, transfer.size - lane.words)
+    if not _has_come(machine, index, transfer.issued):
+        return False
+    size = min(machine.rates[0].link_word_bytes, transfer.size - lane.words)
     room_from = machine.reserved[lanes.STREAMS, transfer.kind] + size
     taken = _CHIP + lanes.BYTES_TAKEN + transfer.kind
     if not _reached(machine, index, taken, room_from - machine.rates[0].host_fifo_bytes):
@@ -284,11 +309,23 @@ def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
 
 
 @inner
+def _has_come(machine: Machine, index: int, asked: int) -> bool:
+    """The first bytes of what was asked for in cycle ``asked`` are here; otherwise wait."""
+    lane = machine.lanes[index]
+    first = asked + machine.rates[0].read_cycles
+    if lane.ready or first <= machine.clock[0].now:
+        return True
+    lane.ready = 1
+    pause(machine, index, first, _HOST_LINK)
+    return False
+
+
+@inner
 def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None:
     """Move ``size`` bytes, and have the next turn in the last cycle of that."""
     clock = machine.clock[0]
     rates = machine.rates[0]
-    inbound = index == lanes.LINK_IN
+    inbound = index != lanes.LINK_OUT
     free = clock.link_in_free if inbound else clock.link_out_free
     end = max(free, clock.now * LINK_UNITS) + size * (
         rates.link_in_time if inbound else rates.link_out_time
@@ -300,7 +337,8 @@ def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None
     if transfer.start < 0:
         transfer.start = clock.now
     last = (end + LINK_UNITS - 1) // LINK_UNITS - 1
-    busy(machine, index, max(last - clock.now, 1))
+    latency = 0 if inbound else rates.write_cycles
+    busy(machine, index, max(last - clock.now + latency, 1))
 
 
 @inner
@@ -329,7 +367,7 @@ def link_out(machine: Machine, index: int) -> None:
             _send_output(machine, index, transfer)
             return
         transfer.start = machine.clock[0].now
-        transfer.end = machine.clock[0].now + 1
+        transfer.end = transfer.start + machine.rates[0].interrupt_cycles
         lane.position += 1
     lane.cause = _FINISHED
 
@@ -337,10 +375,14 @@ def link_out(machine: Machine, index: int) -> None:
 @inner
 def _send_output(machine: Machine, index: int, transfer: Record) -> None:
     lane = machine.lanes[index]
+    rates = machine.rates[0]
     pushed = _CHIP + lanes.BYTES_PUSHED
-    if not _reached(machine, index, pushed, lane.total + 1):
+    left = transfer.size - lane.taken
+    burst = min(rates.write_burst_bytes, left)
+    if not _reached(machine, index, pushed, lane.total + burst):
         return
-    size = min(BURST_BYTES, transfer.size - lane.taken, machine.counters[pushed] - lane.total)
+    most = max(rates.link_word_bytes, burst)
+    size = min(most, left, machine.counters[pushed] - lane.total)
     lane.phase = size
     lane.total += size
     _use_link(machine, index, size, transfer)

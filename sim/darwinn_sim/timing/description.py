@@ -17,7 +17,7 @@ from typing import Annotated, Self, get_type_hints
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name, read_file
 
-from darwinn_sim import chip
+from darwinn_sim.timing.lanes import TILE_PLACES, UNIT_PLACES
 
 
 class Confidence(StrEnum):
@@ -60,11 +60,18 @@ class _Description:
     def parameters(cls) -> dict[str, Rule]:
         """The parameters by their names."""
         hints = get_type_hints(cls, include_extras=True)
-        return {name: hint.__metadata__[0] for name, hint in hints.items() if name != "name"}
+        return {
+            name: hint.__metadata__[0]
+            for name, hint in hints.items()
+            if hasattr(hint, "__metadata__")
+        }
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping[str, object]) -> Self:
-        """A description from a TOML table; raises ``FormatError`` naming what is wrong."""
+    def from_table(cls, name: str, table: Mapping[str, object], **others: str) -> Self:
+        """A description from a TOML table, and what it has besides parameters.
+
+        Raises ``FormatError`` naming what is wrong.
+        """
         known = cls.parameters()
         for key in table:
             if key not in known:
@@ -74,7 +81,7 @@ class _Description:
             if key not in table:
                 raise FormatError(f"{name}.{key}", "the parameter is missing")
             values[key] = _quantity(f"{name}.{key}", table[key], rule)
-        return cls(name=name, **values)
+        return cls(name=name, **others, **values)
 
     def as_json(self) -> dict[str, object]:
         """The description as plain values."""
@@ -112,24 +119,38 @@ def _quantity(where: str, table: object, rule: Rule) -> Quantity:
 
 @dataclass(frozen=True)
 class ChipDescription(_Description):
-    """What the event model needs to know of a chip."""
+    """What the event model needs to know of a chip; ``host`` is the link that it is usually on."""
 
+    host: str
     clock: Annotated[Quantity, Rule("Hz", 1e3, 1e10)]
     ring_bytes_per_cycle: Annotated[Quantity, Rule("B/cycle", 1, 256)]
+    ring_row_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16)]
+    ring_sender_waits: Annotated[Quantity, Rule("flag", 0, 1)]
     narrow_to_wide_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     wide_to_narrow_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     mesh_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     result_words_per_cycle: Annotated[Quantity, Rule("word/cycle", 1, 64)]
     result_queue_words: Annotated[Quantity, Rule("word", 0, 128)]
     result_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
-    last_row_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    drain_cycles: Annotated[Quantity, Rule("cycle", 0, 1)]
+    row_write_cycles: Annotated[Quantity, Rule("cycle", 0, 1)]
     scalar_bundle_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
     ring_fifo_rows: Annotated[Quantity, Rule("row", 1, 1024)]
+    outfeed_rows: Annotated[Quantity, Rule("row", 1, 1024)]
+    ring_room_at_once: Annotated[Quantity, Rule("flag", 0, 1)]
     mesh_fifo_words: Annotated[Quantity, Rule("word", 1, 1 << 16)]
-    tile_queue: Annotated[Quantity, Rule("instruction", 1, chip.TILE_QUEUE)]
-    unit_queue: Annotated[Quantity, Rule("instruction", 1, chip.UNIT_QUEUE)]
-    host_fifo_bytes: Annotated[Quantity, Rule("B", 1024, 1 << 20)]
+    tile_queue: Annotated[Quantity, Rule("instruction", 1, TILE_PLACES)]
+    unit_queue: Annotated[Quantity, Rule("instruction", 1, UNIT_PLACES)]
+    scalar_queue: Annotated[Quantity, Rule("instruction", 1, UNIT_PLACES)]
     instruction_start: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    scalar_unit_start: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    host_fifo_bytes: Annotated[Quantity, Rule("B", 128, 1 << 20)]
+    link_word_bytes: Annotated[Quantity, Rule("B", 1, 128)]
+    reads_apart: Annotated[Quantity, Rule("flag", 0, 1)]
+    read_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    write_burst_bytes: Annotated[Quantity, Rule("B", 1, 128)]
+    write_cycles: Annotated[Quantity, Rule("cycle", 0, 1 << 16)]
+    interrupt_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,12 @@ def chip_description(name_or_path: str) -> ChipDescription:
     Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
     """
     with errors_name(name_or_path):
-        return ChipDescription.from_table(*_read("chips", name_or_path, {}))
+        name, table = _read("chips", name_or_path, {})
+        host = table.pop("host", None)
+        description = ChipDescription.from_table(name, table, host=str(host))
+        if not isinstance(host, str):
+            raise FormatError(f"{name}.host", "not the name of a host link")
+    return description
 
 
 def host_link(name_or_path: str) -> HostLink:

@@ -68,10 +68,10 @@ def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
         ring_units.infeed(machine, index, tables)
     elif number == lanes.OUTFEED:
         ring_units.outfeed(machine, index, tables)
-    elif number == lanes.LINK_IN:
-        chip_units.link_in(machine, index)
-    else:
+    elif number == lanes.LINK_OUT:
         chip_units.link_out(machine, index)
+    else:
+        chip_units.link_in(machine, index)
 
 
 @inner

@@ -150,7 +150,7 @@ class _Run:
             usage=np.zeros((lanes.LANES, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
             executions=np.tile(np.array([0, parts.NEVER, -1]), (instructions, 1)),
-            tile_queue=np.zeros((chip.TILES, chip.TILE_QUEUE), np.int64),
+            tile_queue=np.zeros((chip.TILES, lanes.TILE_PLACES), np.int64),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
             reserved=np.zeros((lanes.STREAMS + 1, 2), np.int64),
             steps=plan.steps,
@@ -203,6 +203,8 @@ class _Run:
         writers[:, Cause.COMPUTE] = writers[:, Cause.FINISHED]
         writers[:, Cause.FINISHED] = 0
         elements = machine.lanes["elements"].reshape(lanes.GROUPS, lanes.GROUP_LANES)
+        apart = slice(lanes.LINK_IN_APART, lanes.CHIP_LANES)
+        elements[lanes.CHIP_GROUP, lanes.LINK_IN] += elements[lanes.CHIP_GROUP, apart].sum()
         tiles = slice(lanes.FIRST_TILE_GROUP, lanes.RING_GROUP)
         own = slice(0, len(lanes.CHIP_LANE_NAMES))
         never = machine.executions[:, 0] == 0
@@ -254,7 +256,7 @@ def _lanes() -> NDArray[np.void]:
 def _first_turns() -> NDArray[np.int64]:
     """Lanes that look for work at the beginning: all but those that others start."""
     turns = np.full((lanes.GROUPS, lanes.GROUP_LANES), parts.NEVER)
-    turns[lanes.CHIP_GROUP, : len(lanes.CHIP_LANE_NAMES)] = 0
+    turns[lanes.CHIP_GROUP, : lanes.CHIP_LANES] = 0
     turns[lanes.FIRST_TILE_GROUP : lanes.RING_GROUP, : lanes.RECEIVE] = 0
     turns[:, lanes.WRITER][lanes.FIRST_TILE_GROUP :] = parts.NEVER
     return turns.reshape(-1)

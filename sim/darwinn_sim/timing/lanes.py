@@ -31,6 +31,14 @@ RECEIVE: Final = 12
 
 # Lanes of the chip's own group.
 CORE, POP_PARAMETERS, POP_ACTIVATIONS, INFEED, OUTFEED, LINK_IN, LINK_OUT = range(7)
+LINK_IN_APART: Final = 7
+"""Where reads have queues of their own: the lane of parameters, the one of activations behind it;
+``LINK_IN`` then has the instructions."""
+CHIP_LANES: Final = 9
+
+TILE_PLACES: Final = chip.TILE_QUEUE + 1
+"""Most instructions that a tile's queue holds, one at its exit among them."""
+UNIT_PLACES: Final = chip.UNIT_QUEUE + 1
 
 TILE_LANE_NAMES: Final = (
     "dispatch",

@@ -35,7 +35,7 @@ LANE = np.dtype(
         ("instruction", "i8"),
         ("row", "i8"),
         ("begun", "i8"),
-        ("queue", "i8", (chip.UNIT_QUEUE,)),
+        ("queue", "i8", (lanes.UNIT_PLACES,)),
         ("queued", "i8"),
         ("taken", "i8"),
         ("first", traversal.STATE),
@@ -66,6 +66,7 @@ CLOCK = np.dtype(
         ("effects", "i8"),
         ("spans", "i8"),
         ("ring_free", "i8"),
+        ("ring_from", "i8"),
         ("ring_targets", "i8"),
         ("ring_channel", "i8"),
         ("ring_rows", "i8"),
@@ -83,20 +84,33 @@ LINK_UNITS = 1 << 16
 RATES = np.dtype(
     [
         ("ring_bytes_per_cycle", "i8"),
+        ("ring_row_cycles", "i8"),
+        ("ring_sender_waits", "i8"),
         ("narrow_to_wide_words_per_cycle", "i8"),
         ("wide_to_narrow_words_per_cycle", "i8"),
         ("mesh_words_per_cycle", "i8"),
         ("result_words_per_cycle", "i8"),
         ("result_queue_words", "i8"),
         ("result_cycles", "i8"),
-        ("last_row_cycles", "i8"),
+        ("drain_cycles", "i8"),
+        ("row_write_cycles", "i8"),
         ("scalar_bundle_cycles", "i8"),
         ("ring_fifo_rows", "i8"),
+        ("outfeed_rows", "i8"),
+        ("ring_room_at_once", "i8"),
         ("mesh_fifo_words", "i8"),
         ("tile_queue", "i8"),
         ("unit_queue", "i8"),
-        ("host_fifo_bytes", "i8"),
+        ("scalar_queue", "i8"),
         ("instruction_start", "i8"),
+        ("scalar_unit_start", "i8"),
+        ("host_fifo_bytes", "i8"),
+        ("link_word_bytes", "i8"),
+        ("reads_apart", "i8"),
+        ("read_cycles", "i8"),
+        ("write_burst_bytes", "i8"),
+        ("write_cycles", "i8"),
+        ("interrupt_cycles", "i8"),
         ("link_in_time", "i8"),
         ("link_out_time", "i8"),
         ("link_on_request", "i8"),
@@ -449,7 +463,7 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     idle = max(now - lane.mark, 0)
     fetched = min(idle, fetch - lane.fetch_mark)
     fenced = min(idle - fetched, _waited_at_fences(machine, index) - lane.fence_mark)
-    lane.instruction = lane.queue[lane.taken % chip.UNIT_QUEUE]
+    lane.instruction = lane.queue[lane.taken % lanes.UNIT_PLACES]
     for cause, spent in (
         (_FETCH, fetched),
         (_FENCE, fenced),

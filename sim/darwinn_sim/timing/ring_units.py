@@ -43,12 +43,21 @@ _RING_LANE = lanes.RING_GROUP * lanes.GROUP_LANES
 _OUTFEED = ring_bus.OUTFEED_TARGET
 _ARRIVED = lanes.CHIP_COUNTERS + lanes.OUTFEED_ARRIVED
 _POPPED = lanes.CHIP_COUNTERS + lanes.OUTFEED_POPPED
+_ON_THE_RING = 1
+"""Phase of a sender whose row has yet to arrive."""
 
 
 @inner
 def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> bool:
-    """The ring carries nothing and all receivers have room; otherwise wait for that."""
+    """The ring carries nothing and all receivers have room; otherwise wait for that.
+
+    ``closed`` tells that the sender has waited for room. A row that is taken makes room at once if
+    the chip says so, in the cycle before the one in which that is seen here.
+    """
     clock = machine.clock[0]
+    lane = machine.lanes[index]
+    clock.ring_from = clock.now - lane.closed
+    lane.closed = 0
     if clock.ring_free > clock.now:
         pause(machine, index, clock.ring_free, _RING)
         return False
@@ -61,9 +70,11 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
             popped = _POPPED
         room_from = machine.reserved[target, channel] - depth + 1
         if target == _OUTFEED:
-            room_from += machine.reserved[target, 1 - channel]
+            room_from += machine.reserved[target, 1 - channel] + depth
+            room_from -= machine.rates[0].outfeed_rows
         if machine.counters[popped] < room_from:
             wait(machine, index, popped, room_from)
+            lane.closed = machine.rates[0].ring_room_at_once
             return False
     return True
 
@@ -73,8 +84,9 @@ def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
     """Put a row on the ring."""
     clock = machine.clock[0]
     per_cycle = machine.rates[0].ring_bytes_per_cycle
-    cycles = max(1, (4 * words + per_cycle - 1) // per_cycle)
-    clock.ring_free = clock.now + cycles
+    least = machine.rates[0].ring_row_cycles
+    cycles = max(least, (4 * words + per_cycle - 1) // per_cycle)
+    clock.ring_free = max(clock.ring_from, clock.ring_free) + cycles
     clock.ring_targets = targets
     clock.ring_channel = channel
     clock.ring_rows += 1
@@ -83,7 +95,19 @@ def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
             machine.reserved[target, channel] += 1
     machine.lanes[_RING_LANE].elements += words
     machine.usage[_RING_LANE, 0] += cycles
-    wake_at(machine, _RING_LANE, clock.now + cycles - 1)
+    wake_at(machine, _RING_LANE, clock.ring_free - 1)
+
+
+@inner
+def _must_wait(machine: Machine, index: int) -> bool:
+    """The row that was just sent holds its sender until it arrives, and that is later."""
+    clock = machine.clock[0]
+    arrival = clock.ring_free - 1
+    if not machine.rates[0].ring_sender_waits or arrival == clock.now:
+        return False
+    machine.lanes[index].phase = _ON_THE_RING
+    pause(machine, index, arrival, _RING)
+    return True
 
 
 @inner
@@ -112,14 +136,18 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     if lane.instruction < 0 and not begin(machine, index, state.RING_PRODUCER, tile, tables):
         return
     parameters = tables.ring_producer[lane.row]
-    if not lane.ready:
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
-            return
-        lane.ready = 1
     channel = parameters.channel
-    if not _ring_is_free(machine, index, channel, parameters.targets):
-        return
-    _send(machine, channel, parameters.targets, chip.ROW_WORDS)
+    if lane.phase != _ON_THE_RING:
+        if not lane.ready:
+            if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+                return
+            lane.ready = 1
+        if not _ring_is_free(machine, index, channel, parameters.targets):
+            return
+        _send(machine, channel, parameters.targets, chip.ROW_WORDS)
+        if _must_wait(machine, index):
+            return
+    lane.phase = 0
     ended = traversal.step(lane.first, parameters.wide_read)
     lane.ready = 0
     lane.elements += 1
@@ -173,11 +201,26 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
 
 
 @inner
-def begin_scalar_unit(machine: Machine, index: int, which: int) -> bool:
-    """Take the next instruction of a pop, the infeed or the outfeed; False if there is none."""
+def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) -> bool:
+    """Take the next instruction of a pop, the infeed or the outfeed; False if there is none, or it
+    only starts now."""
     counters = lanes.CHIP_COUNTERS
     queued, begun = counters + lanes.UNIT_QUEUED + which, counters + lanes.UNIT_BEGUN + which
-    return take(machine, index, queued, begun)
+    if not take(machine, index, queued, begun):
+        return False
+    lane = machine.lanes[index]
+    lane.row = tables.row[lane.instruction]
+    if which == state.INFEED:
+        traversal.start(lane.first, tables.infeed[lane.row].buffer)
+    elif which == state.OUTFEED:
+        traversal.start(lane.first, tables.outfeed[lane.row].buffer)
+    else:
+        traversal.start(lane.first, tables.pop[lane.row].buffer)
+    start = machine.rates[0].scalar_unit_start
+    if start > 0:
+        busy(machine, index, start)
+        return False
+    return True
 
 
 @inner
@@ -185,28 +228,28 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
     """Collect a unit of a buffer; if it closes the row, send that."""
     lane = machine.lanes[index]
     counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0:
-        if not begin_scalar_unit(machine, index, state.INFEED):
-            return
-        lane.row = tables.row[lane.instruction]
-        traversal.start(lane.first, tables.infeed[lane.row].buffer)
+    if lane.instruction < 0 and not begin_scalar_unit(machine, index, state.INFEED, tables):
+        return
     parameters = tables.infeed[lane.row]
     words = ring_bus.unit_words(parameters.fifo)
     closes = lane.words + words >= parameters.row_words or ring_bus.is_last(
         lane.first, parameters.buffer
     )
-    if closes and not _ring_is_free(machine, index, parameters.channel, parameters.targets):
-        return
-    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
-        return
+    if lane.phase != _ON_THE_RING:
+        if closes and not _ring_is_free(machine, index, parameters.channel, parameters.targets):
+            return
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+            return
+        if closes:
+            _send(machine, parameters.channel, parameters.targets, lane.words + words)
+            if _must_wait(machine, index):
+                return
+    lane.phase = 0
     ended = traversal.step(lane.first, parameters.buffer)
-    lane.words += words
+    lane.words = 0 if closes else lane.words + words
     lane.elements += 1
     amount = parameters.sync_increment * sync.produce(parameters.producer, ended)
     effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
-    if closes:
-        _send(machine, parameters.channel, parameters.targets, lane.words)
-        lane.words = 0
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, parameters.channel)
     busy(machine, index, 1)
@@ -219,11 +262,8 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     """Take a unit from the row that has arrived, to the host or to scalar memory."""
     lane = machine.lanes[index]
     counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0:
-        if not begin_scalar_unit(machine, index, state.OUTFEED):
-            return
-        lane.row = tables.row[lane.instruction]
-        traversal.start(lane.first, tables.outfeed[lane.row].buffer)
+    if lane.instruction < 0 and not begin_scalar_unit(machine, index, state.OUTFEED, tables):
+        return
     parameters = tables.outfeed[lane.row]
     if machine.counters[_ARRIVED] <= lane.total:
         wait(machine, index, _ARRIVED, lane.total + 1)

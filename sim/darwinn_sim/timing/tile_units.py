@@ -58,7 +58,7 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
     lane.row = tables.row[lane.instruction]
     _enter(machine, lane, unit, tables)
     start = machine.rates[0].instruction_start
-    if start > 0:
+    if start > 0 and tables.opcode[lane.instruction] != _FUNCTION_TABLE:
         busy(machine, index, start)
         return False
     return True
@@ -89,7 +89,7 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     if machine.counters[counters + lanes.PUSHED] <= lane.taken:
         wait(machine, index, counters + lanes.PUSHED, lane.taken + 1)
         return
-    instruction = machine.tile_queue[tile, lane.taken % chip.TILE_QUEUE]
+    instruction = machine.tile_queue[tile, lane.taken % lanes.TILE_PLACES]
     if tables.opcode[instruction] == _TILE_FENCE:
         if not _pass_fence(machine, index, tile, tables.tile_fence[tables.row[instruction]]):
             return
@@ -101,7 +101,7 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         if machine.counters[begun] < room_from:
             wait(machine, index, begun, room_from)
             return
-        target.queue[target.queued % chip.UNIT_QUEUE] = instruction
+        target.queue[target.queued % lanes.UNIT_PLACES] = instruction
         target.queued += 1
         effect(machine, counters + lanes.QUEUED + unit, 1)
     lane.taken += 1
@@ -135,7 +135,12 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     completed = counters + lanes.COMPLETED + state.TENSOR_UNIT
     if lane.instruction >= 0 and lane.phase == _DRAINS:
         # The instruction lasts until its results are in narrow memory.
+        drain = machine.rates[0].drain_cycles
+        if drain > 0:
+            busy(machine, index, drain)
         complete(machine, index, completed)
+        if drain > 0:
+            return
     if lane.instruction < 0 and not begin(machine, index, state.TENSOR_UNIT, tile, tables):
         return
     if tables.opcode[lane.instruction] == _FUNCTION_TABLE:
@@ -290,43 +295,49 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
     lane = machine.lanes[index]
     counters = tile_counters(tile)
     completed = counters + lanes.COMPLETED + state.NARROW_TO_WIDE
-    if lane.instruction >= 0 and lane.phase == _DRAINS:
-        complete(machine, index, completed)
     if lane.instruction < 0 and not begin(machine, index, state.NARROW_TO_WIDE, tile, tables):
         return
     parameters = tables.narrow_to_wide[lane.row]
+    behind = machine.rates[0].row_write_cycles
     moved = False
     for _ in range(machine.rates[0].narrow_to_wide_words_per_cycle):
-        if not lane.closed:
-            if lane.first.done:
-                break
-            if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
-                break
-            ended = traversal.step(lane.first, parameters.narrow_read)
-            lane.words += 1
-            lane.elements += 1
-            moved = True
-            full = lane.words == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1
-            lane.closed = full or lane.first.done
         if lane.closed:
-            if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
+            if not _row_is_written(machine, index, counters, parameters):
                 break
-            ended = traversal.step(lane.second, parameters.wide_write)
-            flag = sync.produce(parameters.producer, ended)
-            effect(machine, counters + sync.WIDE_WRITE, flag)
-            lane.words = 0
-            lane.closed = 0
             moved = True
+            if not behind:
+                # The row takes the place of a word in its cycle.
+                continue
+        if lane.first.done:
+            break
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+            break
+        ended = traversal.step(lane.first, parameters.narrow_read)
+        lane.words += 1
+        lane.elements += 1
+        moved = True
+        full = lane.words == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1
+        lane.closed = full or lane.first.done
+        if lane.closed and (behind or not _row_is_written(machine, index, counters, parameters)):
+            break
     ahead = _gather_ahead(machine, index, parameters) if moved else 0
     end_turn(machine, index, moved, ahead)
     if lane.first.done and not lane.closed:
         _check(machine, index, bool(lane.second.done), state.FAULT_ROW_COUNT)
-        last = machine.rates[0].last_row_cycles
-        if last:
-            lane.phase = _DRAINS
-            busy(machine, index, 1 + last)
-        else:
-            complete(machine, index, completed)
+        complete(machine, index, completed)
+
+
+@inner
+def _row_is_written(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
+    """Write the closed row of narrow-to-wide; if a watcher fails, wait for it."""
+    lane = machine.lanes[index]
+    if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
+        return False
+    ended = traversal.step(lane.second, parameters.wide_write)
+    effect(machine, counters + sync.WIDE_WRITE, sync.produce(parameters.producer, ended))
+    lane.words = 0
+    lane.closed = 0
+    return True
 
 
 @inner

@@ -58,11 +58,12 @@ def _core(machine: Machine, program: LoweredProgram) -> Iterator[str]:
 
 
 def _streams(machine: Machine) -> Iterator[str]:
-    streams = ((lanes.LINK_IN, machine.inbound), (lanes.LINK_OUT, machine.outbound))
+    inward = (lanes.LINK_IN, *range(lanes.LINK_IN_APART, lanes.CHIP_LANES))
+    streams = (*((index, machine.inbound) for index in inward), (lanes.LINK_OUT, machine.outbound))
     for index, transfers in streams:
         left = len(transfers) - int(machine.lanes[index]["position"])
         if left:
-            name = lanes.CHIP_LANE_NAMES[index]
+            name = lanes.CHIP_LANE_NAMES[min(index, lanes.LINK_OUT)]
             yield f"{name}, {left} transfers left: {_wait(machine, index)}"
 
 
@@ -75,7 +76,7 @@ def _lane(machine: Machine, program: LoweredProgram, index: int) -> Iterator[str
     if in_tile and number == lanes.DISPATCH:
         queued = int(lane["queued"] - lane["taken"])
         if queued:
-            first = int(machine.tile_queue[tile, int(lane["taken"]) % chip.TILE_QUEUE])
+            first = int(machine.tile_queue[tile, int(lane["taken"]) % lanes.TILE_PLACES])
             yield (
                 f"tile {tile}: {queued} instructions queued, the first is "
                 f"{_place(program, first)}: {_wait(machine, index)}"

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, CyclesRow, measure_files
+from darwinn_testbench.cycles import DEFAULT_CHIP, CyclesRow, measure_files
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.cycles import check_cycles
 from darwinn_testbench.report import Column, InputError, Report, Verdict, table
@@ -80,7 +80,7 @@ _METRICS: tuple[Column[MetricRow], ...] = (
 def command(
     files: Files,
     chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = DEFAULT_HOST,
+    host: timing_options.Host = None,
     executable: options.Executable = None,
     baseline: Baseline = None,
     update: Update = False,

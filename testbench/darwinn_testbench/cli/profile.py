@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
     ProfileFigures,
@@ -53,7 +53,7 @@ Operations = Annotated[
 def command(
     file: options.File,
     chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = DEFAULT_HOST,
+    host: timing_options.Host = None,
     operations: Operations = False,
     model: options.Model = 0,
     companions: options.Companions = None,

@@ -11,7 +11,7 @@ from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import Reference
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
@@ -38,7 +38,7 @@ def command(
     output: Output = Path("report.html"),
     reference: Reference = None,
     chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = DEFAULT_HOST,
+    host: timing_options.Host = None,
     seed: options.Seed = 0,
     runs: options.Runs = 1,
     model: options.Model = 0,

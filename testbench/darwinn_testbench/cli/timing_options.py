@@ -18,13 +18,14 @@ Chip = Annotated[
     ),
 ]
 Host = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--host",
         metavar="NAME",
         help=(
             f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
-            "endless speed."
+            "endless speed; by default that of the chip description."
         ),
+        show_default=False,
     ),
 ]

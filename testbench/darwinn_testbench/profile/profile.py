@@ -13,7 +13,7 @@ from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST, NO_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of
 from darwinn_testbench.execution import choose_model
 from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.model import open_models
@@ -93,7 +93,7 @@ def profile(
     model: int = 0,
     companions: Sequence[Source] = (),
     chip_name: str = DEFAULT_CHIP,
-    host_name: str = DEFAULT_HOST,
+    host_name: str | None = None,
     operations: bool = False,
     progress: ProgressCallback = silent,
 ) -> Report[ProfileRow]:
@@ -104,7 +104,8 @@ def profile(
         model: which model of the file.
         companions: files compiled together with it.
         chip_name: a built-in chip description, or a TOML file.
-        host_name: a built-in host link, a TOML file, or ``none`` for one of endless speed.
+        host_name: a built-in host link, a TOML file, or ``none`` for one of endless speed; by
+            default that of the chip.
         operations: also recover what each layer computes and how many bytes it needs, which takes
             a functional run.
         progress: told what is being done.
@@ -118,12 +119,8 @@ def profile(
     """
     bound = choose_model(open_models(source, companions), model)
     progress("timing", 0, None)
-    timed = timing.simulate(
-        bound.compiled.inference,
-        timing.chip_description(chip_name),
-        None if host_name == NO_HOST else timing.host_link(host_name),
-        spans=True,
-    )
+    chip = timing.chip_description(chip_name)
+    timed = timing.simulate(bound.compiled.inference, chip, link_of(chip, host_name), spans=True)
     found: tuple[LayerRow, ...] = ()
     if operations:
         found = view_layers(source, model=model, companions=companions, progress=progress).rows

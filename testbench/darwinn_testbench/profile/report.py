@@ -14,7 +14,7 @@ from darwinn_formats.files import Source
 from darwinn_sim.dma_trace import DmaRow
 
 from darwinn_testbench import __version__
-from darwinn_testbench.cycles import DEFAULT_CHIP, DEFAULT_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.dma_check import DmaFigures
 from darwinn_testbench.profile import figures
 from darwinn_testbench.profile.figures import Point
@@ -55,7 +55,7 @@ def make_report(
     model: int = 0,
     companions: Sequence[Source] = (),
     chip_name: str = DEFAULT_CHIP,
-    host_name: str = DEFAULT_HOST,
+    host_name: str | None = None,
     seed: int = 0,
     runs: int = 1,
     strict: bool = True,

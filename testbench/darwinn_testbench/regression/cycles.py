@@ -13,7 +13,7 @@ from darwinn_sim import layers, state
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.program import LoweredProgram
-from darwinn_sim.timing import Cause, Timing
+from darwinn_sim.timing import Cause, Timing, chip_description
 from numpy.typing import NDArray
 
 from darwinn_testbench.cycles import CyclesRow, measure
@@ -30,7 +30,7 @@ def check_cycles(
     path: str | os.PathLike[str],
     *,
     chip: str,
-    host: str,
+    host: str | None,
     executable: int | None = None,
     update: bool = False,
     reason: str = "",
@@ -74,7 +74,7 @@ def check_cycles(
         rows=rows,
         figures={
             "chip": chip,
-            "host": host,
+            "host": host or chip_description(chip).host,
             "files": len(files),
             "updated": update,
             "unmeasured": unmeasured,

@@ -1,0 +1,112 @@
+"""The event model with the harness's description, against cycles of the whole chip in RTL."""
+
+from __future__ import annotations
+
+from chip_programs import Operation, programs
+from chip_runs import rtl_chip
+from darwinn_sim import timing
+from darwinn_sim.errors import Deadlock
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.program import lower
+from darwinn_testbench.execution import Device, Session
+from darwinn_testbench.inputs import random_inputs
+from darwinn_testbench.model import Source, open_models
+from darwinn_testbench.sample.network import Sample, random_convolution, random_dense
+from darwinn_testbench.sample.package import compile_network, edgetpu_model
+from harness_runs import require_toolchain
+from hypothesis import assume, note
+from hypothesis import strategies as st
+from nightly import check_cases, nightly_too
+
+LIMIT = 30_000
+TOLERANCE = 0.01
+SEEN = 1
+"""Cycle in which the player sees that everything is idle; the halt of the model's core takes one,
+too, and comes last where a program ends with a fence."""
+
+
+def predicted(operations: list[Operation]) -> int:
+    """Cycles from the first instruction on; raises ``Deadlock``."""
+    chunk = frame(build(operations))
+    harness = timing.chip_description("harness")
+    result = timing.simulate_program(lower((chunk,)), (len(chunk),), harness, limit=LIMIT)
+    # One cycle after the last byte of the chunk the first instruction is there.
+    return result.cycles - result.transfers[0].end - 1
+
+
+@nightly_too
+def test_programs_of_the_chip_take_the_predicted_cycles(nightly: bool) -> None:
+    """Every unit alone and with others: ring, mesh, fences, scalar side, tiles."""
+    check_cases("cycles of chip programs", programs(), check_program, 25, nightly=nightly)
+
+
+def check_program(operations: list[Operation]) -> None:
+    try:
+        cycles = predicted(operations)
+    except Deadlock as error:
+        note(str(error))
+        assume(False)
+    chip = rtl_chip()
+    chip.reset()
+    begin = chip.cycle
+    for name, fields in operations:
+        chip.hand_over(name, build([(name, fields)]), fields.get("tiles", 0))
+    chip.settle()
+    taken = chip.cycle - begin - SEEN
+    assert abs(taken - cycles) <= max(TOLERANCE * taken, 1), (taken, cycles)
+
+
+def cycles_of(source: Source) -> list[tuple[str, int, int]]:
+    """Name, cycles of the RTL, and predicted ones, of the executables of a compiled model."""
+    from darwinn_testbench.rtl.engine import RtlAccelerator
+
+    (model,) = open_models(source)
+    session = Session(model, device=Device(accelerator=RtlAccelerator()))
+    (tensors,) = random_inputs([item.port for item in model.inputs], 0, 1)
+    loaded = session.load_parameters()
+    inferred = session.infer(tensors).result
+    description, link = timing.chip_description("harness"), timing.host_link("harness")
+    runs = (
+        ("parameters", model.compiled.caching, loaded),
+        ("inference", model.compiled.inference, inferred),
+    )
+    return [
+        (
+            name,
+            result.statistics["rtl_cycles"],
+            timing.simulate(executable, description, link).cycles,
+        )
+        for name, executable, result in runs
+        if executable is not None and result is not None
+    ]
+
+
+networks: st.SearchStrategy[Sample] = st.one_of(
+    st.builds(
+        random_dense,
+        st.lists(st.sampled_from([16, 48, 64, 80]), min_size=2, max_size=3),
+        st.integers(0, 99),
+    ),
+    st.builds(
+        random_convolution,
+        st.sampled_from([4, 8]),
+        st.sampled_from([4, 8]),
+        st.just(4),
+        st.sampled_from([4, 8]),
+        st.integers(0, 99),
+    ),
+)
+
+
+@nightly_too
+def test_networks_take_the_predicted_cycles(nightly: bool) -> None:
+    """From the request to the interrupt: fetched instructions, DMA, scalar side, ring, tiles."""
+    check_cases(
+        "cycles of networks", networks, check_network, 3, nightly=nightly, nightly_examples=40
+    )
+
+
+def check_network(network: Sample) -> None:
+    require_toolchain()
+    for name, taken, cycles in cycles_of(edgetpu_model(network, compile_network(network))):
+        assert abs(taken - cycles) <= TOLERANCE * taken, (name, taken, cycles)
