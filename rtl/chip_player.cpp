@@ -100,6 +100,8 @@ class Player {
 #if VM_TRACE_FST
         waves.close();
 #endif
+        // A scope is taken out of the thread's context, which is that of the chip built last.
+        Verilated::threadContextp(&context);
         chip->final();
     }
 

@@ -163,6 +163,18 @@ def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> No
     assert "cycle 0: PopInput of chunk 0, pc 5" in message
 
 
+def test_chips_of_a_process_end_in_any_order() -> None:
+    """The first one outlives the second, and ends as well."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip_player import ChipPlayer
+
+    first, second = ChipPlayer(1), ChipPlayer(2)
+    second.close()
+    first.run(10)
+    first.close()
+    ChipPlayer(3).close()
+
+
 def test_tiles_that_a_build_lacks_are_refused_by_name() -> None:
     """Fences on absent tiles count as reached; instructions that move data there do not start."""
     from darwinn_sim.program import lower
