@@ -21,7 +21,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from slow_timing import SlowTiming, Stuck
 from stimulus import constrained_random
-from unit_cases import narrow_to_wide, tensor_unit, wide_to_narrow
+from unit_cases import mesh_bus, narrow_to_wide, tensor_unit, wide_to_narrow
 
 Span = tuple[int, int, int, int]
 
@@ -167,13 +167,10 @@ def test_random_networks_take_the_cycles_of_the_slow_model(
         assert compare(lower(chunks), [len(chunk) for chunk in chunks], chip, host) is not None
 
 
-def preset(flags: dict[int, int], tile: int) -> list[tuple[str, dict[str, Any]]]:
-    """Fences that load flags of a tile."""
+def preset(flags: dict[int, int], tiles: int) -> list[tuple[str, dict[str, Any]]]:
+    """Fences that load flags of a set of tiles."""
     return [
-        (
-            "TileFence",
-            {"tiles": 1 << tile, "reset_flags": 1 << flag, "reset_value": value & 0xFFFF},
-        )
+        ("TileFence", {"tiles": tiles, "reset_flags": 1 << flag, "reset_value": value & 0xFFFF})
         for flag, value in flags.items()
     ]
 
@@ -196,10 +193,51 @@ def test_random_units_take_the_cycles_of_the_slow_model(
 ) -> None:
     operations: list[tuple[str, dict[str, Any]]] = []
     for name, fields, flags, tile in cases:
-        operations += preset(flags, tile)
+        operations += preset(flags, 1 << tile)
         operations.append((name, {**fields, "tiles": 1 << tile}))
+    compare_operations(operations, chip)
+
+
+def compare_operations(operations: list[tuple[str, dict[str, Any]]], chip: ChipDescription) -> None:
     chunk = frame(build(operations))
     compare(lower((chunk,)), (len(chunk),), chip, None)
+
+
+@constrained_random(8)
+@given(mesh_bus.cases(), st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]))
+def test_random_mesh_instructions_take_the_cycles_of_the_slow_model(
+    case: tuple[str, dict[str, Any], int, dict[int, int]], chip: ChipDescription
+) -> None:
+    name, fields, tiles, flags = case
+    compare_operations([*preset(flags, tiles), (name, {**fields, "tiles": tiles})], chip)
+
+
+@constrained_random(25)
+@given(
+    st.integers(20, 200),
+    st.integers(1, 150),
+    st.integers(0, 20),
+    st.none() | st.integers(-10, 100),
+    st.sampled_from([chip_of(), SLOW_CHIP, chip_of(wide_to_narrow_words_per_cycle=3)]),
+)
+def test_a_flag_may_be_watched_and_loaded_while_it_grows(
+    words: int, watched: int, later: int, loaded: int | None, chip: ChipDescription
+) -> None:
+    """Wide-to-narrow counts each word, narrow-to-wide waits for some, and a fence comes between."""
+    writing = {
+        "narrow_write_limit": [words - 1, *[0] * 5],
+        "wide_read_limit": [(words - 1) // 64, 0, 0, 0],
+        "row_loop": 5,
+        "producer_increment": 1,
+    }
+    operations: list[tuple[str, dict[str, Any]]] = [
+        ("WideToNarrow", {"tiles": 1, **writing}),
+        ("NarrowToWide", {"tiles": 1, **watch(6, 11, watched)}),
+        *[("NoOp", dict[str, Any]())] * later,
+    ]
+    if loaded is not None:
+        operations += preset({11: loaded}, 1)
+    compare_operations(operations, chip)
 
 
 def test_the_same_run_takes_the_same_cycles() -> None:
