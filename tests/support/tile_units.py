@@ -87,9 +87,16 @@ def check_unit(
     is how many share the cases.
     """
     nightly = nightly or COVERAGE_VARIABLE in os.environ
-    for name, kind in product(traversals, KINDS):
-        aimed, what = cases(aims={name: kind}), f"{coverage.unit}, {name}"
-        check_cases(what, aimed, check, AIMED, nightly=nightly, nightly_examples=AIMED_NIGHTLY)
+    for number, (name, kind) in enumerate(product(traversals, KINDS)):
+        check_cases(
+            f"{coverage.unit}, {name}",
+            cases(aims={name: kind}),
+            check,
+            AIMED,
+            nightly=nightly,
+            nightly_examples=AIMED_NIGHTLY,
+            added=number,
+        )
     for added in range(ROUNDS if nightly else 1):
         check_cases(
             coverage.unit,
