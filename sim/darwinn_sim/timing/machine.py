@@ -169,11 +169,8 @@ must have been delivered; ``issued``, ``start`` and ``end`` are cycles (-1: not)
 PARAMETERS, ACTIVATIONS, INSTRUCTIONS, HOST_FENCE, OUTPUT, INTERRUPT = range(6)
 """Kinds of transfers; the first two are the numbers of their FIFOs."""
 
-SPAN = np.dtype(
-    [("lane", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8"), ("busy", "i8")]
-)
-"""One execution of an instruction: cycles ``start`` to ``end`` - 1 on lane ``lane``, of which
-``busy`` moved something."""
+SPAN = np.dtype([("lane", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")])
+"""One execution of an instruction: cycles ``start`` to ``end`` - 1 on lane ``lane``."""
 
 
 class Machine(NamedTuple):
