@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from averaging_program import watch
-from darwinn_sim import timing
-from darwinn_sim.errors import Deadlock
+from darwinn_sim import scalar_core, timing
+from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.program import LoweredProgram, lower
 from darwinn_sim.timing import Cause, ChipDescription, HostLink
@@ -263,6 +263,13 @@ def test_an_endless_run_is_ended() -> None:
     program, sizes = sample("dense")
     with pytest.raises(Deadlock, match="has not ended after 50 cycles"):
         timing.simulate_program(program, sizes, limit=50)
+
+
+def test_a_descriptor_of_no_bytes_is_a_fault() -> None:
+    issue = ("Scalar", {"store_op": scalar_core.STORE_ISSUE})
+    chunk = frame(build([issue]))
+    with pytest.raises(ChipFault, match=r"DMA: length 0 of descriptor tag 0 \(chunk 0, pc 1"):
+        timing.simulate_program(lower((chunk,)), (len(chunk),), limit=1000)
 
 
 def test_a_slower_link_is_waited_for_as_such() -> None:

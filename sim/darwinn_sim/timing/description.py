@@ -6,7 +6,6 @@ the parameter. A file may extend a built-in description and then needs only what
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Self, get_type_hints
 
+from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name, read_file
 
@@ -206,8 +206,8 @@ def _read(
     if name_or_path in seen:
         raise FormatError(name, "the description extends itself")
     try:
-        table: dict[str, object] = tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as error:
+        table: dict[str, object] = toml.parse(text)
+    except ValueError as error:
         raise FormatError(name, f"not TOML: {error}") from error
     base = table.pop("extends", None)
     if base is None:

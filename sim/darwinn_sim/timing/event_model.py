@@ -87,8 +87,10 @@ class _Plan:
     outbound: NDArray[np.void]
 
 
-def _transfers(steps: NDArray[np.void], sizes: Sequence[int]) -> _Plan:
+def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
     """What the link moves: chunks and descriptors in the order in which they are executed."""
+    steps = record(program)
+    _check_lengths(program, steps)
     inbound: list[tuple[int, int, int]] = []
     outbound: list[tuple[int, int, int]] = []
     promised = 0
@@ -108,6 +110,14 @@ def _transfers(steps: NDArray[np.void], sizes: Sequence[int]) -> _Plan:
     descriptors = steps["kind"] == parts.STEP_DESCRIPTOR
     steps["target"][descriptors] = steps["target"][descriptors] >= Tag.OUTPUT
     return _Plan(steps, _table(inbound), _table(outbound))
+
+
+def _check_lengths(program: LoweredProgram, steps: NDArray[np.void]) -> None:
+    """Stop as the chip does at a descriptor of no bytes, which would never have moved its last."""
+    moves = (steps["kind"] == parts.STEP_DESCRIPTOR) & (steps["target"] <= Tag.OUTPUT)
+    for step in steps[moves & (steps["size"] == 0)][:1]:
+        chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
+        raise ChipFault("DMA", f"length 0 of descriptor tag {step['target']}", chunk, pc, -1, 0)
 
 
 def _table(transfers: list[tuple[int, int, int]]) -> NDArray[np.void]:
@@ -134,7 +144,7 @@ class _Run:
         self.chip = chip_parameters
         self.host = host
         self.recorded: list[NDArray[np.void]] = []
-        plan = _transfers(record(program), sizes)
+        plan = _transfers(program, sizes)
         instructions = len(program.tables.opcode)
         self.machine = Machine(
             clock=np.zeros(1, parts.CLOCK),

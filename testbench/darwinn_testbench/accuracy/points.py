@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+from darwinn_formats import toml
 from darwinn_formats.files import read_file
 from darwinn_sim.timing import HostLink, built_in
 
@@ -137,7 +138,7 @@ def load(path: Path) -> Points:
     if it is too large, or ``OSError``."""
     try:
         points = _read(read_file(path), path.parent)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not a file of points: {error}") from error
     if not points.measurements:
         raise InputError(f"{path}: there are no [[measurements]]")
@@ -145,7 +146,7 @@ def load(path: Path) -> Points:
 
 
 def _read(text: bytes, folder: Path) -> Points:
-    file = msgspec.toml.decode(text, type=_File)
+    file = msgspec.convert(toml.parse(text), _File)
     return Points(
         folder,
         {name: _entry(f"model {name!r}", table, Model) for name, table in file.models.items()},

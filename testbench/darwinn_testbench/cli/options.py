@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -177,6 +179,20 @@ def no_original(engine: Engine) -> None:
             "--engine original is for ExecuTorch and IREE programs: the original of a DarwiNN file "
             "is an Edge TPU"
         )
+
+
+def refuse_no_file(path: str | None) -> None:
+    """Refuse a place where no file can be written, before the work that leads to it.
+
+    Raises:
+        OSError: it is a folder, or in none.
+    """
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def no_rtl(engine: Engine) -> None:

@@ -189,6 +189,7 @@ def command(
     written = results.Results(json, junit, sarif, markdown, github)
     if waves is not None and engine is not Engine.RTL:
         raise InputError("--waves is for --engine rtl: only the RTL writes them")
+    options.refuse_no_file(waves)
     declared = None if policy is None else policies.parse(policy)
     source = options.source_of(file)
     is_program = format_of(source) is not None

@@ -9,12 +9,12 @@ manifest.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from darwinn_formats import toml
 from darwinn_formats.files import read_file
 from msgspec import Meta
 
@@ -83,10 +83,10 @@ def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
 
 def _read(path: Path) -> _Manifest:
     try:
-        document = tomllib.loads(read_file(path, _MAX_BYTES).decode())
+        document = toml.parse(read_file(path, _MAX_BYTES))
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
     return _convert(document, _Manifest, str(path))
 

@@ -85,8 +85,11 @@ class Design:
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
-        options = (self.waves, self.coverage) if self.coverage else self.waves
-        text = repr((self.parameters, self.defines, self.c_sources, options, sys.version))
+        # What make has noted down of a build are the paths of what it was made from.
+        made_from = (sys.version, toolchain.verilator_root(), source_folder())
+        text = repr(
+            (self.parameters, self.defines, self.c_sources, self.waves, self.coverage, *made_from)
+        )
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def __hash__(self) -> int:
@@ -320,7 +323,9 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     ]
     if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
         output.flush()
-        raise SimulationFailed(f"{design.top} cannot be built:\n{_end(Path(output.name))}")
+        raise SimulationFailed(
+            f"{design.top} cannot be built ({output.name}):\n{_end(Path(output.name))}"
+        )
 
 
 def simulate(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.build import Design, as_asked, library, mutation_arguments
 from darwinn_testbench.rtl.line_coverage import keep_library_counts
-from darwinn_testbench.rtl.waves import kept_waves, write_chip_save_file
+from darwinn_testbench.rtl.waves import kept_waves, unfinished, write_chip_save_file
 
 STANDSTILL: Final = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
@@ -154,7 +154,7 @@ class ChipPlayer:
                 Path.cwd(), self.design.top, f"{os.getpid()}-{next(_numbers)}"
             )
             dump.parent.mkdir(parents=True, exist_ok=True)
-            self._library.chip_write_waves(self._chip, str(dump).encode())
+            self._library.chip_write_waves(self._chip, str(unfinished(dump)).encode())
         self._finalizer = weakref.finalize(
             self, _close, self._library, self._chip, self.design, dump
         )
@@ -316,6 +316,7 @@ def _close(opened: ctypes.CDLL, handle: int, closed: Design, dump: Path | None) 
         keep_library_counts(partial(opened.chip_write_coverage, handle), closed.top)
     opened.chip_close(handle)
     if dump is not None:
+        unfinished(dump).replace(dump)
         write_chip_save_file(dump, closed.parameters["Tiles"])
 
 

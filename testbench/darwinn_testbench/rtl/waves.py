@@ -61,6 +61,11 @@ def kept_waves(work: Path, top: str, test: str) -> Path:
     return Path(os.environ.get(WAVES_VARIABLE, work)) / f"{top}-{test}.fst"
 
 
+def unfinished(dump: Path) -> Path:
+    """Where waves are written until they are complete: a reader never sees half of them."""
+    return dump.with_name(f".{dump.name}.{os.getpid()}")
+
+
 def keep_waves(work: Path, top: str, test: str) -> None:
     """Move the dump of the simulation in ``work`` to where it is kept, with its save file."""
     target = kept_waves(work, top, test)
