@@ -72,15 +72,15 @@ def test_another_executable_of_the_same_name_is_named_with_its_first_layer(
 def test_another_chip_description_is_told_from_another_executable(
     model: Path, path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A description of the same name, in which everything begins a cycle later."""
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    slower = folder / "beagle-max.toml"
-    slower.write_text(
+    """A description that now lets everything begin a cycle later."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "beagle-max"\n')
+    check(model, path, capfd, "--chip", str(mine), "--update", "--reason", "mine")
+    mine.write_text(
         'extends = "beagle-max"\n[instruction_start]\nvalue = 5\nunit = "cycle"\n'
         'source = "a test"\nconfidence = "low"\n'
     )
-    code, printed = check(model, path, capfd, "--chip", str(slower))
+    code, printed = check(model, path, capfd, "--chip", str(mine))
     assert code == 1
     rows = printed["rows"]
     assert isinstance(rows, list)
@@ -119,9 +119,35 @@ def test_wrong_use_is_said(
     assert said in capfd.readouterr().err
 
 
+def test_two_files_of_one_name_are_refused(
+    model: Path, path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = path.read_bytes()
+    other = tmp_path / "other" / model.name
+    other.parent.mkdir()
+    other.write_bytes(model.read_bytes())
+    command = ["cycles", str(model), str(other), "--baseline", str(path)]
+    for options in ([], ["--update", "--reason", "x"]):
+        assert run_command_line([*command, *options]) == 2
+        assert f"{model} and {other}" in capfd.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("option", "name"), [("--chip", "beagle-max"), ("--host", "usb3")])
+def test_a_description_with_the_name_of_a_built_in_one_is_refused(
+    model: Path, path: Path, capfd: pytest.CaptureFixture[str], option: str, name: str
+) -> None:
+    mine = path.parent / f"{name}.toml"
+    mine.write_text(f'extends = "{name}"\n')
+    command = ["cycles", str(model), "--baseline", str(path), option]
+    assert run_command_line([*command, str(mine)]) == 2
+    assert f"{mine}: has the name of a built-in description" in capfd.readouterr().err
+    assert run_command_line([*command, name]) == 0
+
+
 def test_a_baseline_is_needed(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["cycles", str(model), "--baseline", "none.json"]) == 2
-    assert "none.json" in capfd.readouterr().err
+    assert "none.json: no such file; --update --reason TEXT writes it" in capfd.readouterr().err
     assert run_command_line(["cycles", str(model), "--update", "--reason", "x"]) == 2
     assert "--baseline" in capfd.readouterr().err
     assert run_command_line(["cycles", "-", "--baseline", "none.json"]) == 2

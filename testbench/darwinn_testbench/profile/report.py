@@ -31,7 +31,7 @@ from darwinn_testbench.profile.tables import (
     OUTPUT_COLUMNS,
     UNIT_COLUMNS,
 )
-from darwinn_testbench.report import Column, Report
+from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.verify import OutputRow, verify
 
@@ -140,7 +140,8 @@ def _timing_summary(found: ProfileFigures) -> Section:
 
 
 def _seed(verified: Report[OutputRow]) -> str:
-    return f"Inputs: {verified.figures['inferences']} random sets, seed {verified.figures['seed']}."
+    sets = counted(verified.figures["inferences"], "random set")
+    return f"Inputs: {sets}, seed {verified.figures['seed']}."
 
 
 _TRANSFER_COLUMNS: tuple[Column[DmaRow], ...] = (

@@ -14,12 +14,13 @@ from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.program import LoweredProgram
 from darwinn_sim.timing import Cause, Timing, chip_description
+from darwinn_sim.timing.description import built_in
 from numpy.typing import NDArray
 
 from darwinn_testbench.cycles import CyclesRow, measure
 from darwinn_testbench.regression import baseline
 from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
-from darwinn_testbench.report import InputError, Report, Row, Verdict, worst
+from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 BEFORE = "before layer 0"
@@ -44,13 +45,18 @@ def check_cycles(
     ``unmeasured`` in the figures, and its verdict counts.
 
     Raises:
+        InputError: two files of one name, or a description with the name of a built-in one.
         FormatError, InputError, OSError: a file or the baseline is not valid, or there is none.
     """
     if update and not reason:
         raise InputError("--update needs --reason: whoever reviews the baseline wants to know why")
     if "-" in files:
         raise InputError("standard input has no name, and a baseline knows files by theirs")
-    expected = baseline.load(path) if Path(path).exists() or not update else ()
+    _check_names(files, chip, host)
+    there = Path(path).exists()
+    if not there and not update:
+        raise InputError(f"{path}: no such file; --update --reason TEXT writes it")
+    expected = baseline.load(path) if there else ()
     measured: list[Entry] = []
     unmeasured: list[Row] = []
     for done, file in enumerate(files):
@@ -84,12 +90,36 @@ def check_cycles(
     )
 
 
+def _check_names(files: Sequence[str | os.PathLike[str]], chip: str, host: str | None) -> None:
+    """Refuse what the names in a baseline would not tell apart.
+
+    Raises:
+        InputError: two files of one name, or a description with the name of a built-in one.
+    """
+    known: dict[str, str] = {}
+    for each in files:
+        file, name = os.fspath(each), Path(each).name
+        if name in known:
+            raise InputError(
+                f"{known[name]} and {file}: a baseline knows files by their names: "
+                "give each a baseline of its own"
+            )
+        known[name] = file
+    for folder, name in (("chips", chip), ("hosts", host or "")):
+        if name not in built_in(folder) and Path(name).stem in built_in(folder):
+            raise InputError(
+                f"{name}: has the name of a built-in description, and a baseline knows "
+                "descriptions by their names: call it otherwise"
+            )
+
+
 def _message(
     entries: int, figures: int, failed: int, unmeasured: Sequence[Row], update: bool
 ) -> str:
-    text = f"{figures - failed} of {figures} figures of {entries} executables are as expected"
+    executables = counted(entries, "executable")
+    text = f"{figures - failed} of {counted(figures, 'figure')} of {executables} are as expected"
     if update:
-        text = f"the baseline now holds {entries} executables of these files"
+        text = f"the baseline now holds {executables} of these files"
     if unmeasured:
         text += f"; {len(unmeasured)} could not be timed: {unmeasured[0].message}"
     return text
