@@ -77,6 +77,36 @@ def test_the_fixed_cost_comes_from_the_other_models_of_the_host(folder: Path) ->
     )
 
 
+def test_errors_are_judged_only_against_a_limit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = ["accuracy", "--models", str(folder), "--points", str(folder / "points.toml")]
+    text = MINIMAL.replace("one = 0.5 }", "one = 0.1 }")
+    (folder / "points.toml").write_text(text)
+    assert run_command_line(points) == 0
+    assert "errors are not judged" in " ".join(capsys.readouterr().out.split())
+    assert run_command_line([*points, "--at-most", "100", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in report["rows"]}
+    assert report["message"].endswith("1 of 3 points beyond 100 %")
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "one, usb3": "mismatch",
+        "one, desk": "pass",
+        "two, desk": "pass",
+    }
+    assert rows["one, usb3"]["message"].endswith("%, at most 100 %")
+    assert rows["one, usb3"]["fixed_from"] == "link"
+    assert rows["one, desk"]["fixed_from"] == "other models"
+
+
+def test_a_time_shorter_than_simulated_gives_no_fixed_cost(folder: Path) -> None:
+    rows = predict(folder, MINIMAL.replace("one = 0.6 }", "one = 0.0001 }"))
+    two = rows["two", "desk"]
+    assert two.predicted is None and two.verdict is Verdict.BAD_INPUT
+    assert two.message.endswith("one measured faster than simulated: check host and clock")
+    assert all(row.predicted is None or row.predicted > 0 for row in rows.values())
+
+
 def test_what_cannot_be_used_is_left_out_and_the_rest_predicted(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,12 +133,17 @@ def test_what_cannot_be_used_is_left_out_and_the_rest_predicted(
         ("0.75", "-0.75", "measurement 3: two: -0.75 ms is no time"),
         ("0.75", "0", "measurement 3: two: 0.0 ms is no time"),
         ("0.75", "nan", "measurement 3: two: nan ms is no time"),
-        ('host = "usb3"', 'host = "usb5"', "there is no host 'usb5', only: desk, pcie, usb2, usb3"),
+        (
+            'host = "usb3"',
+            'host = "usb5"',
+            "there is no host 'usb5', only: desk, harness, pcie, usb2, usb3",
+        ),
         ("{ two", "{ three", "there is no model 'three', only: one, two"),
         ('binary = "two"', 'binari = "two"', "model 'two': .* unknown field `binari`"),
         ('binary = "two"', 'binary = "two"\nmacs = 0', "model 'two': .* >= 1 - at `.\\.macs`"),
         ("[hosts.desk]", "[hosts.desk]\nbytes_per_second_in = 0", "host 'desk': .* >= 1000"),
         ("[[measurements]]", "[[left_out]]", "left_out 1: .*"),
+        ("{ two", "{ two.v1", "measurement 3: .* quote a name with a dot: .*v2_1.0"),
         ("[models.one]", "[models.one", "not a file of points"),
         (MINIMAL, "", r"there are no \[\[measurements\]\]"),
     ],

@@ -10,8 +10,7 @@ import pytest
 from darwinn_formats.errors import FormatError
 from darwinn_sim import timing
 from darwinn_testbench.accuracy import AccuracyRow, load
-from darwinn_testbench.accuracy.document import page
-from darwinn_testbench.accuracy.predict import verdict_text
+from darwinn_testbench.accuracy.document import page, verdict_text
 from darwinn_testbench.cycles import CyclesRow, measure
 from darwinn_testbench.report import InputError, Report, Verdict
 from darwinn_testbench.sample.network import random_dense

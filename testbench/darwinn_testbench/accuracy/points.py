@@ -151,9 +151,19 @@ def _read(text: bytes, folder: Path) -> Points:
         folder,
         {name: _entry(f"model {name!r}", table, Model) for name, table in file.models.items()},
         {name: _entry(f"host {name!r}", table, Host) for name, table in file.hosts.items()},
-        _entries("measurement", file.measurements, Measurement),
+        _measurements(file.measurements),
         _entries("left_out", file.left_out, LeftOut),
     )
+
+
+def _measurements(tables: list[Any]) -> list[Measurement]:
+    for number, table in enumerate(tables, 1):
+        times = table.get("milliseconds") if isinstance(table, dict) else None
+        for model, time in times.items() if isinstance(times, dict) else ():
+            if isinstance(time, dict):
+                hint = 'quote a name with a dot: { "mobilenet_v2_1.0" = 2.4 }'
+                raise ValueError(f"measurement {number}: {model}: no time but a table; {hint}")
+    return _entries("measurement", tables, Measurement)
 
 
 def _entries(what: str, tables: list[Any], kind: type[_Entry]) -> list[_Entry]:

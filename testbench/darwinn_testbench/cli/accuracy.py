@@ -22,7 +22,7 @@ EXAMPLES = """**Examples**
 
 `darwinn accuracy --models FOLDER`
 
-`darwinn accuracy --points mine.toml --json`
+`darwinn accuracy --points mine.toml --at-most 10 --json`
 """
 
 Models = Annotated[
@@ -43,6 +43,16 @@ PointsFile = Annotated[
         show_default=False,
     ),
 ]
+AtMost = Annotated[
+    float | None,
+    typer.Option(
+        "--at-most",
+        metavar="PERCENT",
+        min=0,
+        help="A larger error of a point is a mismatch; without it errors are not judged.",
+        show_default=False,
+    ),
+]
 Document = Annotated[
     Path | None,
     typer.Option(
@@ -50,14 +60,20 @@ Document = Annotated[
     ),
 ]
 
+_FROM = {"other models": "fit", "link": "link", "": ""}
+"""What the table calls the ways to a fixed cost."""
+
 _COLUMNS: tuple[Column[AccuracyRow], ...] = (
     Column("model", lambda row: row.model, may_shrink=True),
     Column("host", lambda row: row.host, may_shrink=True),
-    Column("published ms", lambda row: row.published, "right"),
-    Column("predicted ms", lambda row: _number(row.predicted, ".3f"), "right"),
+    Column("ms", lambda row: row.published, "right"),
+    Column("chip", lambda row: _number(row.simulated, ".3f"), "right"),
+    Column("fixed", lambda row: _number(row.fixed, ".3f"), "right"),
+    Column("from", lambda row: _FROM[row.fixed_from]),
+    Column("predicted", lambda row: _number(row.predicted, ".3f"), "right"),
     Column("error", lambda row: _number(row.error, "+.1%"), "right"),
     Column("peak", lambda row: _number(row.mac_error, "+.0%"), "right"),
-    Column("roofline", lambda row: _number(row.roofline_error, "+.1%"), "right"),
+    Column("roof", lambda row: _number(row.roofline_error, "+.1%"), "right"),
 )
 
 
@@ -65,21 +81,26 @@ def command(
     models: Models = None,
     points: PointsFile = None,
     chip: timing_options.Chip = DEFAULT_CHIP,
+    at_most: AtMost = None,
     document: Document = None,
     markdown: results.Markdown = None,
     json: options.Json = False,
 ) -> None:
     """Predict published latencies, each without the figures of its own model.
 
-    Beside each prediction stand those of two baselines: the multiplications at the chip's peak, and
-    a roofline with the host's bandwidth and fixed cost. Points without prediction say why.
+    `ms` is the published time. `predicted` is the simulated time of chip and link (`chip`) and the
+    host's `fixed` cost of a request, fitted on other models of the host (`fit`) or that of its
+    `link`. Beside it stand the errors of two baselines: the multiplications at the chip's `peak`,
+    and a roofline with the host's bandwidth and fixed cost. Points without prediction say why.
     """
     options.only_one_on_stdout(json=json, document=document)
     if points is not None and document is not None:
         raise InputError("--document is the page of the published points: not with --points")
     chosen = published() if points is None else load(points)
     with progress_bar() as progress:
-        report = check_accuracy(chosen, _folder(models, points), chip_name=chip, progress=progress)
+        report = check_accuracy(
+            chosen, _folder(models, points), chip_name=chip, at_most=at_most, progress=progress
+        )
     if document is not None and report.verdict is Verdict.PASS:
         write_result(document, page(report).encode())
     results.Results(json, markdown=markdown).write([report])
@@ -112,7 +133,7 @@ def _body(report: Report[AccuracyRow]) -> Sequence[RenderableType]:
     predicted = [row for row in report.rows if row.predicted is not None]
     left: dict[str, list[str]] = {}
     for row in report.rows:
-        if row.message:
+        if row.predicted is None:
             left.setdefault(row.message, []).append(row.name)
     notes = [f"left out: {'; '.join(names)}: {reason}" for reason, names in left.items()]
     return [*([table(_COLUMNS, predicted)] if predicted else []), *notes]
