@@ -247,7 +247,11 @@ def command(
         )
     written.write([report])
     finish(
-        report, file=file, as_json=json, body=_body, next_step=_next_step(report, file, reference)
+        report,
+        file=file,
+        as_json=json,
+        body=_body,
+        next_step=_next_step(report, file, reference, waves),
     )
 
 
@@ -280,8 +284,15 @@ def _agreement(comparison: Comparison | None) -> str:
     return "/".join(f"{100 * share:.0f}" for share in shares if share is not None) + " %"
 
 
-def _next_step(report: Report[OutputRow], file: str, reference: str | None) -> str:
+def _next_step(
+    report: Report[OutputRow], file: str, reference: str | None, waves: str | None
+) -> str:
+    on_rtl = any(row.rtl for row in report.rows)
     match report.verdict:
+        case Verdict.PASS if waves is not None:
+            return f"gtkwave {waves} {Path(waves).with_suffix('.gtkw')} shows the waves in groups"
+        case Verdict.PASS if on_rtl and reference is not None:
+            return f"darwinn cycles {file} --chip harness predicts the cycles of the RTL"
         case Verdict.PASS if reference is None:
             return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if not report.figures["random_inputs"]:
