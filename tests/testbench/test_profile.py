@@ -58,12 +58,29 @@ def test_every_cycle_of_every_unit_is_busy_or_has_a_cause(profiled: Report[Profi
 
 
 def test_layers_are_what_the_network_computes(profiled: Report[ProfileRow]) -> None:
-    assert [row.kind for row in profiled.rows] in (["dense", "dense"], ["conv"])
-    for row in profiled.rows:
+    layers = [row for row in profiled.rows if row.number is not None]
+    assert [row.kind for row in layers] in (["dense", "dense"], ["conv"])
+    for row in layers:
         assert 0 <= row.start < row.end <= figures_of(profiled).cycles
         assert row.cycles == row.end - row.start
         assert 0 < row.utilisation <= 1
-        assert row.bytes > 0
+        assert row.bytes
+        assert row.busy <= row.cycles * chip.TILES
+
+
+def test_every_cycle_lies_in_a_layer_or_in_a_row_without_one(profiled: Report[ProfileRow]) -> None:
+    """Counted cycle by cycle."""
+    rows = np.zeros(figures_of(profiled).cycles, np.int64)
+    layers = rows.copy()
+    for row in profiled.rows:
+        rows[row.start : row.end] += 1
+        layers[row.start : row.end] += row.number is not None
+    assert rows.min() == 1
+    assert (rows == np.maximum(layers, 1)).all()
+    names = [row.name for row in profiled.rows if row.number is None]
+    assert names[0] == "before layer 0"
+    assert names[-1] == "after the last layer"
+    assert profiled.rows[0].message.startswith("DMA ")
 
 
 def test_bytes_are_those_of_the_file(profiled: Report[ProfileRow]) -> None:
@@ -311,6 +328,7 @@ def test_the_command_writes_every_form(tmp_path: Path, capfd: pytest.CaptureFixt
     printed = json.loads(capfd.readouterr().out)
     assert printed["profile"]["cycles"] > 0
     assert printed["rows"][0]["cycles"] > 0
+    assert {(row["kind"], row["bytes"]) for row in printed["rows"]} == {(None, None)}
     assert Trace.FromString(target.read_bytes()).packet
     assert (tmp_path / "l.csv").read_text().startswith("name,number,")
     assert run_command_line(["profile", str(file), "--host", "none"]) == 0

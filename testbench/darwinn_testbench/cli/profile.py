@@ -10,7 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options, timing_options
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.profile.csv import to_csv
@@ -19,9 +19,10 @@ from darwinn_testbench.profile.profile import (
     ProfileRow,
     profile,
 )
-from darwinn_testbench.profile.tables import LAYER_COLUMNS, MEMORY_COLUMNS, UNIT_COLUMNS
+from darwinn_testbench.profile.tables import LAYER_COLUMNS, LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.tables import counted
 
 EXAMPLES = """**Examples**
 
@@ -33,6 +34,9 @@ EXAMPLES = """**Examples**
 
 `darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
 """
+
+_SHORT = 0.001
+"""Share of the inference: the table leaves out shorter times without a layer."""
 
 Csv = Annotated[
     Path | None,
@@ -64,7 +68,9 @@ def command(
     """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
 
     The times are those of a cycle-approximate model (docs/timing.md), with the chip's clock and the
-    host link that are printed. Layers overlap, so their cycles add up to more than the whole.
+    host link that are printed. Rows without a number are the time in which no layer is executed:
+    with them nothing of the inference is left out. Layers can overlap; the shares of all rows add
+    up to more than 100 % where they do.
     """
     options.only_one_on_stdout(json=json, csv=csv)
     with progress_bar() as progress:
@@ -101,15 +107,32 @@ def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:
     waits = ", ".join(
         f"{name} {100 * share:.1f} %" for name, share in figures.waiting.items() if share >= 0.001
     )
+    shown = [row for row in report.rows if row.number is not None or row.share >= _SHORT]
     return [
-        table(LAYER_COLUMNS, report.rows),
+        table(LAYER_COLUMNS, shown),
+        "",
+        *map(wrapped, filter(None, [LAYER_NOTE, _left_out(report.rows, shown)])),
         "",
         table(UNIT_COLUMNS, figures.units),
         "",
         table(MEMORY_COLUMNS, figures.memory_bytes.items()),
         "",
-        f"tensor units: {waits}",
+        wrapped(f"tensor units: {waits}"),
         f"multipliers used: {100 * figures.utilisation:.1f} %",
-        f"parameters: {figures.streamed_parameter_bytes:,} bytes streamed at each inference, "
-        f"{figures.cached_parameter_bytes:,} cached",
+        wrapped(
+            f"parameters: {figures.streamed_parameter_bytes:,} bytes streamed at each inference, "
+            f"{figures.cached_parameter_bytes:,} cached"
+        ),
     ]
+
+
+def _left_out(rows: Sequence[ProfileRow], shown: Sequence[ProfileRow]) -> str:
+    """What the rows are that the table does not show: the many short ones between layers."""
+    count, cycles = len(rows) - len(shown), sum(row.cycles for row in rows)
+    cycles -= sum(row.cycles for row in shown)
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'time')} between layers of less than {100 * _SHORT:g} % not shown, "
+        f"{cycles:,} cycles together; --json and --csv have all."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of
 from darwinn_testbench.execution import choose_model
 from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.model import open_models
+from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -24,16 +26,19 @@ from darwinn_testbench.report.result import PYTHON_ONLY
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRow(Row):
-    """A layer of the program in time.
+    """A layer of the program in time, or a time in which no layer is executed.
 
     ``start`` and ``end`` are cycles from the host's request, ``cycles`` those between them and
-    ``share`` their share of the inference; layers overlap. ``busy`` and ``waiting`` (by cause) are
-    cycles of the tensor units of all tiles, ``utilisation`` the share of their multipliers' cycles
-    that computed. ``kind`` and ``bytes`` are empty and 0 unless operations were asked for.
+    ``share`` their share of the inference; layers can overlap. ``busy`` and ``waiting`` (by cause)
+    are cycles of the tensor units of all tiles in the layer's instructions, the waits before each
+    of them included: those before the first ended by ``start``. ``utilisation`` is the share of
+    their multipliers' cycles that computed. ``kind`` and ``bytes`` are None unless operations were
+    asked for. Without a layer ``number`` is None, and ``message`` says what the host link moved for
+    most of the time.
     """
 
-    number: int
-    kind: str
+    number: int | None
+    kind: str | None
     start: int
     end: int
     cycles: int
@@ -43,7 +48,7 @@ class ProfileRow(Row):
     iterations: int
     products: int
     utilisation: float
-    bytes: int = 0
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def queue_name(transfer: TimedTransfer) -> str:
 
 def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ...]:
     named = {row.number: row for row in operations}
-    rows = []
+    rows = [_row_without_layer(timed, part) for part in uncovered(timed)]
     for layer in timed.layers:
         cycles = layer.end - layer.start
         peak = chip.TILES * chip.LANES * WORD_BYTES * max(cycles, 1)
@@ -164,7 +169,7 @@ def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ..
                 name=f"layer {layer.number}",
                 verdict=Verdict.PASS,
                 number=layer.number,
-                kind=operation.kind if operation else "",
+                kind=operation.kind if operation else None,
                 start=layer.start,
                 end=layer.end,
                 cycles=cycles,
@@ -174,10 +179,38 @@ def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ..
                 iterations=layer.iterations,
                 products=layer.products,
                 utilisation=layer.products / peak,
-                bytes=operation.bytes_read + operation.bytes_written if operation else 0,
+                bytes=operation.bytes_read + operation.bytes_written if operation else None,
             )
         )
-    return tuple(rows)
+    return tuple(sorted(rows, key=lambda row: row.start))
+
+
+def _row_without_layer(timed: Timing, part: Uncovered) -> ProfileRow:
+    return ProfileRow(
+        name=part.name,
+        verdict=Verdict.PASS,
+        message=_moved_most(timed, part),
+        number=None,
+        kind=None,
+        start=part.start,
+        end=part.end,
+        cycles=part.cycles,
+        share=part.cycles / max(timed.cycles, 1),
+        busy=0,
+        waiting={},
+        iterations=0,
+        products=0,
+        utilisation=0.0,
+    )
+
+
+def _moved_most(timed: Timing, part: Uncovered) -> str:
+    """The DMA queue that is moving for most of ``part``, and its share."""
+    moving: Counter[str] = Counter()
+    for each in timed.transfers:
+        moving[queue_name(each)] += max(min(each.end, part.end) - max(each.start, part.start), 0)
+    name, cycles = max(moving.items(), key=lambda item: item[1], default=("", 0))
+    return f"DMA {name} {100 * cycles / part.cycles:.0f} %" if cycles else "no DMA"
 
 
 def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:

@@ -27,6 +27,7 @@ from darwinn_testbench.profile.profile import (
 )
 from darwinn_testbench.profile.tables import (
     LAYER_COLUMNS,
+    LAYER_NOTE,
     MEMORY_COLUMNS,
     OUTPUT_COLUMNS,
     UNIT_COLUMNS,
@@ -98,7 +99,7 @@ def make_report(
 def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list[Section]:
     found: ProfileFigures = profiled.figures["profile"]
     timing, inference = found.profiled.timing, found.profiled.executable
-    points = [Point(row.name, row.products, row.bytes, row.cycles) for row in profiled.rows]
+    points = [Point(row.name, row.products, row.bytes or 0, row.cycles) for row in profiled.rows]
     link = found.memory_bytes["host link, in"] + found.memory_bytes["host link, out"]
     whole = Point("inference", sum(point.products for point in points), link, timing.cycles)
     places = regions(inference, timing.program, found.profiled.caching)
@@ -113,7 +114,7 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
             "Products of all multipliers, those that meet zeros of padding included.",
             figures.roofline(timing, points, whole),
         ),
-        table_section("Layers", LAYER_COLUMNS, profiled.rows),
+        table_section("Layers", LAYER_COLUMNS, profiled.rows, LAYER_NOTE),
         table_section("Units", UNIT_COLUMNS, found.units),
         Section("Memory", picture=figures.memory_map(places)),
         Section("Narrow memory in use", picture=figures.memory_in_use(timing)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from darwinn_sim import chip
+
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
 from darwinn_testbench.report import Column
@@ -9,13 +11,19 @@ from darwinn_testbench.verify import OutputRow
 
 LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
     Column("layer", lambda row: row.number, "right"),
-    Column("operation", lambda row: row.kind or None),
+    Column("operation", lambda row: row.kind if row.number is not None else row.name),
     Column("from", lambda row: row.start, "right"),
     Column("cycles", lambda row: row.cycles, "right"),
     Column("%", lambda row: f"{100 * row.share:.1f}", "right"),
-    Column("busy %", lambda row: f"{_percent(row.busy, row):.1f}", "right"),
+    Column("busy %", lambda row: f"{_busy_percent(row):.1f}", "right"),
     Column("MAC %", lambda row: f"{100 * row.utilisation:.1f}", "right"),
     Column("waits most for", lambda row: _most(row), may_shrink=True),
+)
+LAYER_NOTE = (
+    "Rows without a number: no layer is executed; DMA NN % is the share of those cycles in which "
+    "the host link moved that. busy %: the tensor units' share of the cycles beside it, mean of "
+    "all tiles. waits most for: share of all waits in and before a layer's instructions; those "
+    "before the first of them began before the layer."
 )
 UNIT_COLUMNS: tuple[Column[UnitFigures], ...] = (
     Column("unit", lambda unit: unit.name),
@@ -39,16 +47,17 @@ OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
 )
 
 
-def _percent(cycles: float, row: ProfileRow) -> float:
-    whole = row.busy + sum(row.waiting.values())
-    return 100 * cycles / whole if whole else 0.0
+def _busy_percent(row: ProfileRow) -> float:
+    """Of the row's own cycles: all work of a layer lies between its start and its end."""
+    return 100 * row.busy / (chip.TILES * max(row.cycles, 1))
 
 
 def _most(row: ProfileRow) -> str:
+    """The longest wait of a layer as a share of all its waits; elsewhere what the DMA moved."""
     if not row.waiting:
-        return ""
+        return row.message
     cause = max(row.waiting, key=row.waiting.__getitem__)
-    return f"{cause} {_percent(row.waiting[cause], row):.0f} %"
+    return f"{cause} {100 * row.waiting[cause] / sum(row.waiting.values()):.0f} %"
 
 
 def _causes(unit: UnitFigures) -> str:

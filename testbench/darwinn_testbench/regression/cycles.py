@@ -18,12 +18,11 @@ from darwinn_sim.timing.description import built_in
 from numpy.typing import NDArray
 
 from darwinn_testbench.cycles import CyclesRow, measure
+from darwinn_testbench.profile.uncovered import BEFORE, cycles_before_layers
 from darwinn_testbench.regression import baseline
 from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
 from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
-
-BEFORE = "before layer 0"
 
 
 def check_cycles(
@@ -158,11 +157,12 @@ def _parts(timing: Timing) -> Iterator[Part]:
     found = layers.find(timing.program.chunks)
     cuts = [0, *(layer.first for layer in found), len(timing.instructions)]
     spans = [layer.end - layer.start for layer in timing.layers]
-    first = timing.layers[0].start if timing.layers else timing.cycles
     names = [BEFORE, *(f"layer {layer.number}" for layer in found)]
     units, numbers = unit_names(timing.program)
     busy = timing.instructions[:, Cause.BUSY]
-    for name, begin, end, cycles in zip(names, cuts, cuts[1:], [first, *spans], strict=False):
+    for name, begin, end, cycles in zip(
+        names, cuts, cuts[1:], [cycles_before_layers(timing), *spans], strict=False
+    ):
         part = slice(begin, end)
         totals = np.bincount(numbers[part], busy[part], len(units))
         working = {units[k]: int(totals[k]) for k in np.flatnonzero(totals).tolist()}
