@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 LAYERS = (
     Part("layer 0", 100, {"tensor_unit": 90, "ring_bus": 10}),
-    Part("layer 1", 50, {"tensor_unit": 40}),
+    Part("layer 1", 50, {"tensor_unit": 40}, {"ring": 5}),
 )
 ENTRY = Entry(
     name="net",
@@ -85,8 +85,12 @@ def test_a_changed_executable_is_told_from_a_changed_model() -> None:
             "layer 0 (100 to 120 cycles; ring_bus 10 to 30 busy)",
         ),
         (
-            (LAYERS[0], Part("layer 1", 60, {"tensor_unit": 40})),
-            "layer 1 (50 to 60 cycles; no unit is busier, they wait)",
+            (LAYERS[0], Part("layer 1", 60, {"tensor_unit": 40}, {"ring": 14, "mesh": 3})),
+            "layer 1 (50 to 60 cycles; the units do the same, they wait longer: ring +9 cycles)",
+        ),
+        (
+            (LAYERS[0], Part("layer 1", 40, {"tensor_unit": 40}, {"ring": 1})),
+            "layer 1 (50 to 40 cycles; the units do the same, they wait less: ring -4 cycles)",
         ),
         (LAYERS[:1], "layer 1, which only one of them has"),
         ((Part("softmax", 1), LAYERS[1]), "softmax, where the baseline has layer 0"),
@@ -97,6 +101,34 @@ def test_the_first_layer_and_its_unit_are_named(layers: tuple[Part, ...], said: 
     measured = msgspec.structs.replace(changed(cycles=1100), layers=layers)
     (row, *_) = baseline.compare([measured], [ENTRY])
     assert row.where == said
+
+
+def test_the_direction_of_a_change_is_said() -> None:
+    rows = baseline.compare([changed(cycles=900, estimate=600)], [ENTRY])
+    assert [row.change for row in rows] == ["better", "worse", ""]
+    assert "changed for the better" in rows[0].message
+    assert "changed for the worse" in rows[1].message
+    (new, *_) = baseline.compare([ENTRY], [])
+    assert new.change == "new"
+    (gone, *_) = baseline.compare([msgspec.structs.replace(ENTRY, metrics={})], [ENTRY])
+    assert (gone.change, gone.value) == ("gone", None)
+
+
+def test_cause_and_place_are_said_once_for_an_executable() -> None:
+    layers = (Part("layer 0", 99), LAYERS[1])
+    measured = msgspec.structs.replace(changed(cycles=900, estimate=600), layers=layers)
+    first, second, _ = baseline.compare([measured], [ENTRY])
+    assert first.where == second.where != ""
+    assert first.where in first.message
+    assert "first at" not in second.message
+
+
+def test_layers_of_a_baseline_without_waits_are_compared_by_the_rest() -> None:
+    old = (Part("layer 0", 10, {"tensor_unit": 9}),)
+    same = (Part("layer 0", 10, {"tensor_unit": 9}, {"ring": 1}),)
+    longer = (Part("layer 0", 11, {"tensor_unit": 9}, {"ring": 2}),)
+    assert baseline.first_difference(old, same) == ""
+    assert baseline.first_difference(old, longer).endswith("they wait longer)")
 
 
 def test_another_chip_or_host_has_no_baseline() -> None:

@@ -69,10 +69,11 @@ _COLUMNS: tuple[Column[CyclesRow], ...] = (
 _METRICS: tuple[Column[MetricRow], ...] = (
     Column("executable", lambda row: row.name, may_shrink=True),
     Column("figure", lambda row: row.metric),
-    Column("value", lambda row: row.value, "right"),
+    Column("value", lambda row: "-" if row.value is None else row.value, "right"),
     Column("expected", lambda row: row.expected, "right"),
     Column("allowed", lambda row: f"{100 * row.tolerance:g} %", "right"),
     Column("check", lambda row: row.check),
+    Column("change", lambda row: row.change),
     Column("verdict", lambda row: row.verdict),
 )
 

@@ -38,12 +38,13 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A layer of the program and what it took: cycles from begin to end, and busy cycles by unit,
-    summed over the tiles."""
+    """A layer of the program and what it took: cycles from begin to end, busy cycles by unit and
+    waiting cycles by cause, both summed over units and tiles."""
 
     name: str
     cycles: int
     units: dict[str, int] = {}
+    waits: dict[str, int] = {}
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -75,15 +76,19 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRow(Row):
-    """One figure beside its baseline; ``expected`` is None where there is none.
+    """One figure beside its baseline; ``expected`` is None where there is none, ``value`` where the
+    executable does not have it any more.
 
+    ``change`` is one of ``better`` (less), ``worse`` (more), ``new`` and ``gone``, empty for none.
     ``cause``: ``executable`` if the file differs from the one of the baseline, ``model`` if the
     same file gives other figures, empty if the figure is as expected. ``where`` names the first
-    layer, and its unit, that differs.
+    layer, and its unit or wait, that differs; the message of an executable's first difference says
+    both, for all of them.
     """
 
     metric: str
-    value: int
+    value: int | None
+    change: str = ""
     expected: int | None
     tolerance: float
     check: str
@@ -126,6 +131,7 @@ def _rows(entry: Entry, expected: Entry | None) -> Iterable[MetricRow]:
         for metric, new in entry.metrics.items():
             yield MetricRow(
                 name=entry.name,
+                change="new",
                 verdict=Verdict.REGRESSION,
                 message=f"not in the baseline for {entry.chip} and {entry.host}: --update adds it",
                 metric=metric,
@@ -137,13 +143,18 @@ def _rows(entry: Entry, expected: Entry | None) -> Iterable[MetricRow]:
         return
     cause = "executable" if entry.sha256 != expected.sha256 else "model"
     where = first_difference(expected.layers, entry.layers)
+    said = f"; {_CAUSES[cause]}{f'; first at {where}' if where else ''}"
     for metric, goal in expected.metrics.items():
         figure = entry.metrics.get(metric)
-        yield (
-            _gone(entry, metric, goal)
-            if figure is None
-            else _row(entry, metric, figure.value, goal, cause, where)
-        )
+        if figure is None:
+            yield _gone(entry, metric, goal)
+        elif figure.value == goal.value:
+            yield _row(entry, metric, figure.value, goal)
+        else:
+            row = _row(entry, metric, figure.value, goal)
+            message = f"{_difference(figure.value, goal, row.change)}{said}"
+            yield replace(row, message=message, cause=cause, where=where)
+            said = ""
 
 
 def _gone(entry: Entry, metric: str, goal: Metric) -> MetricRow:
@@ -152,33 +163,35 @@ def _gone(entry: Entry, metric: str, goal: Metric) -> MetricRow:
         verdict=Verdict.REGRESSION if goal.check == "gate" else Verdict.PASS,
         message=f"the baseline has {metric}, the executable does not any more",
         metric=metric,
-        value=0,
+        value=None,
+        change="gone",
         expected=goal.value,
         tolerance=goal.tolerance,
         check=goal.check,
     )
 
 
-def _row(entry: Entry, metric: str, value: int, goal: Metric, cause: str, where: str) -> MetricRow:
-    change = value - goal.value
-    within = abs(change) <= goal.tolerance * abs(goal.value)
-    row = MetricRow(
+def _row(entry: Entry, metric: str, value: int, goal: Metric) -> MetricRow:
+    within = abs(value - goal.value) <= goal.tolerance * abs(goal.value)
+    return MetricRow(
         name=entry.name,
         verdict=Verdict.PASS if within or goal.check == "report" else Verdict.REGRESSION,
         metric=metric,
         value=value,
+        # Whatever is counted is time, work or traffic: less is better.
+        change="better" if value < goal.value else "worse" if value > goal.value else "",
         expected=goal.value,
         tolerance=goal.tolerance,
         check=goal.check,
     )
-    if not change:
-        return row
-    share = f"{100 * change / goal.value:+.3g} %" if goal.value else "from 0"
-    message = (
+
+
+def _difference(value: int, goal: Metric, change: str) -> str:
+    share = f"{100 * (value - goal.value) / goal.value:+.3g} %" if goal.value else "from 0"
+    return (
         f"{value:,} instead of {goal.value:,} ({share}, {100 * goal.tolerance:g} % allowed): "
-        f"{_CAUSES[cause]}{f'; first at {where}' if where else ''}"
+        f"changed for the {change}"
     )
-    return replace(row, message=message, cause=cause, where=where)
 
 
 _CAUSES = {
@@ -188,25 +201,34 @@ _CAUSES = {
 
 
 def first_difference(expected: Sequence[Part], measured: Sequence[Part]) -> str:
-    """The first layer that took another time, and the unit in it that changed most; or nothing."""
+    """The first layer that took another time, and the unit or wait in it that changed most."""
     for old, new in zip_longest(expected, measured):
         if old is None or new is None:
             present = old or new
             return f"{present.name if present else ''}, which only one of them has"
         if old.name != new.name:
             return f"{new.name}, where the baseline has {old.name}"
-        if old != new:
-            units = _changed_unit(old.units, new.units)
-            return f"{new.name} ({old.cycles:,} to {new.cycles:,} cycles{units})"
+        if (old.cycles, old.units) != (new.cycles, new.units):
+            return f"{new.name} ({old.cycles:,} to {new.cycles:,} cycles; {_why(old, new)})"
     return ""
 
 
-def _changed_unit(old: Mapping[str, int], new: Mapping[str, int]) -> str:
-    changes = {unit: new.get(unit, 0) - old.get(unit, 0) for unit in {*old, *new}}
-    if not any(changes.values()):
-        return "; no unit is busier, they wait"
-    unit = max(sorted(changes), key=lambda each: abs(changes[each]))
-    return f"; {unit} {old.get(unit, 0):,} to {new.get(unit, 0):,} busy"
+def _why(old: Part, new: Part) -> str:
+    """The unit that is busy for another time; if none is, what they wait for."""
+    unit = _most_changed(old.units, new.units)
+    if unit:
+        return f"{unit} {old.units.get(unit, 0):,} to {new.units.get(unit, 0):,} busy"
+    waits = "they wait longer" if new.cycles > old.cycles else "they wait less"
+    wait = _most_changed(old.waits, new.waits) if old.waits else ""
+    named = f": {wait} {new.waits.get(wait, 0) - old.waits.get(wait, 0):+,} cycles" if wait else ""
+    return f"the units do the same, {waits}{named}"
+
+
+def _most_changed(old: Mapping[str, int], new: Mapping[str, int]) -> str:
+    """The key whose value changed most; empty if none did."""
+    changes = {key: new.get(key, 0) - old.get(key, 0) for key in sorted({*old, *new})}
+    most = max(changes, key=lambda key: abs(changes[key]), default="")
+    return most if most and changes[most] else ""
 
 
 def updated(baseline: Sequence[Entry], measured: Iterable[Entry], reason: str) -> tuple[Entry, ...]:

@@ -24,6 +24,8 @@ from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
 from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
+_WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
+
 
 def check_cycles(
     files: Sequence[str | os.PathLike[str]],
@@ -72,7 +74,6 @@ def check_cycles(
         baseline.save(path, baseline.updated(expected, measured, reason))
         expected = baseline.load(path)
     rows = baseline.compare(measured, expected)
-    failed = sum(row.verdict is not Verdict.PASS for row in rows)
     return Report(
         command="cycles",
         file=os.fspath(path),
@@ -85,7 +86,7 @@ def check_cycles(
             "unmeasured": unmeasured,
         },
         decided=worst(row.verdict for row in (*rows, *unmeasured)),
-        message=_message(len(measured), len(rows), failed, unmeasured, update),
+        message=_message(len(measured), rows, unmeasured, update),
     )
 
 
@@ -113,10 +114,15 @@ def _check_names(files: Sequence[str | os.PathLike[str]], chip: str, host: str |
 
 
 def _message(
-    entries: int, figures: int, failed: int, unmeasured: Sequence[Row], update: bool
+    entries: int, rows: Sequence[MetricRow], unmeasured: Sequence[Row], update: bool
 ) -> str:
     executables = counted(entries, "executable")
-    text = f"{figures - failed} of {counted(figures, 'figure')} of {executables} are as expected"
+    failed = [row for row in rows if row.verdict is not Verdict.PASS]
+    better = sum(row.change == "better" for row in failed)
+    figures = counted(len(rows), "figure")
+    text = f"{len(rows) - len(failed)} of {figures} of {executables} are as expected"
+    if better:
+        text += f", {better} changed for the better"
     if update:
         text = f"the baseline now holds {executables} of these files"
     if unmeasured:
@@ -153,7 +159,8 @@ def _bytes(timing: Timing, *kinds: TransferKind, direction: TransferDirection | 
 
 
 def _parts(timing: Timing) -> Iterator[Part]:
-    """The program cut where layers begin: cycles of each layer, and who was busy in its part."""
+    """The program cut where layers begin: cycles of each layer, who was busy in it, and
+    what was waited for."""
     found = layers.find(timing.program.chunks)
     cuts = [0, *(layer.first for layer in found), len(timing.instructions)]
     spans = [layer.end - layer.start for layer in timing.layers]
@@ -166,7 +173,9 @@ def _parts(timing: Timing) -> Iterator[Part]:
         part = slice(begin, end)
         totals = np.bincount(numbers[part], busy[part], len(units))
         working = {units[k]: int(totals[k]) for k in np.flatnonzero(totals).tolist()}
-        yield Part(name, cycles, working)
+        spent = timing.instructions[part].sum(axis=0)
+        waits = {cause.label: int(spent[cause]) for cause in _WAITS if spent[cause]}
+        yield Part(name, cycles, working, waits)
 
 
 def unit_names(program: LoweredProgram) -> tuple[list[str], NDArray[np.int64]]:

@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
     REGRESSION = "regression"
-    """A figure is worse than its reviewed baseline allows."""
+    """A figure differs, for better or worse, by more than its reviewed baseline allows."""
     FAULT = "fault"
     """The simulated program failed: deadlock, page fault, read of unwritten memory."""
     BAD_INPUT = "bad-input"
