@@ -22,12 +22,35 @@ from darwinn_testbench.report.result import PYTHON_ONLY
 DEFAULT_CHIP = "beagle-max"
 NO_HOST = "none"
 """Stands for a host link of endless speed without a fixed cost."""
+HARNESS = "harness"
+"""The link of the SystemVerilog harness, and so of the chip that it stands for."""
 
 
 def link_of(chip: timing.ChipDescription, host: str | None) -> timing.HostLink | None:
-    """The link ``host``, by default the one of the chip; None for one of endless speed."""
+    """The link ``host``, by default the one of the chip; None for one of endless speed.
+
+    Raises ``InputError`` for a link that does not belong to the chip.
+    """
     name = host or chip.host
-    return None if name == NO_HOST else timing.host_link(name)
+    if name == NO_HOST:
+        return None
+    link = timing.host_link(name)
+    check_pair(chip, link)
+    return link
+
+
+def check_pair(chip: timing.ChipDescription, link: timing.HostLink) -> None:
+    """Raise ``InputError`` if one of the two is the harness, without real time, and one is not."""
+    if has_nominal_clock(chip) != (link.name == HARNESS):
+        raise InputError(
+            f"chip {chip.name} and host link {link.name}: the {HARNESS}'s link belongs to the "
+            f"{HARNESS}, whose cycles have no length in seconds"
+        )
+
+
+def has_nominal_clock(chip: timing.ChipDescription) -> bool:
+    """Whether the chip is the harness: its clock has no frequency, 1 MHz is a convention."""
+    return chip.host == HARNESS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +159,15 @@ def measure_files(
 def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:
     link = f"host link {host.name}" if host else "a host link of endless speed"
     return (
-        f"cycle-approximate, {chip.name} at {chip.clock.value / 1e6:g} MHz, {link}; "
+        f"cycle-approximate, {chip.name} at {rate_of(chip)}, {link}; "
         "docs/timing.md says how far to trust it"
     )
+
+
+def rate_of(chip: timing.ChipDescription) -> str:
+    """The clock in words, which say so if it is none."""
+    nominal = "nominal " if has_nominal_clock(chip) else ""
+    return f"{nominal}{chip.clock.value / 1e6:g} MHz"
 
 
 def time_executable(

@@ -11,6 +11,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_sim import timing
 from darwinn_testbench.accuracy import AccuracyRow, load
 from darwinn_testbench.accuracy.document import page, verdict_text
+from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.cycles import CyclesRow, measure
 from darwinn_testbench.report import InputError, Report, Verdict
 from darwinn_testbench.sample.network import random_dense
@@ -43,6 +44,23 @@ def test_a_link_of_endless_speed_costs_nothing(model: bytes) -> None:
     assert row.fixed_share == 0
     assert row.milliseconds == row.device_milliseconds
     assert row.cycles < measure(model, host="usb2").rows[0].cycles
+
+
+@pytest.mark.parametrize(("chip", "host"), [("beagle-max", "harness"), ("harness", "usb3")])
+def test_the_link_of_the_harness_belongs_to_the_harness(model: bytes, chip: str, host: str) -> None:
+    with pytest.raises(InputError, match=f"chip {chip} and host link {host}"):
+        measure(model, chip=chip, host=host)
+
+
+def test_the_clock_of_the_harness_is_nominal(
+    model: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model)
+    assert run_command_line(["cycles", str(path), "--chip", "harness"]) == 0
+    out = capsys.readouterr().out
+    assert "harness at nominal 1 MHz" in " ".join(out.split())
+    assert out.splitlines()[1].split()[3] == "-"
 
 
 @pytest.mark.parametrize("row", [CyclesRow, AccuracyRow])

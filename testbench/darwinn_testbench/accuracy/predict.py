@@ -20,6 +20,7 @@ from darwinn_sim.program import LoweredProgram, lower
 from darwinn_sim.timing.description import Confidence, Quantity
 
 from darwinn_testbench.accuracy.points import Host, Model, Points
+from darwinn_testbench.cycles import check_pair
 from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
@@ -275,6 +276,7 @@ class _Simulated:
             FormatError, OSError, SimulationError: what cannot be loaded or timed.
         """
         link = _link(self.points.host(point.host))
+        check_pair(self.description, link)
         model = self.points.models[point.model]
         clock = self.description.clock.value
         macs, moved = self._size(model, link)

@@ -14,7 +14,7 @@ from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
-from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of
+from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.execution import choose_model
 from darwinn_testbench.layer_view import LayerRow, view_layers
 from darwinn_testbench.model import open_models
@@ -145,7 +145,7 @@ def profile(
 def _message(timed: Timing, host: str) -> str:
     return (
         f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
-        f"{timed.chip.clock.value / 1e6:g} MHz behind {host}, "
+        f"{rate_of(timed.chip)} behind {host}, "
         f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
     )
 
