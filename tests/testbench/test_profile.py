@@ -339,6 +339,29 @@ def test_the_command_writes_every_form(tmp_path: Path, capfd: pytest.CaptureFixt
     assert "brooks" in capfd.readouterr().err
 
 
+def test_the_command_advises_with_the_options_given_and_says_what_it_wrote(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    file = tmp_path / "a dense_edgetpu.tflite"
+    file.write_bytes(darwinn.dump(compile_network(NETWORKS["dense"])))
+    given = ["--chip", "beagle-std", "--host", "usb2", "--with", str(file)]
+    target = tmp_path / "t.pftrace"
+    assert run_command_line(["profile", str(file), *given, "--timeline", str(target)]) == 0
+    out, err = capfd.readouterr()
+    assert f"next: darwinn report '{file}' --chip beagle-std --host usb2 --with '{file}' " in out
+    assert f"{target}: the timeline; https://ui.perfetto.dev opens it" in err
+    body = out[: out.index("next: ")].splitlines()[:-1]
+    assert max(map(len, body)) <= 80
+    assert run_command_line(["cycles", str(file), *given[:4]]) == 0
+    assert (
+        f"next: darwinn profile '{file}' --chip beagle-std --host usb2 " in capfd.readouterr().out
+    )
+    assert run_command_line(["profile", str(file), "--csv", "-"]) == 0
+    lines = list(csv.reader(io.StringIO(capfd.readouterr().out)))
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
 def test_tiles_are_those_of_the_chip(profiled: Report[ProfileRow]) -> None:
     spans = figures_of(profiled).profiled.timing.spans
     assert set(np.unique(spans["tile"]).tolist()) <= {-1, *range(chip.TILES)}

@@ -99,6 +99,7 @@ def command(
     whose share is shown; `compiler` is the compiler's own estimate of the cycles.
     """
     written = results.Results(json, junit, sarif, markdown, github)
+    profile_command = timing_options.advised("profile", files[0], chip=chip, host=host)
     if baseline is not None:
         with progress_bar() as progress:
             checked = check_cycles(
@@ -112,7 +113,7 @@ def command(
                 progress=progress,
             )
         written.write([checked])
-        next_step = _next_step(checked, files, baseline)
+        next_step = _next_step(checked, profile_command, baseline)
         finish(checked, file=str(baseline), as_json=json, body=_metrics_body, next_step=next_step)
     if update or reason:
         raise InputError("--update and --reason belong to --baseline")
@@ -130,7 +131,7 @@ def command(
         file=files[0] if len(files) == 1 else report.file,
         as_json=json,
         body=_body,
-        next_step=f"darwinn profile {files[0]} shows where the cycles go",
+        next_step=f"{profile_command} shows where the cycles go",
     )
 
 
@@ -150,10 +151,10 @@ def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:
     return [table(_METRICS, different), "", *notes] if notes else []
 
 
-def _next_step(report: Report[MetricRow], files: Sequence[str], baseline: Path) -> str:
+def _next_step(report: Report[MetricRow], profile_command: str, baseline: Path) -> str:
     if report.verdict is Verdict.REGRESSION:
         return (
-            f"darwinn profile {files[0]} shows where the cycles go; to accept them: the same "
+            f"{profile_command} shows where the cycles go; to accept them: the same "
             "command with --update --reason TEXT"
         )
     return f"{baseline} is meant to be reviewed and committed" if report.figures["updated"] else ""

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
@@ -72,7 +73,7 @@ def command(
     with them nothing of the inference is left out. Layers can overlap; the shares of all rows add
     up to more than 100 % where they do.
     """
-    options.only_one_on_stdout(json=json, csv=csv)
+    options.only_one_on_stdout(json=json, csv=csv, timeline=timeline)
     with progress_bar() as progress:
         report = profile(
             options.compiled_source_of(file),
@@ -92,14 +93,24 @@ def command(
             write_result(timeline, to_perfetto(figures.profiled.timing))
     if csv is not None:
         write_result(csv, to_csv(report.rows))
+    if timeline is not None and str(timeline) != "-":
+        print_line(f"{timeline}: the timeline; https://ui.perfetto.dev opens it")
+    data_on_stdout = "-" in (str(csv), str(timeline))
+    report_command = timing_options.advised(
+        "report", file, chip=chip, host=host, model=model, companions=companions
+    )
     finish(
         report,
         file=file,
         as_json=json,
-        body=_body,
-        next_step=f"darwinn report {file} --output report.html shows it in pictures",
-        summary_on_stderr=str(csv) == "-",
+        body=_nothing if data_on_stdout else _body,
+        next_step=f"{report_command} --output report.html shows it in pictures",
+        summary_on_stderr=data_on_stdout,
     )
+
+
+def _nothing(_: Report[ProfileRow]) -> Sequence[RenderableType]:
+    return []
 
 
 def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:

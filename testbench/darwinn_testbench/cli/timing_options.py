@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from darwinn_sim.timing.description import built_in
 
-from darwinn_testbench.cycles import NO_HOST
+from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST
 
 Chip = Annotated[
     str,
@@ -29,3 +31,22 @@ Host = Annotated[
         show_default=False,
     ),
 ]
+
+
+def advised(
+    command: str,
+    file: str,
+    *,
+    chip: str,
+    host: str | None,
+    model: int = 0,
+    companions: Sequence[str] | None = None,
+) -> str:
+    """``darwinn COMMAND FILE`` with the options that were given, for a shell."""
+    given = [
+        *(("--chip", chip) if chip != DEFAULT_CHIP else ()),
+        *(("--host", host) if host is not None else ()),
+        *(("--model", str(model)) if model else ()),
+        *(word for companion in companions or () for word in ("--with", companion)),
+    ]
+    return shlex.join(["darwinn", command, file, *given])
