@@ -42,7 +42,7 @@ def test_every_executable_runs_to_its_end(corpus: Path) -> None:
 
 
 def test_the_page_of_predictions_is_up_to_date(corpus: Path) -> None:
-    report = check_accuracy(published(), corpus / "darwinn")
+    report = check_accuracy([published()], corpus / "darwinn")
     assert page(report) == DOCUMENT.read_text()
     assert report.figures["mean_error"] < 0.10
     assert report.figures["mean_error"] < report.figures["mean_roofline_error"] / 2

@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def predict(folder: Path, text: str = MINIMAL) -> dict[tuple[str, str], AccuracyRow]:
     path = folder / "points.toml"
     path.write_text(text)
-    return {(row.model, row.host): row for row in check_accuracy(load(path), folder).rows}
+    return {(row.model, row.host): row for row in check_accuracy([load(path)], folder).rows}
 
 
 def test_a_binary_a_host_and_a_time_are_enough(folder: Path) -> None:
@@ -97,6 +97,22 @@ def test_errors_are_judged_only_against_a_limit(
     assert rows["one, usb3"]["message"].endswith("%, at most 100 %")
     assert rows["one, usb3"]["fixed_from"] == "link"
     assert rows["one, desk"]["fixed_from"] == "other models"
+
+
+def test_points_stand_beside_others_and_the_published_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hosts of the same name in two files are two hosts: neither fits the other's cost."""
+    mine, other = folder / "points.toml", folder / "other.toml"
+    other.write_text(MINIMAL.replace("two = 0.75", "two = 0.95"))
+    arguments = ["accuracy", "--models", str(folder), "--json", "--points", str(mine)]
+    both = [*arguments, "--points", str(other), "--points", "published"]
+    assert run_command_line(both) == 2  # binaries of published points are not there
+    report = json.loads(capsys.readouterr().out)
+    fixed = [row["fixed"] for row in report["rows"] if row["name"] == "one, desk"]
+    assert fixed[1] - fixed[0] == pytest.approx(0.2)
+    assert any(row["source"].startswith("google-coral") for row in report["rows"])
+    assert report["file"] == f"{mine}, {other}, published"
 
 
 def test_a_time_shorter_than_simulated_gives_no_fixed_cost(folder: Path) -> None:

@@ -77,8 +77,8 @@ class _Times:
 
 
 def check_accuracy(
-    points: Points,
-    folder: Path,
+    tables: Sequence[Points],
+    folder: Path | None,
     *,
     chip_name: str = "beagle-max",
     at_most: float | None = None,
@@ -87,8 +87,9 @@ def check_accuracy(
     """Predict every point. One whose binary or host cannot be used is left out, with the reason.
 
     Args:
-        points: what was published, or measured by the user.
-        folder: holds ``NAME_edgetpu.tflite``; a binary may also be given by its path.
+        tables: what was published, or measured by the user; each is predicted by itself.
+        folder: holds ``NAME_edgetpu.tflite``; a binary may also be given by its path. None: the
+            folder of each table.
         chip_name: a built-in chip description or a TOML file.
         at_most: percent; a larger error is a mismatch. Without it errors are not judged.
         progress: told what is being done.
@@ -97,35 +98,41 @@ def check_accuracy(
         FormatError, OSError: the chip description is not valid or cannot be read.
     """
     description = timing.chip_description(chip_name)
-    simulated = _Simulated(points, _Binaries(points, folder), description)
     rows: list[AccuracyRow] = []
-    by_host: dict[str, list[_Point]] = {}
-    for point in _points(points):
-        by_host.setdefault(point.host, []).append(point)
-    for number, (host, measured) in enumerate(by_host.items()):
-        progress(host, number, len(by_host))
-        rows += (_judged(row, at_most) for row in _of_host(measured, simulated))
-    rows += [
-        AccuracyRow(
-            name=model,
-            verdict=Verdict.PASS,
-            message=left.reason,
-            model=model,
-            host="",
-            source=left.source,
-            published=left.milliseconds if len(left.models) == 1 else "",
-        )
-        for left in points.left_out
-        for model in left.models
-    ]
+    for points in tables:
+        binaries = _Binaries(points, folder or points.folder)
+        rows += _of_table(_Simulated(points, binaries, description), at_most, progress)
     figures = _figures(rows)
     return Report(
         command="accuracy",
-        file=str(folder),
+        file="" if folder is None else str(folder),
         rows=tuple(rows),
         figures={"chip": description.name, **figures},
         message=_summary(rows, figures, at_most),
     )
+
+
+def _of_table(
+    simulated: _Simulated, at_most: float | None, progress: ProgressCallback
+) -> Iterator[AccuracyRow]:
+    """The points of a table, then those that it leaves out itself."""
+    by_host: dict[str, list[_Point]] = {}
+    for point in _points(simulated.points):
+        by_host.setdefault(point.host, []).append(point)
+    for number, (host, measured) in enumerate(by_host.items()):
+        progress(host, number, len(by_host))
+        yield from (_judged(row, at_most) for row in _of_host(measured, simulated))
+    for left in simulated.points.left_out:
+        for model in left.models:
+            yield AccuracyRow(
+                name=model,
+                verdict=Verdict.PASS,
+                message=left.reason,
+                model=model,
+                host="",
+                source=left.source,
+                published=left.milliseconds if len(left.models) == 1 else "",
+            )
 
 
 def _summary(rows: Sequence[AccuracyRow], figures: Mapping[str, float], limit: float | None) -> str:

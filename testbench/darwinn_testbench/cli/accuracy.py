@@ -23,7 +23,12 @@ EXAMPLES = """**Examples**
 `darwinn accuracy --models FOLDER`
 
 `darwinn accuracy --points mine.toml --at-most 10 --json`
+
+`darwinn accuracy --models FOLDER --points mine.toml --points published`
 """
+
+PUBLISHED = "published"
+"""Stands for the published points in --points."""
 
 Models = Annotated[
     Path | None,
@@ -34,12 +39,15 @@ Models = Annotated[
         show_default=False,
     ),
 ]
-PointsFile = Annotated[
-    Path | None,
+PointsFiles = Annotated[
+    list[str] | None,
     typer.Option(
         "--points",
         metavar="FILE",
-        help="Latencies that you measured, TOML (docs/timing.md), instead of the published ones.",
+        help=(
+            "Latencies that you measured, TOML (docs/timing.md), instead of the published ones; "
+            f"may be repeated, {PUBLISHED} stands for those."
+        ),
         show_default=False,
     ),
 ]
@@ -79,7 +87,7 @@ _COLUMNS: tuple[Column[AccuracyRow], ...] = (
 
 def command(
     models: Models = None,
-    points: PointsFile = None,
+    points: PointsFiles = None,
     chip: timing_options.Chip = DEFAULT_CHIP,
     at_most: AtMost = None,
     document: Document = None,
@@ -94,33 +102,34 @@ def command(
     and a roofline with the host's bandwidth and fixed cost. Points without prediction say why.
     """
     options.only_one_on_stdout(json=json, document=document)
-    if points is not None and document is not None:
+    names = points or [PUBLISHED]
+    if document is not None and names != [PUBLISHED]:
         raise InputError("--document is the page of the published points: not with --points")
-    chosen = published() if points is None else load(points)
+    tables = [published() if name == PUBLISHED else load(Path(name)) for name in names]
     with progress_bar() as progress:
         report = check_accuracy(
-            chosen, _folder(models, points), chip_name=chip, at_most=at_most, progress=progress
+            tables, _folder(models, names), chip_name=chip, at_most=at_most, progress=progress
         )
     if document is not None and report.verdict is Verdict.PASS:
         write_result(document, page(report).encode())
     results.Results(json, markdown=markdown).write([report])
     finish(
         report,
-        file=report.file if points is None else str(points),
+        file=report.file if names == [PUBLISHED] else ", ".join(names),
         as_json=json,
         body=_body,
         next_step=_next_step(report, document),
     )
 
 
-def _folder(models: Path | None, points: Path | None) -> Path:
-    """Where compiled models are that are given by name."""
+def _folder(models: Path | None, names: list[str]) -> Path | None:
+    """Where compiled models are that are given by name; None: beside their file of points."""
     corpus = os.environ.get("DARWINN_CORPUS")
     if models is not None or corpus:
         return models or Path(str(corpus)) / "darwinn"
-    if points is None:
+    if PUBLISHED in names:
         raise InputError("no compiled models: give --models FOLDER or set DARWINN_CORPUS")
-    return points.parent
+    return None
 
 
 def _next_step(report: Report[AccuracyRow], document: Path | None) -> str:
