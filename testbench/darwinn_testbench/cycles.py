@@ -76,6 +76,21 @@ class CyclesRow(Row):
     waiting: dict[str, float] = field(default_factory=dict)
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
+    @property
+    def milliseconds_text(self) -> str:
+        """The milliseconds for people; a nominal clock makes none."""
+        known = self.timing is not None and not has_nominal_clock(self.timing.chip)
+        return f"{self.milliseconds:.3f}" if known else "-"
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Type, cycles and milliseconds; of what cannot be timed the type alone."""
+        return {
+            "type": self.type,
+            "cycles": f"{self.cycles:,}" if self.timing is not None else "-",
+            "ms": self.milliseconds_text,
+        }
+
 
 def measure(
     source: Source,

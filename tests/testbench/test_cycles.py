@@ -13,7 +13,7 @@ from darwinn_testbench.accuracy import AccuracyRow, load
 from darwinn_testbench.accuracy.document import page, verdict_text
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.cycles import CyclesRow, measure
-from darwinn_testbench.report import InputError, Report, Verdict
+from darwinn_testbench.report import InputError, Report, Verdict, to_markdown
 from darwinn_testbench.sample.network import random_dense
 from darwinn_testbench.sample.package import compile_network, edgetpu_model
 
@@ -155,3 +155,13 @@ def test_the_page_says_which_goal_is_missed_and_why() -> None:
     assert "| one | desk | me | 2.0 |" in text
     assert "on desk, published times of the two models differ by\n0.30 ms" in text
     assert json.loads(report.to_json())["rows"][0]["error"] == 0.08
+
+
+def test_markdown_has_the_figures_of_each_executable(model: bytes) -> None:
+    report = measure(model)
+    refused = CyclesRow(name="other", type="EXECUTION_ONLY", verdict=Verdict.REFUSED)
+    lines = to_markdown([replace(report, rows=(*report.rows, refused))]).decode().splitlines()
+    assert "| case | type | cycles | ms |" in lines
+    for row in report.rows:
+        assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds:.3f} |" in lines
+    assert "| other | EXECUTION_ONLY | - | - |" in lines

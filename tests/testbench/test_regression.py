@@ -152,6 +152,27 @@ def made(key: str, verdict: Verdict = Verdict.PASS) -> Outcome:
     return outcome_of(Task(key, Case(file="f", name=key), "model", 0), verdict, "", seconds=0.5)
 
 
+def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
+    plain = outcome_of(Task("a", Case(file="my f"), "model", 0), Verdict.PASS, "")
+    assert plain.command == "darwinn verify 'my f' --seed 0"
+    case = msgspec.convert(
+        {
+            "file": "f",
+            "reference": "g",
+            "inputs": ["a=x.npy", "b=y.npy"],
+            "with": ["h"],
+            "model": 1,
+            "strict": True,
+            "policy": "lsb:1",
+        },
+        Case,
+    )
+    assert outcome_of(Task("a", case, "rtl", 2), Verdict.PASS, "").command == (
+        "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --with h --model 1 "
+        "--seed 2 --engine rtl --policy lsb:1 --strict"
+    )
+
+
 def test_a_line_that_a_kill_cut_short_is_dropped_and_the_rest_stays(tmp_path: Path) -> None:
     path = tmp_path / "out" / JOURNAL
     with Journal(path) as journal:

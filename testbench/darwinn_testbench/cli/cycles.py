@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP, CyclesRow, has_nominal_clock, measure_files
+from darwinn_testbench.cycles import DEFAULT_CHIP, CyclesRow, measure_files
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.cycles import check_cycles
 from darwinn_testbench.report import Column, InputError, Report, Verdict, table
@@ -59,7 +59,7 @@ _COLUMNS: tuple[Column[CyclesRow], ...] = (
     Column("executable", lambda row: row.name, may_shrink=True),
     Column("type", lambda row: row.type),
     Column("cycles", lambda row: f"{row.cycles:,}", "right"),
-    Column("ms", lambda row: _milliseconds(row), "right"),
+    Column("ms", lambda row: row.milliseconds_text, "right"),
     Column("fixed", lambda row: f"{row.fixed_share:.0%}", "right"),
     Column("compiler", lambda row: _estimate(row), "right"),
     Column("verdict", lambda row: row.verdict),
@@ -133,11 +133,6 @@ def command(
         body=_body,
         next_step=f"{profile_command} shows where the cycles go",
     )
-
-
-def _milliseconds(row: CyclesRow) -> str:
-    nominal = row.timing is not None and has_nominal_clock(row.timing.chip)
-    return "-" if nominal else f"{row.milliseconds:.3f}"
 
 
 def _body(report: Report[CyclesRow]) -> Sequence[RenderableType]:

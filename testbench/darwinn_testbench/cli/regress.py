@@ -124,4 +124,4 @@ def _next_step(report: Report[Outcome]) -> str:
     failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
     if failed is None:
         return "--junit, --sarif, --markdown and --github keep the result for a server"
-    return f"darwinn verify {failed.file} --seed {failed.seed} --json, with the case's options"
+    return f"{failed.command} --json says more of the first that does not pass"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,12 +37,14 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Row):
-    """The verdict of a task. ``seconds`` are of this machine, not of the chip."""
+    """The verdict of a task. ``seconds`` are of this machine, not of the chip; ``command`` is what
+    does the task alone."""
 
     key: str
     file: str
     engine: str
     seed: int
+    command: str
     inferences: int = 0
     seconds: float = 0.0
 
@@ -97,8 +100,27 @@ def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Ou
         file=task.case.file,
         engine=task.engine,
         seed=task.seed,
+        command=_command(task),
         **figures,
     )
+
+
+def _command(task: Task) -> str:
+    case = task.case
+    given = (
+        ("--reference", case.reference),
+        *(("--inputs", each) for each in case.inputs),
+        *(("--with", each) for each in case.companions),
+        ("--model", case.model or None),
+        ("--seed", task.seed),
+        ("--runs", None if case.runs == 1 or case.inputs else case.runs),
+        ("--engine", None if task.engine == "model" else task.engine),
+        ("--natives", case.natives),
+        ("--policy", case.policy),
+    )
+    words = [word for name, value in given if value is not None for word in (name, str(value))]
+    strict = ["--strict"] if case.strict else []
+    return shlex.join(["darwinn", "verify", case.file, *words, *strict])
 
 
 def _verify(task: Task) -> tuple[Verdict, str, int]:

@@ -13,7 +13,7 @@ _MAX_DETAILS = 50
 
 
 def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
-    """``reports`` as one table of files, then one of the rows that did not pass."""
+    """``reports`` as tables: of files, of rows with figures, of the rows that did not pass."""
     verdict = worst(report.verdict for report in reports)
     lines = [
         f"### darwinn: {_mark(verdict)} {verdict.value}",
@@ -26,6 +26,17 @@ def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
             ),
         ),
     ]
+    rows = [row for report in reports for row in report.rows if row.cells]
+    if rows:
+        lines += [
+            "",
+            *_table(
+                ("case", *rows[0].cells),
+                ((row.case, *row.cells.values()) for row in rows[:_MAX_DETAILS]),
+            ),
+        ]
+    if len(rows) > _MAX_DETAILS:
+        lines += ["", f"and {len(rows) - _MAX_DETAILS} more"]
     failed = [(report, row) for report in reports for row in failing_rows(report)]
     if failed:
         lines += [
