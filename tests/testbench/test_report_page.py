@@ -144,8 +144,9 @@ def test_tables_hold_what_the_sections_promise(pages: Path, browser: Any) -> Non
 
     (output,) = rows("Outputs")
     assert "all 70 elements equal" in output
-    (layer,) = rows("Layers")
-    assert layer[1] == "dense"
+    first, *_, last = layers = rows("Layers")
+    assert (first[1], last[1]) == ("before layer 0", "after the last layer")
+    assert [row[1] for row in layers if row[0]] == ["dense"]
     assert {row[0] for row in rows("Units")} >= {"scalar core", "tiles: tensor unit"}
     assert any(row[0] == "clock" and row[2] == "Hz" and row[3] for row in rows(SECTIONS[-1]))
     assert all(row[1] == row[2] for row in rows("DMA of inference 0"))
