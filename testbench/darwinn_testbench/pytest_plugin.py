@@ -92,7 +92,8 @@ class Darwinn:
         self,
         file: str | os.PathLike[str],
         *,
-        at_most: int,
+        at_most: int | None = None,
+        baseline: str | os.PathLike[str] | None = None,
         chip: str = "beagle-max",
         host: str | None = None,
         model: int = 0,
@@ -100,19 +101,23 @@ class Darwinn:
         """Fail the test if an inference takes more than ``at_most`` cycles; returns the cycles.
 
         They are those of ``darwinn cycles``: of the chip's clock, approximate, and the same every
-        time.
+        time. With ``baseline``, a file that ``darwinn cycles --baseline`` wrote, every figure of
+        every executable of ``file`` has to be as it says.
 
         Raises:
-            pytest.fail.Exception: it takes longer, the program fails, or the input is bad.
+            pytest.fail.Exception: it takes longer, a figure is not that of the baseline, the
+                program fails, or the input is bad.
         """
         from darwinn_testbench.profile.profile import profile
 
+        if baseline is not None:
+            self._check_baseline(file, baseline, chip, host)
         with _failing(f"darwinn cycles {os.fspath(file)}"):
             report = profile(self._path(file), chip_name=chip, host_name=host, model=model)
         figures = report.figures["profile"]
         cycles = int(figures.cycles)
         self.properties.append(("darwinn_cycles", cycles))
-        if cycles > at_most:
+        if at_most is not None and cycles > at_most:
             slowest = max(report.rows, key=lambda row: row.cycles, default=None)
             where = f"; the longest is {slowest.name} with {slowest.cycles:,}" if slowest else ""
             pytest.fail(
@@ -122,6 +127,19 @@ class Darwinn:
                 pytrace=False,
             )
         return cycles
+
+    def _check_baseline(
+        self,
+        file: str | os.PathLike[str],
+        baseline: str | os.PathLike[str],
+        chip: str,
+        host: str | None,
+    ) -> None:
+        from darwinn_testbench.regression.cycles import check_cycles
+
+        with _failing(f"darwinn cycles {os.fspath(file)}"):
+            report = check_cycles([self._path(file)], self._path(baseline), chip=chip, host=host)
+        _fail_unless_passed(report)
 
     def _path(self, path: str | os.PathLike[str]) -> str:
         return str(self.folder / path)
@@ -156,7 +174,8 @@ def _fail_unless_passed(report: Report[Row]) -> None:
         return
     lines = [f"darwinn {report.command} {report.file}: {report.verdict}: {report.message}"]
     lines += [f"  {row.case}: {row.message or row.verdict.value}" for row in failing_rows(report)]
-    lines.append(f"  seed {report.figures.get('seed')}; darwinn {report.command} --help says more")
+    seed = f"seed {report.figures['seed']}; " if "seed" in report.figures else ""
+    lines.append(f"  {seed}darwinn {report.command} --help says more")
     pytest.fail("\n".join(lines), pytrace=False)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 from darwinn_formats import darwinn
+from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.sample import (
     compile_network,
     random_convolution,
@@ -37,6 +39,15 @@ def test_budget(darwinn):
 def test_too_slow(darwinn):
     darwinn.cycles("dense_edgetpu.tflite", at_most=10)
 
+def test_baseline(darwinn):
+    assert darwinn.cycles("dense_edgetpu.tflite", baseline="cycles.json") > 0
+
+def test_another_baseline(darwinn):
+    darwinn.cycles("dense_edgetpu.tflite", at_most=10_000_000, baseline="other.json")
+
+def test_no_baseline(darwinn):
+    darwinn.cycles("dense_edgetpu.tflite", baseline="none.json")
+
 def test_wrong_reference(darwinn):
     darwinn.verify("dense_edgetpu.tflite", "convolution.tflite")
 """
@@ -55,15 +66,23 @@ def test_a_users_suite_passes_and_fails_as_verify_does(pytester: pytest.Pytester
         "input.bin": bytes(16),
     }.items():
         (pytester.path / name).write_bytes(data)
+    command = ["cycles", "dense_edgetpu.tflite", "--update", "--reason", "x", "--baseline"]
+    assert run_command_line([*command, "cycles.json"]) == 0
+    written = json.loads((pytester.path / "cycles.json").read_text())
+    written["entries"][0]["metrics"]["cycles"]["value"] += 1
+    (pytester.path / "other.json").write_text(json.dumps(written))
     pytester.makepyfile(SUITE)
     result = pytester.runpytest("-p", "no:xdist", "--darwinn-seed=7", "--junit-xml=out.xml")
-    assert result.parseoutcomes() == {"passed": 4, "failed": 3}
+    assert result.parseoutcomes() == {"passed": 5, "failed": 5}
     result.stdout.fnmatch_lines(
         [
             "darwinn verify *damaged_edgetpu.tflite: mismatch: *",
             "  run 0: output: * differ*",
             "  seed 7; *",
             "darwinn cycles dense_edgetpu.tflite: * cycles on beagle-max behind usb3, 10 allowed*",
+            "darwinn cycles *other.json: regression: *changed for the better*",
+            "  dense_edgetpu.tflite: executable 0: cycles: * changed for the better*",
+            "darwinn cycles dense_edgetpu.tflite: bad-input: *none.json: no such file*",
             "darwinn verify dense_edgetpu.tflite: bad-input: *is not the model before compilation*",
         ]
     )
