@@ -118,10 +118,11 @@ def test_a_missing_compiler_is_one_line(
 def test_ctrl_c_ends_a_wait() -> None:
     """Python would hear of it only when the wait is over, days later."""
     player = rtl_chip()
+    before = signal.getsignal(signal.SIGINT)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         player.run(1 << 40)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before, "who runs this may ignore it, as nohup does"
     player.run(10)
 
 
