@@ -9,16 +9,11 @@ with 1 if a bound is exceeded.
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
-import resource
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.common import MIB, machine
+from benchmarks.common import MIB, alone, compiled, machine, parser, peak_bytes, seconds_of
 
 SECONDS = 2.0
 MEMORY = 300 * MIB
@@ -43,44 +38,29 @@ def measure(path: Path, repeat: int) -> Result:
     from darwinn_sim import timing
 
     host = timing.host_link("usb3")
-    times, cycles = [], 0
-    # The first run reads the compiled kernels from the cache, or fills it.
-    for _ in range(repeat + 1):
-        begin = time.perf_counter()
+    cycles: list[int] = []
+
+    def simulate() -> None:
         (model,) = load(path).models
-        cycles = timing.simulate(model.inference, host=host).cycles
-        times.append(time.perf_counter() - begin)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Result(cycles, min(times[1:]), times[0], peak)
+        cycles.append(timing.simulate(model.inference, host=host).cycles)
 
-
-def warm(path: Path) -> None:
-    """Compile the kernels, in a process whose memory is not measured."""
-    measure(path, 1)
+    # The first run reads the compiled kernels from the cache, or fills it.
+    first, *times = seconds_of(simulate, repeat + 1)
+    return Result(cycles[-1], min(times), first, peak_bytes())
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--repeat", type=int, default=5, metavar="N")
-    options = arguments.parse_args()
-    corpus = os.environ.get("DARWINN_CORPUS")
-    if not corpus:
-        print("DARWINN_CORPUS is not set: there are no real models to time", file=sys.stderr)
-        return 2
+    options = parser(__doc__).parse_args()
+    small = compiled("dense_256")
     print(machine())
     print(
         f"{'model':<48} {'cycles':>9} {'best s':>7} {'first s':>8} {'Mcycle/s':>9} {'peak MiB':>9}"
     )
     exceeded = False
-    # Spawned, not forked: a child must not inherit this process's memory as its peak.
-    context = multiprocessing.get_context("spawn")
-    folder = Path(corpus) / "darwinn"
-    with context.Pool(1) as pool:
-        pool.apply(warm, (folder / "dense_256_edgetpu.tflite",))
+    # Compiles the kernels, in a process whose memory is not measured.
+    alone(measure, small, 1)
     for name, (seconds, memory) in MODELS.items():
-        path = folder / f"{name}_edgetpu.tflite"
-        with context.Pool(1) as pool:
-            result = pool.apply(measure, (path, options.repeat))
+        result = alone(measure, compiled(name), options.repeat)
         slow = seconds is not None and result.seconds > seconds
         over = slow or (memory is not None and result.peak_bytes > memory)
         exceeded |= over
