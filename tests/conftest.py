@@ -1,4 +1,4 @@
-"""Fixtures and profiles that every test shares: the corpus of real files, and hypothesis."""
+"""Fixtures and profiles that every test shares: the folders of real files, and hypothesis."""
 
 from __future__ import annotations
 
@@ -74,7 +74,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """Folder of real input files, named by the environment variable DARWINN_CORPUS."""
-    folder = os.environ.get("DARWINN_CORPUS")
+    return _folder_of("DARWINN_CORPUS")
+
+
+@pytest.fixture(scope="session")
+def wild() -> Path:
+    """Folder of executables of strangers, of the same layout, named by DARWINN_WILD."""
+    return _folder_of("DARWINN_WILD")
+
+
+def _folder_of(variable: str) -> Path:
+    folder = os.environ.get(variable)
     if not folder:
-        pytest.skip("DARWINN_CORPUS is not set: the real input files are not at hand")
+        pytest.skip(f"{variable} is not set: the real input files are not at hand")
     return Path(folder)
