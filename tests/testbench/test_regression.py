@@ -18,7 +18,8 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.regression import manifest, pool
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
-from darwinn_testbench.regression.run import JOURNAL, regress
+from darwinn_testbench.regression.resume import JOURNAL
+from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
 from darwinn_testbench.report import InputError, Verdict
 from darwinn_testbench.sample import sample
@@ -175,32 +176,32 @@ def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
 
 def test_a_line_that_a_kill_cut_short_is_dropped_and_the_rest_stays(tmp_path: Path) -> None:
     path = tmp_path / "out" / JOURNAL
-    with Journal(path) as journal:
+    with Journal(path, Outcome) as journal:
         journal.append(made("a"))
         journal.append(made("b", Verdict.FAULT))
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with Journal(path) as journal:
+        with Journal(path, Outcome) as journal:
             kept = [key for key in "ab" if journal.outcome(key) == made(key, VERDICTS[key])]
             journal.append(made("c"))
         assert kept == ["a"][: whole[:length].count(b"\n")]
-        with Journal(path) as journal:
+        with Journal(path, Outcome) as journal:
             assert journal.outcome("c") == made("c")
 
 
 def test_a_damaged_line_costs_its_task_only(tmp_path: Path) -> None:
     path = tmp_path / JOURNAL
-    with Journal(path) as journal:
+    with Journal(path, Outcome) as journal:
         journal.append(made("a"))
     path.write_bytes(b'\xff\xfe{"name":3}\n' + path.read_bytes() + b'{"key": 1}\n')
-    with Journal(path) as journal:
+    with Journal(path, Outcome) as journal:
         assert journal.outcome("a") == made("a")
 
 
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
-    with Journal(tmp_path / JOURNAL), pytest.raises(InputError, match="another regression"):
-        Journal(tmp_path / JOURNAL)
+    with Journal(tmp_path / JOURNAL, Outcome), pytest.raises(InputError, match="another process"):
+        Journal(tmp_path / JOURNAL, Outcome)
 
 
 def test_what_is_finished_survives_a_kill_and_is_not_done_again(
@@ -236,20 +237,19 @@ def test_what_is_finished_survives_a_kill_and_is_not_done_again(
     assert len(lines) == 25
 
 
-def _die(task: Task) -> Outcome:
-    match task.seed:
-        case 0:
-            os._exit(9)
-        case 1:
-            time.sleep(60)
-    return outcome_of(task, Verdict.PASS, "")
+class Dying(Task):
+    def perform(self) -> Outcome:
+        match self.seed:
+            case 0:
+                os._exit(9)
+            case 1:
+                time.sleep(60)
+        return outcome_of(self, Verdict.PASS, "")
 
 
-def test_a_process_that_dies_or_hangs_is_a_fault_and_the_rest_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pool, "perform", _die)
-    tasks = tasks_of([Case(file="f", name="f", seeds=(0, 1, 2), timeout=3.0)])
+def test_a_process_that_dies_or_hangs_is_a_fault_and_the_rest_goes_on() -> None:
+    case = Case(file="f", name="f", timeout=3.0)
+    tasks = [Dying(str(seed), case, "model", seed) for seed in range(3)]
     found = {outcome.seed: outcome for outcome in pool.perform_here(tasks, 2)}
     assert [found[seed].verdict for seed in range(3)] == [
         Verdict.FAULT,

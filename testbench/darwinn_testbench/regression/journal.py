@@ -1,4 +1,4 @@
-"""The journal of a regression: finished outcomes on disk, a line each, so that a kill loses none.
+"""The journal of long work: finished outcomes on disk, a line each, so that a kill loses none.
 
 The journal is only ever appended to, and each line is on the disk before the next task counts as
 begun. A line that a kill cut short is dropped.
@@ -12,32 +12,48 @@ from collections.abc import Iterable
 from io import BufferedRandom
 from pathlib import Path
 from types import TracebackType
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import InputError
 
 
-class Journal:
-    """The outcomes in ``path``, by key; one process at a time may hold it.
+class Keyed(Protocol):
+    """An outcome that msgspec can write."""
+
+    @property
+    def key(self) -> str:
+        """What the journal knows it by; it changes with anything that the outcome depends on."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+
+
+OutcomeType = TypeVar("OutcomeType", bound=Keyed)
+
+
+class Journal(Generic[OutcomeType]):
+    """The outcomes of type ``kind`` in ``path``, by key; one process at a time may hold it.
 
     Raises:
         InputError: another process is writing it.
         OSError: it cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: type[OutcomeType]) -> None:
+        self._kind = kind
         path.parent.mkdir(parents=True, exist_ok=True)
         self._stream: BufferedRandom = path.open("a+b")
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._stream.close()
-            raise InputError(f"{path}: another regression is writing this journal") from None
+            raise InputError(f"{path}: another process is writing this journal") from None
         self._outcomes = self._read()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Journal[OutcomeType]:
         return self
 
     def __exit__(
@@ -48,7 +64,7 @@ class Journal:
     ) -> None:
         self._stream.close()
 
-    def outcome(self, key: str) -> Outcome | None:
+    def outcome(self, key: str) -> OutcomeType | None:
         """The outcome of the task with this key, if it is finished."""
         return self._outcomes.get(key)
 
@@ -57,23 +73,23 @@ class Journal:
         for key in keys:
             self._outcomes.pop(key, None)
 
-    def append(self, outcome: Outcome) -> None:
+    def append(self, outcome: OutcomeType) -> None:
         """Keep ``outcome``; it is on the disk when this returns."""
         self._stream.write(msgspec.json.encode(outcome) + b"\n")
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._outcomes[outcome.key] = outcome
 
-    def _read(self) -> dict[str, Outcome]:
+    def _read(self) -> dict[str, OutcomeType]:
         self._stream.seek(0)
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, OutcomeType] = {}
         end = 0
         for line in self._stream:
             if not line.endswith(b"\n"):
                 break
             end += len(line)
             try:
-                outcome = msgspec.json.decode(line, type=Outcome)
+                outcome = msgspec.json.decode(line, type=self._kind)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 # Of another version of this program, or damaged: its task is done again.
                 continue

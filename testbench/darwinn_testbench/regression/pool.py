@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, TimeoutError, as_completed
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from darwinn_testbench.regression.task import Outcome, Task, outcome_of, perform
-from darwinn_testbench.report import InputError, Verdict
+from darwinn_testbench.report import InputError
 
 _CONNECT_SECONDS = 20
 
+OutcomeType = TypeVar("OutcomeType", covariant=True)
+Result = TypeVar("Result")
 
-def perform_here(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
-    """Outcomes as they are finished by ``jobs`` processes.
 
-    A task that runs into its time limit, or that takes its process down, is a fault; the others go
-    on.
+class Work(Protocol[OutcomeType]):
+    """A task that another process can do, from which it travels as a pickle."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other tasks."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that it may take."""
+
+    def perform(self) -> OutcomeType:
+        """Do it; whatever goes wrong is an outcome, never an exception."""
+
+    def failed(self, message: str) -> OutcomeType:
+        """What came of it where the process that did it gave no outcome."""
+
+
+def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iterator[Result]:
+    """Outcomes as they are finished by ``jobs`` processes, one for each core by default.
+
+    A task that runs into its time limit, or that takes its process down, is a failure of its own;
+    the others go on.
     """
     # Not forked: LiteRT and the compiled kernels have threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPool(max_workers=jobs, context=context) as pool:
-        futures: dict[Future[Outcome], Task] = {
-            pool.schedule(perform, args=[task], timeout=task.case.timeout): task for task in tasks
+    workers = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
+    with ProcessPool(max_workers=workers, context=context) as pool:
+        futures: dict[Future[Result], Work[Result]] = {
+            pool.schedule(_perform, args=[task], timeout=task.timeout): task for task in tasks
         }
         try:
             for future in as_completed(futures):
@@ -35,16 +57,20 @@ def perform_here(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
             pool.stop()
 
 
-def _result(future: Future[Outcome], task: Task) -> Outcome:
+def _perform(task: Work[Result]) -> Result:
+    return task.perform()
+
+
+def _result(future: Future[Result], task: Work[Result]) -> Result:
     try:
         return future.result()
     except TimeoutError:
-        return outcome_of(task, Verdict.FAULT, f"not finished within {task.case.timeout:g} s")
+        return task.failed(f"not finished within {task.timeout:g} s")
     except ProcessExpired as error:
-        return outcome_of(task, Verdict.FAULT, f"the process died: exit code {error.exitcode}")
+        return task.failed(f"the process died: exit code {error.exitcode}")
 
 
-def perform_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[Outcome]:
+def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[Result]:
     """Outcomes as they are finished by the Dask cluster whose scheduler is at ``address``.
 
     The workers need this package, and must see the files under the same paths.
@@ -64,7 +90,7 @@ def perform_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[Outcome]
         raise InputError(f"--scheduler {address}: {error}") from None
     with client:
         futures = {
-            client.submit(perform, task, key=f"darwinn-{task.key}", retries=0): task
+            client.submit(_perform, task, key=f"darwinn-{task.key}", retries=0): task
             for task in tasks
         }
         try:
@@ -74,10 +100,10 @@ def perform_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[Outcome]
             client.cancel(list(futures))
 
 
-def _cluster_result(future: Any, task: Task) -> Outcome:
+def _cluster_result(future: Any, task: Work[Result]) -> Result:
     error = future.exception()
     if error is not None:
         text = " ".join(str(error).split())
-        return outcome_of(task, Verdict.FAULT, f"the worker failed: {type(error).__name__}: {text}")
-    outcome: Outcome = future.result()
+        return task.failed(f"the worker failed: {type(error).__name__}: {text}")
+    outcome: Result = future.result()
     return outcome

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
-from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
-from darwinn_testbench.regression.task import Outcome, Task, tasks_of
+from darwinn_testbench.regression.resume import resume
+from darwinn_testbench.regression.task import Outcome, tasks_of
 from darwinn_testbench.report import Report, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
-
-JOURNAL = "journal.jsonl"
 
 
 def regress(
@@ -40,16 +37,12 @@ def regress(
         OSError: a file cannot be read or written.
     """
     tasks = tasks_of(load(manifest))
-    with Journal(Path(folder) / JOURNAL) as journal:
-        if fresh:
-            journal.clear(task.key for task in tasks)
-        left = [task for task in tasks if journal.outcome(task.key) is None]
-        known = len(tasks) - len(left)
-        progress("cases", known, len(tasks))
-        for done, outcome in enumerate(_perform(left, jobs, scheduler), known + 1):
-            journal.append(outcome)
-            progress(outcome.name, done, len(tasks))
-        rows = tuple(filter(None, (journal.outcome(task.key) for task in tasks)))
+    perform = (
+        partial(perform_here, jobs=jobs)
+        if scheduler is None
+        else partial(perform_on_cluster, address=scheduler)
+    )
+    rows, known = resume(tasks, Outcome, folder, perform, fresh=fresh, progress=progress)
     failed = sum(row.verdict is not Verdict.PASS for row in rows)
     return Report(
         command="regress",
@@ -64,12 +57,3 @@ def regress(
         message=f"{len(rows) - failed} of {len(tasks)} tasks pass"
         + (f", {known} of them done earlier" if known else ""),
     )
-
-
-def _perform(left: Sequence[Task], jobs: int | None, scheduler: str | None) -> Iterator[Outcome]:
-    if not left:
-        return iter(())
-    if scheduler is not None:
-        return perform_on_cluster(left, scheduler)
-    cores = len(os.sched_getaffinity(0))
-    return perform_here(left, min(jobs or cores, len(left)))

@@ -34,6 +34,19 @@ class Task:
     engine: EngineName
     seed: int
 
+    @property
+    def timeout(self) -> float:
+        """Seconds that it may take."""
+        return self.case.timeout
+
+    def perform(self) -> Outcome:
+        """Do it; whatever goes wrong is a verdict, never an exception."""
+        return perform(self)
+
+    def failed(self, message: str) -> Outcome:
+        """The outcome where the process that did it gave none."""
+        return outcome_of(self, Verdict.FAULT, message)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Row):

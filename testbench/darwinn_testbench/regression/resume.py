@@ -1,0 +1,55 @@
+"""Long work that survives a kill: what the journal has is not done again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Generic, NamedTuple
+
+from darwinn_testbench.regression.journal import Journal, OutcomeType
+from darwinn_testbench.regression.pool import Work
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+JOURNAL = "journal.jsonl"
+
+Performer = Callable[[Sequence[Work[OutcomeType]]], Iterator[OutcomeType]]
+"""Does tasks and gives their outcomes as they are finished."""
+
+
+class Resumed(NamedTuple, Generic[OutcomeType]):
+    """The outcomes in the order of the tasks; ``known`` of them were in the journal already."""
+
+    outcomes: tuple[OutcomeType, ...]
+    known: int
+
+
+def resume(
+    tasks: Sequence[Work[OutcomeType]],
+    kind: type[OutcomeType],
+    folder: str | os.PathLike[str],
+    perform: Performer[OutcomeType],
+    *,
+    fresh: bool = False,
+    progress: ProgressCallback = silent,
+) -> Resumed[OutcomeType]:
+    """Perform every task whose outcome, of type ``kind``, the journal of ``folder`` lacks.
+
+    With the same folder a later call goes on; ``fresh`` does everything again. ``progress`` is
+    called after each task.
+
+    Raises:
+        InputError: the journal is in use.
+        OSError: it cannot be read or written.
+    """
+    with Journal(Path(folder) / JOURNAL, kind) as journal:
+        if fresh:
+            journal.clear(task.key for task in tasks)
+        left = [task for task in tasks if journal.outcome(task.key) is None]
+        known = len(tasks) - len(left)
+        progress("finished before", known, len(tasks))
+        for done, outcome in enumerate(perform(left) if left else (), known + 1):
+            journal.append(outcome)
+            progress(outcome.name, done, len(tasks))
+        outcomes = (journal.outcome(task.key) for task in tasks)
+        return Resumed(tuple(outcome for outcome in outcomes if outcome is not None), known)
