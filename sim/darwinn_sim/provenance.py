@@ -438,7 +438,10 @@ class _Look:
         else:
             each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
             operands = _Taken.of(_operand_bytes(instruction, each))
-        granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
+        granules = _no_places()
+        if instruction["operation"] != tensor_unit.INTERPOLATE:
+            # An interpolation has weights in their place.
+            granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
         lanes = int(staying["lanes"].max())
         mac = instruction["operation"] == tensor_unit.MAC
         return cls(
@@ -513,8 +516,6 @@ def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
 
 def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
     """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
-    if instruction["operation"] == tensor_unit.INTERPOLATE:
-        return _no_places()
     planes = 2 if instruction["parameter_16bit"] else 1
     if instruction["operation"] == tensor_unit.MAC:
         count = np.full(len(granules), planes * int(instruction["products"]))
