@@ -27,11 +27,12 @@ from darwinn_testbench.layer_results import (
     Pass,
     Piece,
     Shape,
+    image_shape,
     readings,
     results,
 )
 from darwinn_testbench.policy import AnyArray, absolute_difference
-from darwinn_testbench.reference.graph import Network, Operator, Tensor, TensorValues
+from darwinn_testbench.reference.graph import ABSENT, Network, Operator, Tensor, TensorValues
 from darwinn_testbench.report import Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -217,7 +218,7 @@ class _Check:
             if not (candidate.has(zero_point) and candidate.may_be(_shape(values))):
                 continue
             for found in readings(candidate.parts, _shape(values)):
-                yield _Match(candidate, found, *_difference(found, values))
+                yield _Match(candidate, _shape(values), found, *_difference(found, values))
 
     def _comparable(self, tensor: Tensor) -> bool:
         held = tensor.index in self.expected and tensor.index in self.on_chip
@@ -248,7 +249,7 @@ class _Check:
         if not reason:
             closest = self._closest(group)
             if closest is not None:
-                value = _tensor_values(closest.pieces, tensor)
+                value = _tensor_values(closest, tensor)
                 row = replace(row, layers=closest.candidate.layers, value=value)
                 return _differs(row, closest.differing, closest.max_difference, "closest layer")
             reason = f"no layer has its size: {self._use(tensor, operator)}"
@@ -297,6 +298,7 @@ class _Check:
 @dataclass(frozen=True, eq=False)
 class _Match:
     candidate: Candidate
+    shape: Shape
     pieces: tuple[Piece, ...]
     differing: int
     max_difference: int
@@ -362,11 +364,13 @@ def _same_bytes(network: Network) -> dict[int, tuple[int, ...]]:
 
 def _renames(network: Network, operator: Operator) -> bool:
     """True for a reshape, and for a change of sign that moves the zero point along."""
-    if operator.name in RENAMING:
-        return True
-    if operator.name != "QUANTIZE":
+    if ABSENT in operator.inputs[:1] or not (operator.inputs and operator.outputs):
         return False
     source, output = (network.tensors[k] for k in (operator.inputs[0], operator.outputs[0]))
+    if operator.name in RENAMING:
+        return source.size == output.size and source.dtype == output.dtype
+    if operator.name != "QUANTIZE":
+        return False
     zero_point = _zero_point(source)
     return (
         zero_point is not None
@@ -384,18 +388,16 @@ def _zero_point(tensor: Tensor) -> int | None:
 
 def _device_bytes(values: AnyArray) -> Bytes:
     """The bytes as the chip holds them, as (rows, columns, channels)."""
-    shape = (1, 1, *values.shape)[-3:] if values.ndim < 3 else (-1, *values.shape[-2:])
-    octets = values.reshape(shape).view(np.uint8)
+    octets = values.reshape(image_shape(values.shape)).view(np.uint8)
     return octets ^ np.uint8(SIGN_BIT) if values.dtype == np.int8 else octets
 
 
-def _tensor_values(pieces: Iterable[Piece], tensor: Tensor) -> AnyArray:
-    """What the parts of a tensor on the chip hold, in the shape and dtype of the tensor."""
-    values = np.zeros(tensor.shape, np.uint8)
-    octets = _device_bytes(values)
-    for piece in pieces:
+def _tensor_values(match: _Match, tensor: Tensor) -> AnyArray:
+    """What layers hold of a tensor, or of one with the same bytes, in its shape and dtype."""
+    octets = np.zeros(match.shape, np.uint8)
+    for piece in match.pieces:
         piece.cut(octets)[...] = piece.data
-    return _from_device(values, tensor.dtype)
+    return _from_device(octets.reshape(tensor.shape), tensor.dtype)
 
 
 def _from_device(octets: Bytes, dtype: np.dtype[Any]) -> AnyArray:

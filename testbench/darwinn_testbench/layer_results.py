@@ -14,6 +14,7 @@ follows from the words alone (docs/chip-facts.md, "Tensors in the tiles"):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,15 @@ Shape = tuple[int, int, int]
 
 WORD_BYTES = 4
 _GRID = (chip.GRID, chip.GRID)
+
+
+def image_shape(shape: Sequence[int]) -> Shape:
+    """Rows, columns and channels of a tensor of any rank: the last dimensions, rows of all others.
+
+    A scalar is one position of one channel.
+    """
+    extents = (1, 1, 1, *shape)
+    return math.prod(extents[:-2]), extents[-2], extents[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +175,8 @@ def _bands_of_channels(parts: Sequence[Pass], shape: Shape) -> tuple[Piece, ...]
     found: list[Piece] = []
     start = 0
     for part in parts:
+        if start >= shape[2]:
+            return None
         data = part.channels[: shape[2] - start]
         found.append(Piece((0, 0, start), data.reshape(1, 1, -1)))
         start += len(data)

@@ -262,3 +262,10 @@ def test_every_file_is_recovered_without_error(corpus: Path) -> None:
             assert bool(row.message) == bool(row.unknown)
             assert row.number < len(report.rows)
         assert draw(report, "svg")
+
+
+def test_a_network_with_large_interpolations_is_recovered(wild: Path) -> None:
+    """Its weights are greater than any address of wide memory."""
+    report = view_layers(wild / "darwinn" / "movenet_single_pose_lightning_ptq_edgetpu.tflite")
+    kinds = [row.kind for row in report.rows]
+    assert (kinds.count("resize"), kinds.count("add")) == (3, 13)

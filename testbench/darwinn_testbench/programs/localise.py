@@ -18,7 +18,7 @@ from darwinn_sim.program import LoweredProgram
 from numpy.typing import NDArray
 
 from darwinn_testbench.layer_check import SIGN_BIT, Candidate, find_candidates
-from darwinn_testbench.layer_results import Bytes, Piece, Shape, readings
+from darwinn_testbench.layer_results import Bytes, Piece, Shape, image_shape, readings
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.policy import NAMED, AnyArray, Exact, Policy, absolute_difference, within
 from darwinn_testbench.programs.pairing import Layout, layouts
@@ -266,11 +266,9 @@ def _images(
         yield (1, 1, int(np.prod(own, dtype=np.int64))), lambda image: image
         for shape in shapes:
             if np.prod(shape, dtype=np.int64) == np.prod(own, dtype=np.int64):
-                rows, columns, channels = ((1, 1, *shape))[-3:]
-                yield (rows, columns, channels), lambda image: image
+                yield image_shape(shape), lambda image: image
         return
-    rows, columns, channels = (1, 1, *own)[-3:]
-    yield (rows, columns, channels), lambda image: image
+    yield image_shape(own), lambda image: image
     if len(own) in (3, 4):
         channels, rows, columns = own[-3:]
         if Layout.TO_NCHW in layouts((rows, columns, channels), own[-3:], device=True):
