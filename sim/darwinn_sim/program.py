@@ -159,7 +159,7 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     | {
         "function": (0, 1, 3, 4, 5, 7),
         "partial_sum_read": (3,),
-        "mac_disable": _ZERO,
+        "mac_disable": (0, 14),
         "load_parameter_zero_point": _ZERO,
     },
     "TensorSum": _TENSOR_FIELDS
@@ -171,7 +171,6 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     "TensorInterpolate": _TENSOR_FIELDS
     | {
         "function": _ZERO,
-        "apply_bias": _ZERO,
         "use_scales": _ZERO,
         "symmetric_function": _ZERO,
         "odd_function": _ZERO,
@@ -184,7 +183,7 @@ IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
     "MeshWest": _NO_BASE,
     "MeshNorth": _NO_BASE,
     "MeshEast": _NO_BASE,
-    "TileFence": {"producer_count_valid": _ZERO, "producer_count": _ZERO, "halt": _ZERO},
+    "TileFence": {"halt": _ZERO},
     "Scalar": {
         "store_op": (0, 1, 2, 3, 4, 5, 6),
         "alu_op": (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22),

@@ -517,10 +517,9 @@ def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
 def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
     """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
     planes = 2 if instruction["parameter_16bit"] else 1
-    if instruction["operation"] == tensor_unit.MAC:
-        count = np.full(len(granules), planes * int(instruction["products"]))
-    else:
-        count = np.where(granules & 3, planes, 4)
+    count = np.full(len(granules), planes * int(instruction["products"]))
+    if instruction["operation"] != tensor_unit.MAC:
+        count = np.where(granules & 3, planes, count)
     most = int(count.max(initial=0))
     each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]
     taken = _addresses(each, _GRANULES)

@@ -459,9 +459,7 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
 def _is_dma_fence(fence: Record) -> bool:
     """The encoding that DMA hints call a fence (docs/isa.md, ScalarFence)."""
     return (  # type: ignore[no-any-return]
-        fence.expected_valid == 1 << _DMA_FENCE_FLAG
-        and fence.wait_idle == 1 << IDLE_OUTPUT
-        and fence.expected[_DMA_FENCE_FLAG] == 0
+        fence.expected_valid == 1 << _DMA_FENCE_FLAG and fence.wait_idle == 1 << IDLE_OUTPUT
     )
 
 

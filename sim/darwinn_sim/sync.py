@@ -14,6 +14,9 @@ from darwinn_sim.isa.codec import Columns
 
 MAX_WATCHERS = 6
 
+FLAG_MASK = 0xFFFF
+"""Flags count in 16 bits."""
+
 WATCHERS = np.dtype(
     [
         ("count", "i8"),

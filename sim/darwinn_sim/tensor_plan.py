@@ -95,6 +95,7 @@ _STATES = np.dtype(
     ]
 )
 _INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
+_HALF_PIXEL = 64
 
 
 def most_elements(traversal: NDArray[np.void]) -> int:
@@ -279,10 +280,18 @@ def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
 
 @inner
 def _tap(main: Record, instruction: Record) -> tuple[int, int]:
-    """Byte offset and weight of an interpolation's tap: main loops 0 and 1 walk the 2 x 2 taps."""
+    """Byte offset and weight of an interpolation's tap: main loops 0 and 1 walk the 2 x 2 taps.
+
+    The nearest pixel alone has weight 1; half a pixel goes up.
+    """
     x = instruction.x.start + instruction.x.step * main.index[instruction.x.loop]
     y = instruction.y.start + instruction.y.step * main.index[instruction.y.loop]
+    if instruction.nearest:
+        x += _HALF_PIXEL
+        y += _HALF_PIXEL
     offset = (x >> 7) * instruction.x.pitch + (y >> 7) * instruction.y.pitch
+    if instruction.nearest:
+        return offset, 1
     x_weight = x & 127 if main.index[0] else 128 - (x & 127)
     y_weight = y & 127 if main.index[1] else 128 - (y & 127)
     return offset, x_weight * y_weight

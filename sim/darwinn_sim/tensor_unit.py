@@ -64,6 +64,7 @@ PARAMETERS = np.dtype(
         ("scale_watcher", "i8"),
         ("symmetric", "i8"),
         ("odd", "i8"),
+        ("nearest", "i8"),
         ("x", AXIS),
         ("y", AXIS),
     ]
@@ -92,6 +93,8 @@ _NAMES = {
     INTERPOLATE: "TensorInterpolate",
 }
 
+_OPERANDS_16BIT = ("activation_16bit", "parameter_16bit")
+
 _NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 _LEAST = np.int32(-(1 << 30))
 
@@ -111,7 +114,7 @@ def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
     out["sum_producer"] = sync.lower_producer("partial_sum_producer", columns, rows)
     out["watchers"] = sync.lower_watchers(columns, rows)
     out["keeps_sum"] = columns["partial_sum_read"] == 3
-    out["products"] = _products(columns)
+    out["products"] = _products(columns, opcode)
     out["load_zero_point"] = columns["load_parameter_zero_point"]
     out["last_block_lanes"] = columns["last_block_lanes"] + 1
     out["block_lanes"] = columns["block_lanes"] + 1
@@ -129,7 +132,6 @@ def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
         "zero_point_stride",
         "zero_point_base",
         "reduction_loops",
-        "apply_bias",
         "use_scales",
     ):
         out[name] = columns[name]
@@ -137,6 +139,8 @@ def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
     out["odd"] = columns["odd_function"]
     out["scale_watcher"] = _scale_watcher(out["watchers"])
     if opcode == INTERPOLATE:
+        # The bit that adds a bias elsewhere chooses the nearest pixel here (docs/isa.md).
+        out["nearest"] = columns["apply_bias"]
         for axis in ("x", "y"):
             for name in AXIS.names or ():
                 out[axis][name] = columns[f"{axis}_{name}"]
@@ -144,6 +148,7 @@ def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
         out["high_clip"] = _float32(columns["high_clip"])
         out["low_clip"] = _float32(columns["low_clip"])
         out["raw"] = np.isinf(out["high_clip"])
+        out["apply_bias"] = columns["apply_bias"]
         out["bias"] = columns["immediate_bias"]
         out["offset"] = columns["output_zero_point"]
     return out
@@ -161,12 +166,16 @@ def _float32(bits: NDArray[np.int64]) -> NDArray[np.float32]:
     return bits.astype(np.uint32).view(np.float32)
 
 
-def _products(columns: Columns) -> NDArray[np.int64]:
-    """Products per iteration: up to four 8 x 8 multipliers; a 16-bit operand takes two of them."""
+def _products(columns: Columns, opcode: int) -> NDArray[np.int64]:
+    """Products per iteration: up to four 8 x 8 multipliers; a 16-bit operand takes two of them.
+
+    A maximum or a sum has no activations.
+    """
+    operands = ("parameter_16bit",) if opcode in (MAXIMUM, SUM) else _OPERANDS_16BIT
     products = np.zeros(len(columns["mac_disable"]), np.int64)
     for field, count in MAC_DISABLE_PRODUCTS.items():
         products[columns["mac_disable"] == field] = count
-    for wide in ("activation_16bit", "parameter_16bit"):
+    for wide in operands:
         products = np.where(columns[wide] == 1, np.maximum(products // 2, 1), products)
     return products
 
@@ -355,7 +364,7 @@ def _check_operands(
                     _mark(core, tile, unit, parameters, lane, address)
             continue
         if parameters.operation != MAC:
-            count = 1 if granules[i] & 3 else 4 // planes
+            count = values_of(parameters, granules[i])
             for plane in range(granules[i], granules[i] + planes * count):
                 for lane in range(lanes):
                     _check_wide(core, tile, unit, parameters, plane, lane)
@@ -522,6 +531,14 @@ def _multiply_plane(
 
 
 @inner
+def values_of(parameters: Record, granule: int) -> int:
+    """Values of a lane that an iteration of a maximum or sum takes: as many as multipliers work,
+    where the granule begins a row, and one elsewhere.
+    """
+    return 1 if granule & 3 else parameters.products
+
+
+@inner
 def _reduce(
     core: Record,
     tile: Record,
@@ -530,12 +547,11 @@ def _reduce(
     lanes: int,
     granules: NDArray[np.int16],
 ) -> None:
-    """Maximum or sum over the raw values of the granule; of the whole row where it is aligned."""
+    """Maximum or sum over the raw values that an iteration takes (:func:`values_of`)."""
     sums = unit.accumulator
     planes = 2 if parameters.parameter_16bit else 1
     for i in range(len(granules)):
-        count = 1 if granules[i] & 3 else 4 // planes
-        for k in range(count):
+        for k in range(values_of(parameters, granules[i])):
             plane = granules[i] + planes * k
             base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
             values = tile.wide.view(np.uint8)[base:]

@@ -16,24 +16,39 @@ PARAMETERS = np.dtype(
         ("reset_flags", "i8"),
         ("reset_value", "i8"),
         ("increment", "i8"),
+        ("producer_count_valid", "i8"),
+        ("producer_count", "i8"),
     ]
 )
+"""A TileFence instruction."""
+
+RING_CHANNELS = 2
+"""Bits of the field ``producer_count_valid``: one for each channel of the ring."""
 
 
 def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     """Decoded TileFence instructions as an array of ``PARAMETERS``."""
     out = np.zeros(rows, PARAMETERS)
-    for name in ("wait_idle", "reset_flags", "reset_value", "increment"):
+    for name in PARAMETERS.names[1:] if PARAMETERS.names else ():
         out[name] = columns[name]
     return out
 
 
 @inner
 def reached(tile: Record, parameters: Record) -> bool:
-    """Execute the fence if the units that it names are idle; True if it was executed."""
+    """Execute the fence if what it awaits has come about; True if it was executed.
+
+    That is: the units that it names are idle, and the tokens of the ring producers that it counts
+    (flags 17 and 18) are as many as it says, neither fewer nor more.
+    """
     for number in range(state.UNITS):
         if (parameters.wait_idle >> number) & 1 and not state.idle(tile.units[number]):
             return False
+    for channel in range(RING_CHANNELS):
+        if (parameters.producer_count_valid >> channel) & 1:
+            tokens = tile.flags[sync.RING_TOKEN_A + channel]
+            if (tokens - parameters.producer_count) & sync.FLAG_MASK:
+                return False
     for flag in range(chip.TILE_FLAGS):
         if (parameters.reset_flags >> flag) & 1:
             tile.flags[flag] = parameters.reset_value

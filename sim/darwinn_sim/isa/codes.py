@@ -203,6 +203,13 @@ class RingChannel(Code):
     B = 1, "rows go to ring consumer B"
 
 
+class RingTokens(Code):
+    """Flags whose count a tile fence can await."""
+
+    A = 0, "flag 17, tokens of ring producers for channel A"
+    B = 1, "flag 18, tokens of ring producers for channel B"
+
+
 class WatcherSide(Code):
     """Which traversal of an instruction a watcher holds back."""
 

@@ -8,6 +8,7 @@ sure it is, stands beside it (docs/isa.md is generated from here).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from darwinn_sim.isa.codes import (
     AluOperation,
@@ -18,6 +19,7 @@ from darwinn_sim.isa.codes import (
     OutputFunction,
     PartialSumMode,
     RingChannel,
+    RingTokens,
     ScalarFlag,
     ScalarFunction,
     ScalarUnit,
@@ -31,6 +33,7 @@ from darwinn_sim.isa.layout import SIMULATION, Layout
 _DESCRIPTORS = "the descriptors of 170 executables come out exact"
 _BYTE_COUNTS = "byte and row counts of 170 executables"
 _TENSOR_LAW = "a law over 13,046 tensor instructions"
+_PRODUCER_COUNTS = "byte-exact simulation of 9 executables of 2019, with counts from 1 to 10,213"
 _ZERO = "always 0 in every known program"
 _PUBLIC_NAME = "always 0 in every known program; name from public code"
 _NARROW_WORDS = "words of narrow memory"
@@ -203,7 +206,8 @@ def _tensor_operands() -> tuple[Field, ...]:
             4,
             "uint",
             "Multipliers that stand still; the others make the products of a step: 8 x 8 bit one "
-            "each, 16 x 8 and 8 x 16 one for two, 16 x 16 one for four.",
+            "each, 16 x 8 and 8 x 16 one for two, 16 x 16 one for four. A maximum or sum takes as "
+            "many byte planes where the granule begins a row, and one elsewhere.",
             "high",
             SIMULATION,
             codes=MacDisable,
@@ -378,14 +382,21 @@ def _interpolate() -> Instruction:
     layout.at(2013, *_axis("y", "rows"))
     layout.at(2045, Field("x_pitch", 18, "uint", "Bytes from column to column.", "high", evidence))
     layout.at(2077, Field("y_pitch", 16, "uint", "Bytes from row to row.", "high", evidence))
-    layout.at(2093, *_TENSOR_SWITCHES)
+    nearest = replace(
+        _TENSOR_SWITCHES[0],
+        meaning="Take the nearest pixel, at (position + 64) >> 7 on both axes, with weight 1; no "
+        "bias is added.",
+        evidence="up-sampling of three public networks agrees with the uncompiled model",
+    )
+    layout.at(2093, nearest, *_TENSOR_SWITCHES[1:])
     return layout.build(
         5,
         "TensorInterpolate",
         17,
         "tensor_unit",
-        "Bilinear interpolation: the sum of 2 x 2 taps weighted by position, times 2^-14, rounded; "
-        "no clip, no offset. Main loops 0 and 1 are the taps.",
+        "Interpolation: the sum of 2 x 2 taps weighted by position, times the scale (2^-14), "
+        "rounded; no clip, no offset. Main loops 0 and 1 are the taps. With `apply_bias` the "
+        "nearest pixel alone.",
     )
 
 
@@ -633,8 +644,25 @@ def _tile_fence() -> Instruction:
                 "bits 0 and 5 to 9 follow what precedes; bits 1 to 4 follow opcode order",
                 codes=TileUnit,
             ),
-            _reserved("producer_count_valid", 2, "Perhaps awaits counts of producers."),
-            _reserved("producer_count", 16, "Perhaps the awaited count."),
+            Field(
+                "producer_count_valid",
+                2,
+                "mask",
+                "Flags of ring producers that must equal `producer_count` first: neither fewer "
+                "tokens nor more.",
+                "high",
+                _PRODUCER_COUNTS,
+                codes=RingTokens,
+            ),
+            Field(
+                "producer_count",
+                16,
+                "uint",
+                "Awaited number of tokens; `reset_flags` names the same flag in every known "
+                "program.",
+                "high",
+                _PRODUCER_COUNTS,
+            ),
             Field(
                 "increment",
                 1,
@@ -934,7 +962,8 @@ def _scalar_fence() -> Instruction:
             2,
             "sync",
             "Holds the scalar core back until units, tiles and flags are ready. The fence before "
-            "scratch is read back awaits flag 6 >= 0 and unit bit 4.",
+            "scratch is read back, a fence of the DMA hints, awaits unit bit 4 and, of the flags, "
+            "6 alone, with any value.",
         )
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from darwinn_sim import chip, state, sync, traversal
+from darwinn_sim import chip, state, sync, tile_fence, traversal
 from darwinn_sim.compiled import Record, inner
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.timing import lanes
@@ -33,7 +33,7 @@ from darwinn_sim.timing.machine import (
     wait,
     wake_at,
 )
-from darwinn_sim.timing.rates import plain_elements, rate, skip
+from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
 
 if TYPE_CHECKING:
     from darwinn_sim.program import Tables
@@ -119,6 +119,13 @@ def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
             completed = counters + lanes.COMPLETED + unit
             if not has_reached(machine, completed, lane.queued):
                 wait(machine, index, completed, lane.queued)
+                return False
+    for channel in range(tile_fence.RING_CHANNELS):
+        if (fence.producer_count_valid >> channel) & 1:
+            tokens = counters + sync.RING_TOKEN_A + channel
+            settle(machine, tokens, machine.clock[0].now)
+            if (machine.counters[tokens] - fence.producer_count) & sync.FLAG_MASK:
+                wait(machine, index, tokens, fence.producer_count)
                 return False
     for flag in range(chip.TILE_FLAGS):
         if (fence.reset_flags >> flag) & 1:

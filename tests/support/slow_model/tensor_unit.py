@@ -142,7 +142,8 @@ def _terms(
         return [_tap(tile, fields, read, lane, element.index)]
     wide = fields["parameter_16bit"]
     if operation != MAC:
-        count = (2 if wide else 4) if granule % 4 == 0 else 1
+        planes = {0: 4, 12: 2, 14: 1}[fields["mac_disable"]]
+        count = max(planes // (1 + wide), 1) if granule % 4 == 0 else 1
         return [_parameter(tile, granule + (1 + wide) * k, lane, wide) for k in range(count)]
     zero = fields["parameter_zero_point"]
     if fields["load_parameter_zero_point"]:
@@ -177,11 +178,14 @@ def _activation(tile: Tile, fields: Fields, address: int, k: int) -> int:
 
 
 def _tap(tile: Tile, fields: Fields, read: int, lane: int, index: tuple[int, ...]) -> int:
-    """Bilinear interpolation: a byte times the weights of its column and its row."""
+    """A byte times the weights of its column and its row; of the nearest pixel, the byte."""
     weight, address = 1, read
     for axis, tap in (("x", index[0]), ("y", index[1])):
         position = fields[f"{axis}_start"] + fields[f"{axis}_step"] * index[fields[f"{axis}_loop"]]
         fraction = position % 128
+        if fields["apply_bias"]:
+            address += (position + 64) // 128 * fields[f"{axis}_pitch"]
+            continue
         address += position // 128 * fields[f"{axis}_pitch"]
         weight *= fraction if tap else 128 - fraction
     return tile.narrow[address + lane] * weight
@@ -203,7 +207,7 @@ def _lane_word(tile: Tile, word: int) -> bytes:
 def output(tile: Tile, operation: str, fields: Fields, total: int, lane: int, half: int) -> int:
     """One result: bias, scale, clip, function, rounding, offset, saturation."""
     bias = fields.get("immediate_bias", 0)
-    if fields["apply_bias"]:
+    if fields["apply_bias"] and operation != INTERPOLATE:
         bias = int.from_bytes(_lane_word(tile, 128 + 64 * half + lane), "little", signed=True)
     y = np.float32(wrap(total + bias))
     scale = float32(fields["output_scale"])
