@@ -259,7 +259,6 @@ def test_going_on_from_a_given_tensor() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
     [
-        ("AVERAGE_POOL_2D", {"filter_height": 2, "padding": "SAME"}, "padded border"),
         ("MAX_POOL_2D", {"filter_height": 0}, "at least 1"),
         ("MAX_POOL_2D", {"padding": "ODD"}, "padding ODD"),
         ("MAX_POOL_2D", {"filter_height": 3, "padding": "VALID"}, "reaches over 3 of 2"),

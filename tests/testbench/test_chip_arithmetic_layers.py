@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.reference.graph import ABSENT, Network, Tensor
 from darwinn_testbench.reference.output_stage import NotComputableError, summing_dtype
 from hypothesis import assume, given
@@ -209,9 +210,31 @@ def test_the_summing_type_holds_every_partial_sum(bound: int, dtype: type) -> No
     assert int(dtype(bound - 1)) == bound - 1
 
 
-def test_a_sum_that_may_overflow_the_accumulator_is_refused() -> None:
-    with pytest.raises(NotComputableError, match="accumulator"):
-        summing_dtype(2.0**31)
+def test_a_sum_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(NotComputableError, match="float64"):
+        summing_dtype(2.0**53 + 2)
+
+
+@pytest.mark.parametrize(
+    ("scale", "assumed"), [(1e-21, []), (1e-6, ["a sum beyond 32 bits wraps"])]
+)
+def test_a_sum_beyond_32_bits_wraps_and_says_so_where_it_matters(
+    scale: float, assumed: list[str]
+) -> None:
+    """A channel without weights has a bias of 2^31 - 1, which its factor makes 0 of."""
+    weights, bias = np.array([[127]], np.int8), np.array([2**31 - 1], np.int32)
+    tensors = [
+        tensor(0, (1, 1), "i1", 0.5, -128),
+        tensor(1, (1, 1), "i1", scale, 0, weights),
+        tensor(2, (1,), "i4", constant=bias),
+        tensor(3, (1, 1), "i1", 0.25, -3),
+    ]
+    network = single("FULLY_CONNECTED", tensors, (0, 1, 2), (3,))
+    values = ChipArithmetic(network).run([np.array([[127]], np.int8)])
+    total = (127 * 255 + 2**31 - 1 + 2**31) % 2**32 - 2**31
+    expected = slow_output(total, slow_factor(0.5, scale, tensors[3]), tensors[3])
+    assert values[3].tolist() == [[expected]]
+    assert values.assumed.get(0, "") == "; ".join(assumed)
 
 
 # --- pools and means ----------------------------------------------------------------------------
@@ -245,15 +268,40 @@ def test_pools(data: st.DataObject, kind: str, name: str) -> None:
             assert result[n, y, x, c] == window.max()
         else:
             total = int((window - zero_point).sum())
-            factor = f32(1) / f32(rows * columns)
+            factor = slow_factor(scale, float(f32(1) / f32(rows * columns)), tensors[1])
             assert result[n, y, x, c] == slow_output(total, factor, tensors[1])
 
 
+def test_the_factor_of_an_average_pool_holds_the_scale() -> None:
+    """0x3CE38E3A in the executable of a MobileNet, one step above float32(1 / 36)."""
+    scale = 0.023528477177023888
+    tensors = [tensor(0, (1, 6, 6, 1), "u1", scale), tensor(1, (1, 1, 1, 1), "u1", scale)]
+    options = {"filter_height": 6, "filter_width": 6, "padding": "VALID"}
+    network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), **options)
+    # A sum of 36 * 2.5 is a tie for float32(1 / 36), and above it for the factor.
+    image = np.array([2, 3] * 18, np.uint8).reshape(1, 6, 6, 1)
+    assert compute(network, image).reshape(-1).tolist() == [3]
+
+
 @given(byte_arrays((1, 3, 4, 2), "u1"))
-def test_mean_over_the_image_is_an_average_pool(image: Array) -> None:
+def test_windows_over_the_border_are_divided_by_what_they_hold(image: Array) -> None:
+    scale = 0.3
+    tensors = [tensor(0, image.shape, "u1", scale, 9), tensor(1, image.shape, "u1", scale, 9)]
+    network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), filter_height=3, filter_width=3)
+    values = ChipArithmetic(network).run([image])
+    assert "border" in values.assumed[0]
+    for _, y, x, c in np.ndindex(*image.shape):
+        window = image[0, max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2, c].astype(int)
+        factor = slow_factor(scale, float(f32(1) / f32(window.size)), tensors[1])
+        assert values[1][0, y, x, c] == slow_output(int((window - 9).sum()), factor, tensors[1])
+
+
+@given(byte_arrays((1, 3, 4, 2), "u1"), scales)
+def test_mean_over_the_image(image: Array, scale: float) -> None:
     axes = tensor(1, (2,), "i4", constant=np.array([1, 2], np.int32))
-    tensors = [tensor(0, image.shape, "u1", 0.5, 9), axes, tensor(2, (1, 2), "u1", 0.5, 9)]
+    tensors = [tensor(0, image.shape, "u1", scale, 9), axes, tensor(2, (1, 2), "u1", 0.3, 9)]
     result = compute(single("MEAN", tensors, (0, 1), (2,), keep_dims=False), image)
     totals = (image.astype(int) - 9).sum(axis=(1, 2))
-    expected = [slow_output(int(t), f32(1) / f32(12), tensors[2]) for t in totals[0]]
+    factor = slow_factor(scale, 1.0, tensors[2]) * (f32(1) / f32(12))
+    expected = [slow_output(int(t), factor, tensors[2]) for t in totals[0]]
     assert result.tolist() == [expected]

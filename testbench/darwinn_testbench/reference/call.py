@@ -112,12 +112,21 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One operator with the values of its inputs (None: absent)."""
+    """One operator with the values of its inputs (None: absent).
+
+    ``assumptions`` are the rules that were applied without a file that shows them.
+    """
 
     operator: Operator
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Tensor, ...]
     choices: CompilerChoices
+    assumptions: list[str] = field(default_factory=list)
+
+    def assume(self, text: str) -> None:
+        """Note that this form of the operator is computed by a rule that no file has shown."""
+        if text not in self.assumptions:
+            self.assumptions.append(text)
 
     def operand(self, position: int) -> Operand:
         """Input at ``position``; refused if it is absent."""

@@ -104,13 +104,14 @@ class ChipArithmetic:
             values[index] = value
         fixed = frozenset(index for index in known if not network.tensors[index].variable)
         missing: dict[int, str] = {}
+        assumed: dict[int, str] = {}
         for operator in network.operators:
             if fixed.issuperset(operator.outputs):
                 continue
-            computed, reasons = self._attempt(operator, values, missing)
+            computed, reasons = self._attempt(operator, values, missing, assumed)
             values |= {index: each for index, each in computed.items() if index not in fixed}
             missing |= {index: why for index, why in reasons.items() if index not in fixed}
-        return TensorValues(values, missing)
+        return TensorValues(values, missing, assumed)
 
     def run_operator(
         self, operator: Operator, values: Mapping[int, AnyArray]
@@ -120,6 +121,12 @@ class ChipArithmetic:
         Raises:
             NotComputableError: its arithmetic on the chip is not known.
         """
+        return self._run(operator, values)[0]
+
+    def _run(
+        self, operator: Operator, values: Mapping[int, AnyArray]
+    ) -> tuple[dict[int, AnyArray], list[str]]:
+        """Outputs of one operator, and the assumptions behind them."""
         rule = RULES.get(operator.name)
         if rule is None or operator.custom:
             raise NotComputableError("no chip arithmetic is known for this operator")
@@ -136,10 +143,14 @@ class ChipArithmetic:
         targets = _targets(operator)
         for index, array in zip(targets, arrays, strict=True):
             _check_result(self.network.tensors[index], array)
-        return dict(zip(targets, arrays, strict=True))
+        return dict(zip(targets, arrays, strict=True)), call.assumptions
 
     def _attempt(
-        self, operator: Operator, values: Mapping[int, AnyArray], missing: Mapping[int, str]
+        self,
+        operator: Operator,
+        values: Mapping[int, AnyArray],
+        missing: Mapping[int, str],
+        assumed: dict[int, str],
     ) -> tuple[dict[int, AnyArray], dict[int, str]]:
         """Values of the operator's outputs, or the reason why there are none."""
         lost = [index for index in operator.inputs if index in missing]
@@ -148,7 +159,10 @@ class ChipArithmetic:
             reason = f"depends on tensor {tensor.index} ({tensor.name}), which is not computed"
             return {}, dict.fromkeys(_targets(operator), reason)
         try:
-            return self.run_operator(operator, values), {}
+            computed, assumptions = self._run(operator, values)
+            if assumptions:
+                assumed[operator.index] = "; ".join(assumptions)
+            return computed, {}
         except NotComputableError as fault:
             reason = f"operator {operator.index} {operator.name}: {fault}"
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as fault:

@@ -155,13 +155,20 @@ class TensorValues(Mapping[int, AnyArray]):
     """Values by tensor index, of every tensor that could be computed.
 
     ``missing`` names the others, each with the reason: an operator that cannot be computed, and
-    every tensor that depends on its outputs.
+    every tensor that depends on its outputs. ``assumed`` says of operators, by index, which rule
+    they were computed by that no file has shown.
     """
 
-    def __init__(self, values: Mapping[int, AnyArray], missing: Mapping[int, str]) -> None:
+    def __init__(
+        self,
+        values: Mapping[int, AnyArray],
+        missing: Mapping[int, str],
+        assumed: Mapping[int, str] | None = None,
+    ) -> None:
         computed = {index: value for index, value in values.items() if index not in missing}
         self._values = MappingProxyType(computed)
         self.missing: Mapping[int, str] = MappingProxyType(dict(missing))
+        self.assumed: Mapping[int, str] = MappingProxyType(dict(assumed or {}))
 
     def __getitem__(self, index: int) -> AnyArray:
         if index in self.missing:

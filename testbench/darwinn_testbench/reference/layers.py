@@ -18,7 +18,9 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.call import Call, require_image, require_same_quantisation, usable
 from darwinn_testbench.reference.graph import MAXIMUM_ELEMENTS
 from darwinn_testbench.reference.output_stage import (
+    INT32_MAXIMUM,
     NotComputableError,
+    accumulated,
     conversion_factor,
     output_stage,
     reciprocal,
@@ -137,6 +139,10 @@ def _weighted(
     sums += bias.astype(dtype)
     scale = call.operand(1).tensor.scale
     factor = conversion_factor(call.operand(0).scale, call.output, scale)
+    if bound > INT32_MAXIMUM:
+        sums, matters = accumulated(sums, factor)
+        if matters:
+            call.assume("a sum beyond 32 bits wraps")
     return output_stage(sums, factor, call.output, call.activation)
 
 
@@ -241,14 +247,19 @@ def _pool_axes(call: Call) -> tuple[_Axis, _Axis]:
 
 
 def average_pool_2d(call: Call) -> AnyArray:
-    """AVERAGE_POOL_2D: sum of the centred bytes times float32(1 / n)."""
+    """AVERAGE_POOL_2D: the sum of the centred bytes as of a layer whose weights are 1 / n."""
     height, width = _pool_axes(call)
-    if any((height.before, height.after, width.before, width.after)):
-        raise NotComputableError("average pooling over a padded border: one divisor is encoded")
-    windows = _windows(call.operand(0).centred(np.int32), height, width)
-    total = windows.sum(axis=(-2, -1), dtype=np.int64)
-    divisor = np.float32(height.kernel * width.kernel)
-    return output_stage(total, reciprocal(divisor), call.output, call.activation)
+    image = call.operand(0)
+    padded = _padded(image.centred(np.int32), height, width)
+    total = _windows(padded, height, width).sum(axis=(-2, -1), dtype=np.int64)
+    counts = np.full((1, 1), height.kernel * width.kernel)
+    if padded.shape != image.value.shape:
+        call.assume("a window over the border is divided by its elements within the image")
+        inside = _padded(np.ones((1, *image.value.shape[1:3], 1), np.int32), height, width)
+        counts = _windows(inside, height, width).sum(axis=(-2, -1))
+    weights = np.float32(1) / counts.astype(np.float32)
+    factor = conversion_factor(image.scale, call.output, weights)
+    return output_stage(total, factor, call.output, call.activation)
 
 
 def max_pool_2d(call: Call) -> AnyArray:
@@ -262,7 +273,7 @@ def max_pool_2d(call: Call) -> AnyArray:
 
 
 def mean(call: Call) -> AnyArray:
-    """MEAN over constant axes: as an average pool, the change of scale in the same factor."""
+    """MEAN over constant axes: the change of scale as of QUANTIZE, times float32(1 / n)."""
     operand = call.operand(0)
     rank = operand.value.ndim
     axes = sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)})
@@ -270,7 +281,5 @@ def mean(call: Call) -> AnyArray:
     if not axes or not elements:
         raise NotComputableError("a mean of nothing")
     total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
-    factor = reciprocal(np.float32(elements))
-    if operand.scale != call.output.scale[0]:
-        factor = conversion_factor(operand.scale, call.output)[0] * factor
+    factor = conversion_factor(operand.scale, call.output) * reciprocal(np.float32(elements))
     return output_stage(total, factor, call.output)

@@ -16,6 +16,7 @@ from darwinn_testbench.reference.call import Call, Operand
 from darwinn_testbench.reference.graph import Tensor
 from darwinn_testbench.reference.operators import addition_weights
 from darwinn_testbench.reference.output_stage import (
+    INT32_MAXIMUM,
     NotComputableError,
     conversion_factor,
     output_stage,
@@ -95,6 +96,8 @@ def _product(
 ) -> NDArray[np.int64]:
     matrix = weights.centred(np.float64)
     bound = _BYTE_SPAN * np.abs(matrix).sum(axis=1) + np.abs(np.asarray(bias, np.float64))
+    if bound.max(initial=0) > INT32_MAXIMUM:
+        raise NotComputableError("LSTM whose gates may exceed the int32 accumulator")
     dtype = summing_dtype(float(bound.max(initial=0)))
     # Exact by the bound: integer terms, every partial sum of which the dtype holds.
     total = vector.centred(dtype) @ matrix.T.astype(dtype) + np.asarray(bias, dtype)

@@ -102,11 +102,25 @@ def summing_dtype(bound: float) -> type[np.float32] | type[np.float64]:
     (float64) holds, no addition rounds, and fused multiply-add changes nothing either.
 
     Raises:
-        NotComputableError: the int32 accumulator of the chip could overflow.
+        NotComputableError: no float type holds such a sum.
     """
-    if bound > INT32_MAXIMUM:
-        raise NotComputableError(f"the sum may reach {bound:.3g}, beyond the int32 accumulator")
+    if bound > FLOAT64_INTEGERS:
+        raise NotComputableError(f"the sum may reach {bound:.3g}, beyond float64")
     return np.float32 if bound <= FLOAT32_INTEGERS else np.float64
+
+
+def accumulated(sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
+    """What the chip's accumulator of 32 bits holds of exact sums, and whether it matters.
+
+    Sums beyond int32 wrap. It does not matter where the factor makes 0 of every int32: compilers
+    give a dead channel (weights of scale 1e-21) a bias of 2^31 - 1.
+    """
+    beyond = (sums > INT32_MAXIMUM) | (sums < -INT32_MAXIMUM - 1)
+    if not beyond.any():
+        return sums, False
+    span = 2.0 * (INT32_MAXIMUM + 1)
+    wrapped = np.where(beyond, (sums + span / 2) % span - span / 2, sums)
+    return wrapped, bool((beyond & (factor * span / 2 > 0.5)).any())
 
 
 _ACTIVATIONS: dict[str, tuple[float, float]] = {
