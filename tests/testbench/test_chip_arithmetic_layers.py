@@ -283,6 +283,19 @@ def test_the_factor_of_an_average_pool_holds_the_scale() -> None:
     assert compute(network, image).reshape(-1).tolist() == [3]
 
 
+@given(byte_arrays((1, 2, 3, 2), "i1"))
+def test_a_mean_without_bounds_keeps_the_low_byte(image: Array) -> None:
+    """Early compilers write no bounds for pools and means."""
+    axes = tensor(1, (2,), "i4", constant=np.array([1, 2], np.int32))
+    tensors = [tensor(0, image.shape, "i1", 2.0, -128), axes, tensor(2, (1, 2), "i1", 0.5, -128)]
+    network = single("MEAN", tensors, (0, 1), (2,), keep_dims=False)
+    factor = f32(4) * (f32(1) / f32(6))
+    totals = (image.astype(int) + 128).sum(axis=(1, 2))[0]
+    expected = [(round(float(f32(total) * factor)) % 256) - 128 for total in totals.tolist()]
+    found = compute(network, image, unclipped=frozenset({float(factor)}))
+    assert found.tolist() == [expected]
+
+
 @given(byte_arrays((1, 3, 4, 2), "u1"))
 def test_windows_over_the_border_are_divided_by_what_they_hold(image: Array) -> None:
     scale = 0.3

@@ -66,11 +66,15 @@ class CompilerChoices:
     (see ``coefficient_tables``); where none has the amplitude that is asked for, the ideal
     function is taken. ``softmax`` is None where the scalar core computes it, in float32, so that
     the ideal value decides.
+
+    ``unclipped`` are the factors of the program's instructions that bound nothing: early compilers
+    write pools and means so, of which the low byte is then kept.
     """
 
     addition_steps: Mapping[int, float] = field(default_factory=dict)
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
+    unclipped: frozenset[float] = frozenset()
 
     def levels(self, name: str, real: AnyArray, output: Tensor) -> NDArray[np.int64]:
         """round(function(real) / scale of ``output``), without clip and zero point.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
-from darwinn_sim.isa.codec import Columns, DecodeError, decode
+from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode
 from darwinn_sim.isa.table import BY_NAME
 from numpy.typing import NDArray
 
@@ -28,6 +28,7 @@ from darwinn_testbench.reference.call import (
 from darwinn_testbench.reference.softmax import EXPONENTIAL_ONE, ROOT_ONE
 
 _TABLE = BY_NAME["CoefficientTable"].opcode
+_MULTIPLIER = BY_NAME["TensorMac"].opcode
 _USERS = tuple(BY_NAME[name].opcode for name in ("TensorMac", "TensorSum"))
 _TABLE_FUNCTION, _RANGE_REDUCTION = 1, 2
 """Bits of the field `function` of a tensor instruction."""
@@ -103,7 +104,19 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
     return CompilerChoices(
         functions={name: tuple(each) for name, each in functions.items()},
         softmax=_softmax(tables),
+        unclipped=_unclipped(executable),
     )
+
+
+def _unclipped(executable: Executable) -> frozenset[float]:
+    """Factors of multiplying instructions without upper bound; copies have a factor of 1."""
+    found: set[float] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_MULTIPLIER)
+        if columns is not None:
+            factors = _float32(columns["output_scale"])
+            found |= set(factors[np.isposinf(_float32(columns["high_clip"]))].tolist())
+    return frozenset(found - {1.0})
 
 
 def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:
@@ -112,12 +125,7 @@ def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:
     Raises:
         FormatError: an instruction stream that cannot be decoded.
     """
-    for index, chunk in enumerate(executable.instruction_bitstreams):
-        try:
-            program = decode(chunk.bitstream)
-        except DecodeError as fault:
-            field = f"Executable.instruction_bitstreams[{index}]"
-            raise FormatError(field, str(fault), offset=chunk.file_offset) from None
+    for program in _programs(executable):
         loaded: int | None = None
         for opcode, row in zip(program.opcode.tolist(), program.row.tolist(), strict=True):
             if opcode == _TABLE:
@@ -127,6 +135,15 @@ def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:
                 if int(user["function"][row]) & _TABLE_FUNCTION:
                     yield _table(program.columns[_TABLE], loaded, user, row)
                     loaded = None
+
+
+def _programs(executable: Executable) -> Iterator[Program]:
+    for index, chunk in enumerate(executable.instruction_bitstreams):
+        try:
+            yield decode(chunk.bitstream)
+        except DecodeError as fault:
+            field = f"Executable.instruction_bitstreams[{index}]"
+            raise FormatError(field, str(fault), offset=chunk.file_offset) from None
 
 
 def _table(tables: Columns, row: int, users: Columns, user: int) -> CoefficientTable:

@@ -76,6 +76,13 @@ def output_stage(
     return requantise(total, factor, bounds, int(output.zero_point[0]), output.dtype)
 
 
+def low_bytes(total: AnyArray, factor: NDArray[np.float32], output: Tensor) -> AnyArray:
+    """As :func:`output_stage` without bounds: of a result beyond a byte the low byte is kept."""
+    rounded = np.rint(total.astype(np.float32) * factor).astype(np.int64)
+    kept: AnyArray = (rounded + int(output.zero_point[0])).astype(output.dtype)
+    return kept
+
+
 def requantise(
     total: AnyArray,
     factor: NDArray[np.float32] | np.float32,
