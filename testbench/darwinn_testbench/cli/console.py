@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
-from darwinn_testbench.cli.terminal import Exit
+from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
 
 RowType = TypeVar("RowType", bound=Row)
@@ -28,15 +28,23 @@ def finish(
     """Print ``report``, as JSON or as ``body`` and a verdict line, and end with its exit code.
 
     ``file`` is how the user named the file (the library does not know standard input). A string
-    of the body is printed as it is, anything else as rich renders it.
+    of the body is printed as it is, anything else as rich renders it. Where JSON goes to standard
+    output, a line on standard error says why a report does not pass.
     """
     report = replace(report, file=file)
     if as_json:
         sys.stdout.write(report.to_json() + "\n")
+        _say_why(report)
     else:
         _print_body(body(report))
         _print_summary(report, next_step, stderr=summary_on_stderr)
     raise Exit(EXIT_CODES[report.verdict])
+
+
+def _say_why(report: Report[RowType]) -> None:
+    if EXIT_CODES[report.verdict]:
+        text = " ".join(report.headline.split())
+        print_line(f"darwinn {report.command}: {report.verdict.value}: {text}")
 
 
 def wrapped(line: str) -> str:
@@ -63,7 +71,7 @@ def _print_body(parts: Sequence[RenderableType]) -> None:
 def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> None:
     console = Console(stderr=stderr, highlight=False, soft_wrap=True)
     console.print(styled(report.verdict), end="")
-    detail = f": {report.message}" if report.message else ""
+    detail = f": {report.headline}" if report.headline else ""
     console.print(f"  {report.file}{detail}", markup=False)
     if next_step:
         console.print(f"next: {next_step}", style="dim", markup=False)

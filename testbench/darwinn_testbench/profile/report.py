@@ -90,7 +90,7 @@ def make_report(
     page = Page(
         title=Path(verified.file).name,
         verdict=verified.verdict,
-        summary=f"{verified.message}. {profiled.message}.",
+        summary=f"{verified.headline}. {profiled.message}.",
         sections=tuple(_sections(verified, profiled)),
     )
     return ReportPage(verified, render(page))

@@ -21,7 +21,7 @@ def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
         *_table(
             ("file", "verdict", "rows", "what"),
             (
-                (report.file, _marked(report.verdict), str(len(report.rows)), report.message)
+                (report.file, _marked(report.verdict), str(len(report.rows)), report.headline)
                 for report in reports
             ),
         ),

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from darwinn_testbench.report.verdict import Verdict, worst
+from darwinn_testbench.report.verdict import UNJUDGED, Verdict, worst
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +75,25 @@ class Report(Generic[RowKind]):
             return self.decided
         return worst(row.verdict for row in self.rows)
 
+    @property
+    def headline(self) -> str:
+        """``message``, and before it why nothing was found out where a row could not be judged.
+
+        Such a row's own message is the reason of the whole; a judgement counts in ``message``.
+        """
+        first = next((row for row in self.rows if row.verdict is self.verdict), None)
+        judged = self.decided is not None or self.verdict not in UNJUDGED
+        if judged or first is None or not first.message or first.message in self.message:
+            return self.message
+        return "; ".join(filter(None, (f"{first.case}: {first.message}", self.message)))
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values: verdict, file and rows, then what else there is to say."""
         return {
             "command": self.command,
             "verdict": self.verdict.value,
             "file": self.file,
-            "message": self.message,
+            "message": self.headline,
             **{name: _plain(value) for name, value in self.figures.items()},
             "rows": [_plain(row) for row in self.rows],
         }

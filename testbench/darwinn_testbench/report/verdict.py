@@ -40,6 +40,9 @@ EXIT_CODES = {
 }
 """Exit code of the command for each verdict of the report."""
 
+UNJUDGED = frozenset((Verdict.REFUSED, Verdict.FAULT, Verdict.BAD_INPUT))
+"""Verdicts of what did not get as far as a result that could be judged."""
+
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
