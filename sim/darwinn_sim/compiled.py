@@ -8,13 +8,15 @@ itself looks only at the file of a function, not at the files of the functions t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import platformdirs
+from numba.core import event
 from numpy.typing import NDArray
 
 _P = ParamSpec("_P")
@@ -34,11 +36,38 @@ _TUPLES_OF_ARRAYS = frozenset(("Machine", "Tables", "TensorPlan"))
 
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
+_events: Any = event
 
 _CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
 """Where compiled kernels are kept, a folder for each key: in NUMBA_CACHE_DIR, if that is set."""
 
 _ROOT = Path(__file__).parent
+
+
+class _Announcer(event.Listener):
+    """Calls ``announce`` at the first kernel that is compiled, not for what the cache holds."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce: Callable[[], None] | None = announce
+
+    def on_start(self, event: Any) -> None:
+        announce, self._announce = self._announce, None
+        if announce is not None:
+            announce()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def announced(announce: Callable[[], None]) -> Iterator[None]:
+    """Within, ``announce`` is called once when a kernel has to be compiled: that takes a while."""
+    listener = _Announcer(announce)
+    _events.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        _events.unregister("numba:compile", listener)
 
 
 @cache

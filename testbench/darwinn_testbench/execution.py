@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable, ExecutableType
 from darwinn_formats.files import Source
-from darwinn_sim.accelerator import Accelerator, RunResult
+from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.isa.codec import DecodeError
@@ -33,7 +33,10 @@ from darwinn_testbench.report.result import PYTHON_ONLY
 
 @dataclass(frozen=True)
 class Inference:
-    """One inference: output tensors by name, what the chip did, and the seconds it took here."""
+    """One inference: output tensors by name, what the chip did, and the seconds it took here.
+
+    The seconds are those of the run: without compilation, decoding and the loading of parameters.
+    """
 
     outputs: dict[str, Tensor]
     result: RunResult
@@ -115,6 +118,17 @@ class Session:
         """The inference's program as the chip executes it; see :meth:`Accelerator.load`."""
         return self.accelerator.load(self.model.compiled.inference)
 
+    def prepare(self) -> None:
+        """What an inference needs and is no part of it: kernels, program and parameters.
+
+        Raises:
+            SimulationError: as :meth:`infer`.
+        """
+        # First, so that what is refused does not wait for the kernels.
+        _ = self.program
+        compile_kernels()
+        self.load_parameters()
+
     def load_parameters(self) -> RunResult | None:
         """Run the parameter-caching executable unless the chip holds its parameters.
 
@@ -129,12 +143,12 @@ class Session:
     def infer(
         self, tensors: TensorMap, *, until: StopPoint | None = None, taps: Sequence[Tap] = ()
     ) -> Inference:
-        """One inference on ``tensors`` (by port name); parameters are loaded first if need be.
+        """One inference on ``tensors`` (by port name), prepared first if need be.
 
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
         """
-        self.load_parameters()
+        self.prepare()
         inputs = self.model.to_device(tensors)
         begin = time.perf_counter()
         try:

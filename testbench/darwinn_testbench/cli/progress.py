@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import numba
+from darwinn_sim.compiled import announced
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -18,11 +17,8 @@ from darwinn_testbench.report.progress import ProgressCallback
 def progress_bar() -> Iterator[ProgressCallback]:
     """A callback that moves a bar; nothing is drawn where standard error is no terminal.
 
-    The first run on a machine compiles the model of the chip, and says so.
+    Where the model of the chip has to be compiled, a line says so, on a terminal or not.
     """
-    kernels = Path(str(vars(numba.config)["CACHE_DIR"]))
-    if not kernels.exists():
-        print_line("compiling the model of the chip, once: about half a minute")
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -30,12 +26,19 @@ def progress_bar() -> Iterator[ProgressCallback]:
         BarColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    with (
+        Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as progress,
+        announced(_say_compiling),
+    ):
         task = progress.add_task("reading", total=None)
 
         def advance(description: str, done: int, total: int | None) -> None:
             progress.update(task, description=description, completed=done, total=total)
 
         yield advance
+
+
+def _say_compiling() -> None:
+    print_line("compiling kernels: the model of the chip, once, which takes up to a minute")

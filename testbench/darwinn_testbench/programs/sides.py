@@ -77,6 +77,10 @@ class DeviceProgram:
             for port in self.outputs()
         )
 
+    def prepare(self) -> None:
+        """Do what a first inference would do besides; raises as :meth:`run` does."""
+        self.session.prepare()
+
     def taps(self, inputs: Sequence[Datum]) -> tuple[TappedBytes, ...]:
         """What every layer writes in the same inference; raises as :meth:`run` does."""
         taps = layer_taps(self.session.program)
@@ -146,6 +150,11 @@ class Side:
     def device(self) -> DeviceProgram | None:
         """The compiled model; None for other programs."""
         return self.program if isinstance(self.program, DeviceProgram) else None
+
+    def prepare(self) -> None:
+        """Do what is no part of a call, so that it is not timed with it; raises as a call does."""
+        if self.device is not None:
+            self.device.prepare()
 
     def inputs(self, function: str | None) -> tuple[Port, ...]:
         """Inputs, with names of their own."""

@@ -186,6 +186,7 @@ class _Job:
         if self.right is not None:
             expected = self._expect(case, given)
         ports = self.left.inputs(case.function)
+        self.left.prepare()
         start = time.perf_counter()
         values = [case.inputs[port.name] for port in ports]
         outputs = self.left.program.run(values, function=case.function)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from functools import partial
+
+from darwinn_sim.accelerator import compile_kernels
 
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
 from darwinn_testbench.regression.resume import resume
-from darwinn_testbench.regression.task import Outcome, tasks_of
+from darwinn_testbench.regression.task import Outcome, Task, runs_on_chip, tasks_of
 from darwinn_testbench.report import Report, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
@@ -38,7 +41,7 @@ def regress(
     """
     tasks = tasks_of(load(manifest))
     perform = (
-        partial(perform_here, jobs=jobs)
+        partial(_perform_here, jobs=jobs)
         if scheduler is None
         else partial(perform_on_cluster, address=scheduler)
     )
@@ -57,3 +60,10 @@ def regress(
         message=f"{len(rows) - failed} of {len(tasks)} tasks pass"
         + (f", {known} of them done earlier" if known else ""),
     )
+
+
+def _perform_here(tasks: Sequence[Task], jobs: int | None) -> Iterator[Outcome]:
+    if any(map(runs_on_chip, tasks)):
+        # Here and once, so that the processes find the kernels in the cache.
+        compile_kernels()
+    return perform_here(tasks, jobs)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from darwinn_sim.accelerator import compile_kernels
 
 from darwinn_testbench import __version__
 from darwinn_testbench import policy as policies
@@ -50,8 +51,8 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Row):
-    """The verdict of a task. ``seconds`` are of this machine, not of the chip; ``command`` is what
-    does the task alone."""
+    """The verdict of a task. ``seconds`` are of this machine, not of the chip, and without the
+    compilation of kernels; ``command`` is what does the task alone."""
 
     key: str
     file: str
@@ -83,8 +84,18 @@ def tasks_of(cases: Sequence[Case]) -> tuple[Task, ...]:
     )
 
 
+def runs_on_chip(task: Task) -> bool:
+    """Whether the task's file is for the chip, as far as its first bytes say."""
+    try:
+        return format_of(task.case.file) is None
+    except OSError:
+        return False
+
+
 def perform(task: Task) -> Outcome:
     """Do ``task``; whatever goes wrong is a verdict, never an exception."""
+    if runs_on_chip(task):
+        compile_kernels()
     begin = time.perf_counter()
     try:
         verdict, message, inferences = _verify(task)
