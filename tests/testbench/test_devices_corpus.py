@@ -105,7 +105,7 @@ def test_segments_of_a_pipeline_run_one_after_another(
 
 def test_segments_that_do_not_fit_are_refused(corpus: Path) -> None:
     sessions = [Session(model_of(corpus, name)) for name in (SMALL, SEGMENT.format(1))]
-    with pytest.raises(InputError, match="does not give its input"):
+    with pytest.raises(InputError, match="is given by none before it"):
         Pipeline(sessions)
 
 

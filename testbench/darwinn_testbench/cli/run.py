@@ -76,8 +76,8 @@ Then = Annotated[
         "--then",
         metavar="FILE",
         help=(
-            "The next segment of a pipeline, on a chip of its own: it runs on the outputs of the "
-            "segment before. Repeat it for more segments."
+            "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
+            "before it give, by name. Repeat it for more segments, in their order."
         ),
         show_default=False,
     ),
