@@ -98,6 +98,13 @@ class WeightsFormat(IntEnum):
     SHUFFLED4X16INT8 = 1
 
 
+class MirrorPadMode(IntEnum):
+    """Whether the border itself is repeated."""
+
+    REFLECT = 0
+    SYMMETRIC = 1
+
+
 class LSTMKernelType(IntEnum):
     """Kernel of an LSTM operator."""
 
@@ -314,6 +321,117 @@ class ArgMaxOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgMinOptions:
+    """Options of ARG_MIN."""
+
+    output_type: TensorType = _tensor_type()
+
+
+@dataclass(frozen=True, slots=True)
+class CastOptions:
+    """Options of CAST: what the types of its tensors say too."""
+
+    in_data_type: TensorType = _tensor_type()
+    out_data_type: TensorType = _tensor_type()
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDivOptions:
+    """Options of FLOOR_DIV, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatherOptions:
+    """Options of GATHER."""
+
+    axis: int = fb.int32()
+    batch_dims: int = fb.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNdOptions:
+    """Options of GATHER_ND, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackOptions:
+    """Options of UNPACK."""
+
+    num: int = fb.int32()
+    axis: int = fb.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitVOptions:
+    """Options of SPLIT_V."""
+
+    num_splits: int = fb.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandDimsOptions:
+    """Options of EXPAND_DIMS, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOptions:
+    """Options of SLICE, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeOptions:
+    """Options of TRANSPOSE, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceToDepthOptions:
+    """Options of SPACE_TO_DEPTH."""
+
+    block_size: int = fb.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class DepthToSpaceOptions:
+    """Options of DEPTH_TO_SPACE."""
+
+    block_size: int = fb.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class PadV2Options:
+    """Options of PADV2, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPadOptions:
+    """Options of MIRROR_PAD."""
+
+    mode: MirrorPadMode = fb.enumeration(MirrorPadMode.REFLECT, fb.INT8)
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumMinimumOptions:
+    """Options of MAXIMUM and MINIMUM, which have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredDifferenceOptions:
+    """Options of SQUARED_DIFFERENCE, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class L2NormOptions:
+    """Options of L2_NORMALIZATION."""
+
+    fused_activation_function: ActivationFunctionType = _activation()
+
+
+@dataclass(frozen=True, slots=True)
+class HardSwishOptions:
+    """Options of HARD_SWISH, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class QuantizeOptions:
     """Options of QUANTIZE, which has none."""
 
@@ -370,6 +488,24 @@ BuiltinOptions = (
     | PackOptions
     | TileOptions
     | ArgMaxOptions
+    | ArgMinOptions
+    | CastOptions
+    | FloorDivOptions
+    | GatherOptions
+    | GatherNdOptions
+    | UnpackOptions
+    | SplitVOptions
+    | ExpandDimsOptions
+    | SliceOptions
+    | TransposeOptions
+    | SpaceToDepthOptions
+    | DepthToSpaceOptions
+    | PadV2Options
+    | MirrorPadOptions
+    | MaximumMinimumOptions
+    | SquaredDifferenceOptions
+    | L2NormOptions
+    | HardSwishOptions
     | QuantizeOptions
     | DequantizeOptions
     | LSTMOptions

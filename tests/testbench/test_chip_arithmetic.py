@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.reference.chip_arithmetic import RULES, ChipArithmetic
+from darwinn_testbench.reference.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.reference.graph import ModelError, Network, Operator, Tensor
 from darwinn_testbench.reference.operators import addition_weights
+from darwinn_testbench.reference.rules import HOST, RULES
 from hypothesis import given
 from hypothesis import strategies as st
 from one_operator import (
@@ -230,7 +231,7 @@ def slow_taps(position: float, size: int) -> list[tuple[int, float]]:
 def test_an_unknown_operator_is_named_and_poisons_its_dependants() -> None:
     tensors = [tensor(k, (2,), "u1", 1.0, 0) for k in range(5)]
     operators = (
-        Operator(0, "FLOOR_DIV", (0,), (1,)),
+        Operator(0, "EMBEDDING_LOOKUP", (0,), (1,)),
         Operator(1, "RELU", (1,), (2,)),
         Operator(2, "RELU", (2,), (3,)),
         Operator(3, "RELU", (0,), (4,)),
@@ -239,7 +240,7 @@ def test_an_unknown_operator_is_named_and_poisons_its_dependants() -> None:
     values = ChipArithmetic(network).run([np.array([1, 2], np.uint8)])
     assert values[4].tolist() == [1, 2]
     assert set(values.missing) == {1, 2, 3}
-    assert "FLOOR_DIV" in values.missing[1]
+    assert "EMBEDDING_LOOKUP" in values.missing[1]
     assert "depends on tensor 1" in values.missing[2]
     assert 3 not in values
     with pytest.raises(KeyError, match="depends on tensor 2"):
@@ -293,4 +294,5 @@ def test_inputs_are_checked() -> None:
 
 
 def test_every_operator_of_the_table_is_described() -> None:
+    assert all(function.__doc__ for function in HOST.values())
     assert all(rule.function.__doc__ for rule in RULES.values())

@@ -8,14 +8,12 @@ known are named, with the reason, and so is everything that depends on them; not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats import tflite
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference import layers, operators
-from darwinn_testbench.reference.call import Call, CompilerChoices, Operand, OperatorFunction
+from darwinn_testbench.reference.call import Call, CompilerChoices, Operand
 from darwinn_testbench.reference.graph import (
     ABSENT,
     Network,
@@ -24,48 +22,8 @@ from darwinn_testbench.reference.graph import (
     TensorValues,
 )
 from darwinn_testbench.reference.graph import network as network_of
-from darwinn_testbench.reference.lstm import STATE_INPUTS, unidirectional_sequence_lstm
 from darwinn_testbench.reference.output_stage import NotComputableError
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How an operator is computed, and which of its inputs are state that it updates."""
-
-    function: OperatorFunction
-    state_inputs: tuple[int, ...] = ()
-
-
-RULES: Mapping[str, Rule] = {
-    "ADD": Rule(operators.add),
-    "ARG_MAX": Rule(operators.arg_max),
-    "AVERAGE_POOL_2D": Rule(layers.average_pool_2d),
-    "CONCATENATION": Rule(operators.concatenation),
-    "CONV_2D": Rule(layers.conv_2d),
-    "DEPTHWISE_CONV_2D": Rule(layers.depthwise_conv_2d),
-    "DEQUANTIZE": Rule(operators.dequantize),
-    "EXPAND_DIMS": Rule(operators.reshape),
-    "FULLY_CONNECTED": Rule(layers.fully_connected),
-    "LOGISTIC": Rule(operators.logistic),
-    "MAX_POOL_2D": Rule(layers.max_pool_2d),
-    "MEAN": Rule(layers.mean),
-    "MUL": Rule(operators.multiply),
-    "PAD": Rule(operators.pad),
-    "QUANTIZE": Rule(operators.quantize),
-    "RELU": Rule(operators.relu),
-    "RELU6": Rule(operators.relu6),
-    "RELU_N1_TO_1": Rule(operators.relu_n1_to_1),
-    "RESHAPE": Rule(operators.reshape),
-    "RESIZE_BILINEAR": Rule(operators.resize_bilinear),
-    "SOFTMAX": Rule(operators.softmax),
-    "SPLIT": Rule(operators.split),
-    "SQUEEZE": Rule(operators.reshape),
-    "SUB": Rule(operators.subtract),
-    "TANH": Rule(operators.tanh),
-    "TILE": Rule(operators.tile),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(unidirectional_sequence_lstm, STATE_INPUTS),
-}
-"""Every operator that the oracle computes, by its name in the TFLite schema."""
+from darwinn_testbench.reference.rules import rule_of
 
 
 class ChipArithmetic:
@@ -127,8 +85,8 @@ class ChipArithmetic:
         self, operator: Operator, values: Mapping[int, AnyArray]
     ) -> tuple[dict[int, AnyArray], list[str]]:
         """Outputs of one operator, and the assumptions behind them."""
-        rule = RULES.get(operator.name)
-        if rule is None or operator.custom:
+        rule = rule_of(self.network, operator)
+        if rule is None:
             raise NotComputableError("no chip arithmetic is known for this operator")
         if operator.unread_options:
             raise NotComputableError(f"options {operator.unread_options} are not read")
@@ -138,9 +96,11 @@ class ChipArithmetic:
             tuple(self.network.tensors[index] for index in operator.outputs),
             self.choices,
         )
+        if rule.assumption:
+            call.assume(rule.assumption)
         result = rule.function(call)
         arrays = result if isinstance(result, tuple) else (result,)
-        targets = _targets(operator)
+        targets = _targets(self.network, operator)
         for index, array in zip(targets, arrays, strict=True):
             _check_result(self.network.tensors[index], array)
         return dict(zip(targets, arrays, strict=True)), call.assumptions
@@ -157,7 +117,7 @@ class ChipArithmetic:
         if lost:
             tensor = self.network.tensors[lost[0]]
             reason = f"depends on tensor {tensor.index} ({tensor.name}), which is not computed"
-            return {}, dict.fromkeys(_targets(operator), reason)
+            return {}, dict.fromkeys(_targets(self.network, operator), reason)
         try:
             computed, assumptions = self._run(operator, values)
             if assumptions:
@@ -168,7 +128,7 @@ class ChipArithmetic:
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as fault:
             # Attributes and shapes of a hostile model that contradict each other.
             reason = f"operator {operator.index} {operator.name} is malformed: {fault}"
-        return {}, dict.fromkeys(_targets(operator), reason)
+        return {}, dict.fromkeys(_targets(self.network, operator), reason)
 
     def _operand(self, index: int, values: Mapping[int, AnyArray]) -> Operand | None:
         if index == ABSENT:
@@ -182,9 +142,9 @@ class ChipArithmetic:
         return Operand(tensor, value)
 
 
-def _targets(operator: Operator) -> tuple[int, ...]:
+def _targets(network: Network, operator: Operator) -> tuple[int, ...]:
     """The tensors that an operator writes: its outputs, then the states that it updates."""
-    rule = RULES.get(operator.name)
+    rule = rule_of(network, operator)
     states = [] if rule is None else [k for k in rule.state_inputs if k < len(operator.inputs)]
     return operator.outputs + tuple(operator.inputs[position] for position in states)
 

@@ -101,14 +101,6 @@ def quantize(call: Call) -> AnyArray:
     return _requantised(call.operand(0), call.output)
 
 
-def dequantize(call: Call) -> AnyArray:
-    """DEQUANTIZE to float32, done by the host: (value - zero_point) * scale."""
-    operand = call.operand(0)
-    if call.outputs[0].dtype != np.float32:
-        raise NotComputableError(f"output of {call.outputs[0].dtype}")
-    return operand.centred(np.float32) * operand.scale
-
-
 def relu(call: Call) -> AnyArray:
     """RELU: a lower bound in the output stage."""
     return _requantised(call.operand(0), call.output, "RELU")
@@ -214,13 +206,6 @@ def split(call: Call) -> tuple[AnyArray, ...]:
     if operand.value.shape[axis] % len(call.outputs):
         raise NotComputableError(f"axis {axis} does not split into {len(call.outputs)} parts")
     return tuple(np.split(operand.value, len(call.outputs), axis=axis))
-
-
-def arg_max(call: Call) -> AnyArray:
-    """ARG_MAX, done by the host: the first index of the greatest value."""
-    axis = int(call.constant(1).reshape(-1)[0])
-    indices: AnyArray = np.argmax(call.operand(0).value, axis=axis)
-    return indices.astype(call.outputs[0].dtype)
 
 
 # --- interpolation ------------------------------------------------------------------------------
