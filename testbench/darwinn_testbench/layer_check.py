@@ -11,25 +11,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-from darwinn_sim import chip, layers, state
-from darwinn_sim.examine import Tap, TappedBytes
+from darwinn_sim.examine import TappedBytes
 from darwinn_sim.program import LoweredProgram
-from numpy.typing import NDArray
 
-from darwinn_testbench.layer_results import (
-    WORD_BYTES,
-    Bytes,
-    Pass,
-    Piece,
-    Shape,
-    image_shape,
-    readings,
-    results,
+from darwinn_testbench.layer_candidates import (
+    Candidate,
+    Match,
+    device_bytes,
+    find_candidates,
+    find_matches,
+    from_device,
+    zero_point_of,
 )
 from darwinn_testbench.policy import AnyArray, absolute_difference
 from darwinn_testbench.reference.graph import ABSENT, Network, Operator, Tensor, TensorValues
@@ -42,9 +36,6 @@ RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 MOVING = frozenset({"CONCATENATION", "PAD", "SPLIT", "TILE"})
 """Operators that the tiles do without their tensor units (docs/chip-facts.md, "How operators are
 expressed")."""
-
-SIGN_BIT = 0x80
-"""The chip holds int8 with this bit changed, so that its zero point is 128 higher."""
 
 
 class Finding(StrEnum):
@@ -79,13 +70,6 @@ class TensorRow(Row):
     value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
 
-def layer_taps(program: LoweredProgram) -> tuple[Tap, ...]:
-    """Taps of all layers whose results are bytes: what :func:`check_layers` needs."""
-    return tuple(
-        Tap(layer=each.number) for each in layers.find(program.chunks) if not each.output_16bit
-    )
-
-
 def check_layers(
     network: Network,
     expected: TensorValues,
@@ -102,47 +86,13 @@ def check_layers(
         network: the network before compilation.
         expected: its tensors by the chip's arithmetic.
         program: the program that ran.
-        tapped: what the taps of :func:`layer_taps` copied in an inference.
+        tapped: what the taps of ``layer_taps`` copied in an inference.
         inputs: tensors of the network that the chip was given, by index.
         outputs: tensors that the chip has sent, by index, of any shape.
         run: number of the inference.
     """
     candidates = tuple(find_candidates(program, tapped))
     return _Check(network, expected, candidates, frozenset(inputs), outputs, run).rows()
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """Results of one or several layers that may be a tensor together."""
-
-    parts: tuple[Pass, ...]
-
-    @cached_property
-    def layers(self) -> tuple[int, ...]:
-        """Numbers of the layers, each once."""
-        return tuple(dict.fromkeys(part.layer.number for part in self.parts))
-
-    @cached_property
-    def words(self) -> int:
-        """Words of all parts."""
-        return sum(len(part.words) for part in self.parts)
-
-    def may_be(self, shape: Shape) -> bool:
-        """Whether the number of words fits: a quick look before anything is put together."""
-        words = shape[0] * shape[1] * -(-shape[2] // WORD_BYTES)
-        if shape[0] * shape[1] == 1:
-            # The last word of each tile may be partly filled.
-            return words <= self.words <= words + len(self.parts) * chip.TILES
-        return self.words == words or (len(self.parts) == 2 and self.words > words)
-
-    @property
-    def copies(self) -> bool:
-        """Whether the bytes were moved, not computed."""
-        return self.parts[0].layer.copies
-
-    def has(self, zero_point: int | None) -> bool:
-        """Whether results may have the zero point: instructions add it, except to raw bytes."""
-        return self.parts[0].layer.output_zero_point in (None, zero_point)
 
 
 class _Check:
@@ -202,23 +152,17 @@ class _Check:
                     taken.update(assigned[group])
         return assigned
 
-    def _closest(self, group: tuple[int, ...]) -> _Match | None:
+    def _closest(self, group: tuple[int, ...]) -> Match | None:
         """The match that comes closest among computed layers that are no other tensor."""
         computed = [each for each in self.unclaimed if not each.copies]
         tensors = [self.network.tensors[index] for index in group]
         found = [match for tensor in tensors for match in self._matches(tensor, computed)]
         return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
 
-    def _matches(self, tensor: Tensor, candidates: Iterable[Candidate]) -> Iterator[_Match]:
+    def _matches(self, tensor: Tensor, candidates: Iterable[Candidate]) -> Iterator[Match]:
         if not self._comparable(tensor):
             return
-        values = _device_bytes(self.expected[tensor.index])
-        zero_point = _zero_point(tensor)
-        for candidate in candidates:
-            if not (candidate.has(zero_point) and candidate.may_be(_shape(values))):
-                continue
-            for found in readings(candidate.parts, _shape(values)):
-                yield _Match(candidate, _shape(values), found, *_difference(found, values))
+        yield from find_matches(tensor, self.expected[tensor.index], candidates)
 
     def _comparable(self, tensor: Tensor) -> bool:
         held = tensor.index in self.expected and tensor.index in self.on_chip
@@ -249,7 +193,7 @@ class _Check:
         if not reason:
             closest = self._closest(group)
             if closest is not None:
-                value = _tensor_values(closest, tensor)
+                value = closest.value(tensor)
                 row = replace(row, layers=closest.candidate.layers, value=value)
                 return _differs(row, closest.differing, closest.max_difference, "closest layer")
             reason = f"no layer has its size: {self._use(tensor, operator)}"
@@ -270,7 +214,7 @@ class _Check:
         sent = next(self.outputs[index] for index in group if index in self.outputs)
         if sent.dtype == tensor.dtype:
             return sent.reshape(tensor.shape)
-        return _from_device(_device_bytes(sent).reshape(tensor.shape), tensor.dtype)
+        return from_device(device_bytes(sent).reshape(tensor.shape), tensor.dtype)
 
     def _reason(self, tensor: Tensor) -> str:
         """Why a tensor cannot be looked for; empty if it can."""
@@ -295,15 +239,6 @@ class _Check:
         return f"{operator.name} is fused into {' and '.join(users) or 'nothing'}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Match:
-    candidate: Candidate
-    shape: Shape
-    pieces: tuple[Piece, ...]
-    differing: int
-    max_difference: int
-
-
 def _differs(row: TensorRow, differing: int, max_difference: int, where: str) -> TensorRow:
     return replace(
         row,
@@ -313,27 +248,6 @@ def _differs(row: TensorRow, differing: int, max_difference: int, where: str) ->
         max_difference=max_difference,
         message=f"{differing} of {row.elements} bytes differ, by up to {max_difference}: {where}",
     )
-
-
-def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[Candidate]:
-    """Everything that can be a tensor: layers, their executions, and layers of one output stage."""
-    by_number = {each.number: each for each in layers.find(program.chunks)}
-    stages: dict[tuple[float, ...], list[Pass]] = {}
-    for item in tapped:
-        layer = by_number.get(item.tap.layer)
-        if layer is None or layer.output_16bit or not item.data.size:
-            continue
-        words: NDArray[np.void] = item.data.view(state.TAP)
-        whole, executions = results(program, layer, words)
-        yield Candidate((whole,))
-        if len(executions) > 1:
-            yield Candidate(executions)
-        stages.setdefault(layer.output_stage, []).append(whole)
-    for stage in stages.values():
-        yield from (Candidate(pair) for pair in combinations(stage, 2))
-        for first, last in combinations(range(len(stage)), 2):
-            if last - first >= 2:
-                yield Candidate(tuple(stage[first : last + 1]))
 
 
 def _on_chip(network: Network, inputs: Collection[int], outputs: Iterable[int]) -> set[int]:
@@ -371,53 +285,9 @@ def _renames(network: Network, operator: Operator) -> bool:
         return source.size == output.size and source.dtype == output.dtype
     if operator.name != "QUANTIZE":
         return False
-    zero_point = _zero_point(source)
+    zero_point = zero_point_of(source)
     return (
         zero_point is not None
-        and zero_point == _zero_point(output)
+        and zero_point == zero_point_of(output)
         and np.array_equal(source.scale, output.scale)
     )
-
-
-def _zero_point(tensor: Tensor) -> int | None:
-    """Zero point of a tensor of bytes on the chip; None if it has none."""
-    if not tensor.quantised or tensor.dtype.itemsize != 1:
-        return None
-    return int(tensor.zero_point[0]) + (SIGN_BIT if tensor.dtype == np.int8 else 0)
-
-
-def _device_bytes(values: AnyArray) -> Bytes:
-    """The bytes as the chip holds them, as (rows, columns, channels)."""
-    octets = values.reshape(image_shape(values.shape)).view(np.uint8)
-    return octets ^ np.uint8(SIGN_BIT) if values.dtype == np.int8 else octets
-
-
-def _tensor_values(match: _Match, tensor: Tensor) -> AnyArray:
-    """What layers hold of a tensor, or of one with the same bytes, in its shape and dtype."""
-    octets = np.zeros(match.shape, np.uint8)
-    for piece in match.pieces:
-        piece.cut(octets)[...] = piece.data
-    return _from_device(octets.reshape(tensor.shape), tensor.dtype)
-
-
-def _from_device(octets: Bytes, dtype: np.dtype[Any]) -> AnyArray:
-    """Bytes of the chip as a tensor has them."""
-    return (octets ^ np.uint8(SIGN_BIT)).view(np.int8) if dtype == np.int8 else octets
-
-
-def _shape(values: Bytes) -> Shape:
-    rows, columns, channels = values.shape
-    return rows, columns, channels
-
-
-def _difference(parts: Iterable[Piece], values: Bytes) -> tuple[int, int]:
-    """Bytes that differ, and the greatest difference."""
-    differing = greatest = 0
-    for part in parts:
-        expected = part.cut(values)
-        wrong = part.data != expected
-        if wrong.any():
-            differing += int(np.count_nonzero(wrong))
-            gap = absolute_difference(part.data[wrong], expected[wrong])
-            greatest = max(greatest, int(gap.max()))
-    return differing, greatest

@@ -29,7 +29,8 @@ from darwinn_testbench.execution import (
 )
 from darwinn_testbench.expectation import Expectation, References, device_inputs
 from darwinn_testbench.inputs import Inputs, Tensor, TensorPort, choose_inputs
-from darwinn_testbench.layer_check import Finding, TensorRow, layer_taps
+from darwinn_testbench.layer_candidates import layer_taps
+from darwinn_testbench.layer_check import Finding, TensorRow
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy

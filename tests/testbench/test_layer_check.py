@@ -15,7 +15,8 @@ from darwinn_sim.examine import Tap, TappedBytes
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.execution import Session
 from darwinn_testbench.inputs import random_inputs
-from darwinn_testbench.layer_check import Finding, TensorRow, check_layers, layer_taps
+from darwinn_testbench.layer_candidates import layer_taps
+from darwinn_testbench.layer_check import Finding, TensorRow, check_layers
 from darwinn_testbench.model import open_models
 from darwinn_testbench.reference.graph import Network, Operator, TensorValues
 from darwinn_testbench.report import InputError, Verdict

@@ -17,7 +17,7 @@ from darwinn_sim.examine import TappedBytes
 from darwinn_sim.program import LoweredProgram
 from numpy.typing import NDArray
 
-from darwinn_testbench.layer_check import SIGN_BIT, Candidate, find_candidates
+from darwinn_testbench.layer_candidates import SIGN_BIT, Candidate, find_candidates
 from darwinn_testbench.layer_results import Bytes, Piece, Shape, image_shape, readings
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.policy import NAMED, AnyArray, Exact, Policy, absolute_difference, within

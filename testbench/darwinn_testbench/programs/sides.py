@@ -21,7 +21,7 @@ from darwinn_sim.examine import TappedBytes
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.execution import Session, choose_model
 from darwinn_testbench.inputs import Tensor, TensorPort
-from darwinn_testbench.layer_check import layer_taps
+from darwinn_testbench.layer_candidates import layer_taps
 from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.handler import Natives

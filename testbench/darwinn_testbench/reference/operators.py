@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference import constant_operands
 from darwinn_testbench.reference.call import (
     Call,
     Operand,
@@ -58,6 +59,10 @@ def addition_weights(
 
 def _weighted_sum(call: Call, sign: int) -> AnyArray:
     left, right = call.operand(0), call.operand(1)
+    found = constant_operands.sides(call)
+    if found is not None:
+        signs = (1, sign) if found[0] is left else (sign, 1)
+        return constant_operands.weighted_sum(call, *found, signs)
     step = call.choices.addition_steps.get(call.operator.index)
     if step is None:
         first, second, factor = addition_weights(left.scale, right.scale, call.output)
@@ -82,6 +87,9 @@ def subtract(call: Call) -> AnyArray:
 
 def multiply(call: Call) -> AnyArray:
     """MUL: the product of the centred bytes."""
+    found = constant_operands.sides(call)
+    if found is not None:
+        return constant_operands.product(call, *found)
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     factor = conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
