@@ -56,7 +56,8 @@ def check_dma(
     Only the scalar core and its DMA run, with inputs, outputs and scratch filled from ``seed``, so
     that this works for programs whose tile instructions are not implemented; ``with_tiles`` runs
     the whole chip. An executable that refuses or fails gives a row that says so. A bare instruction
-    stream has no hints: its transfers are shown, and nothing is judged.
+    stream has no hints: its transfers are shown, and nothing is judged. What has nothing to be
+    compared with is RAN, not PASS.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -73,7 +74,6 @@ def check_dma(
         for number, row in _run_group(executables, group, with_tiles=with_tiles, seed=seed):
             rows[number] = row
     chosen = tuple(rows[k] for k in range(len(executables)) if executable in (None, k))
-    right = sum(row.verdict is Verdict.PASS for row in chosen)
     return Report(
         command="dma",
         file=file.file,
@@ -81,8 +81,15 @@ def check_dma(
         figures={"seed": seed, "with_tiles": with_tiles},
         message="a bare instruction stream: there are no hints to compare with"
         if bare
-        else f"{right} of {len(chosen)} executables move what their hints say",
+        else _summary(chosen),
     )
+
+
+def _summary(rows: Sequence[DmaFigures]) -> str:
+    right = sum(row.verdict is Verdict.PASS for row in rows)
+    silent = sum(row.verdict is Verdict.RAN for row in rows)
+    text = f"{right} of {len(rows)} executables move what their hints say"
+    return f"{text}; {silent} without hints to compare with" if silent else text
 
 
 def dma_figures(
@@ -98,7 +105,7 @@ def dma_figures(
         message = f"entry {first.index}: the hint says {hint}, the chip did {issued}"
     return DmaFigures(
         name=name or executable.name,
-        verdict=Verdict.PASS if comparison.equal else Verdict.MISMATCH,
+        verdict=_verdict(executable, comparison),
         message=message,
         type=executable.type.name,
         hints=len(executable.dma_hints.hints),
@@ -110,6 +117,12 @@ def dma_figures(
         entries=[row.as_json() for row in comparison.rows],
         comparison=comparison,
     )
+
+
+def _verdict(executable: Executable, comparison: DmaComparison) -> Verdict:
+    if not comparison.equal:
+        return Verdict.MISMATCH
+    return Verdict.PASS if executable.dma_hints.hints else Verdict.RAN
 
 
 def _bytes(transfers: Sequence[Transfer], direction: str) -> int:

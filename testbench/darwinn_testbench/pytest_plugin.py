@@ -56,10 +56,14 @@ class Darwinn:
         runs: int = 1,
         policy: str | None = None,
         strict: bool = True,
+        require_reference: bool = False,
         model: int = 0,
         companions: Sequence[str | os.PathLike[str]] = (),
     ) -> Report[OutputRow]:
-        """Fail the test unless every output of every inference is right.
+        """Fail the test if an output of an inference is not right.
+
+        Without a reference nothing is compared, and the test fails only if the program does, or if
+        ``require_reference`` asks for a comparison; ``verdict`` of the report is then RAN.
 
         The arguments are those of ``darwinn_testbench.verify.verify``; ``policy`` is its text
         (``lsb:1``). Returns the report. Verdict and digests of the outputs become properties of
@@ -80,12 +84,13 @@ class Darwinn:
                 runs=runs,
                 policy=None if policy is None else policies.parse(policy),
                 strict=strict,
+                require_reference=require_reference,
                 model=model,
                 companions=[self._path(each) for each in companions],
             )
         self.properties.append(("darwinn_verdict", report.verdict.value))
         self.properties.extend((f"sha256 {row.case}", row.sha256) for row in report.rows)
-        _fail_unless_passed(report)
+        _fail_if_failed(report)
         return report
 
     def cycles(
@@ -139,7 +144,7 @@ class Darwinn:
 
         with _failing(f"darwinn cycles {os.fspath(file)}"):
             report = check_cycles([self._path(file)], self._path(baseline), chip=chip, host=host)
-        _fail_unless_passed(report)
+        _fail_if_failed(report)
 
     def _path(self, path: str | os.PathLike[str]) -> str:
         return str(self.folder / path)
@@ -166,14 +171,13 @@ def _failing(what: str) -> Iterator[None]:
         pytest.fail(f"{what}: {verdict}: {error}", pytrace=False)
 
 
-def _fail_unless_passed(report: Report[Row]) -> None:
-    from darwinn_testbench.report import Verdict
+def _fail_if_failed(report: Report[Row]) -> None:
     from darwinn_testbench.report.result import failing_rows
 
-    if report.verdict is Verdict.PASS:
+    if not report.verdict.failed:
         return
     lines = [f"darwinn {report.command} {report.file}: {report.verdict}: {report.message}"]
-    lines += [f"  {row.case}: {row.message or row.verdict.value}" for row in failing_rows(report)]
+    lines += [f"  {row.case}: {row.why}" for row in failing_rows(report)]
     seed = f"seed {report.figures['seed']}; " if "seed" in report.figures else ""
     lines.append(f"  {seed}darwinn {report.command} --help says more")
     pytest.fail("\n".join(lines), pytrace=False)

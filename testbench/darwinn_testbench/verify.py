@@ -86,14 +86,15 @@ def verify(
     maps: Sequence[str] = (),
     engine: Engine = Engine.MODEL,
     waves: Path | None = None,
+    require_reference: bool = False,
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
 
     Args:
         source: the compiled model.
-        reference: the same model before compilation, as ``.tflite``; without it the verdict only
-            says that the program ran to its end and that its DMA is as its hints say.
+        reference: the same model before compilation, as ``.tflite``; without it the verdict is at
+            best RAN: the program ran to its end, and its DMA is as its hints say.
         inputs: files, or arrays by tensor name, one mapping for each inference; without them
             ``runs`` sets of random tensors from ``seed``.
         model: which model of the file.
@@ -110,6 +111,7 @@ def verify(
             OTHER is a name or an index.
         engine: RTL runs everything in Verilog as well, whose outputs must equal the model's.
         waves: file for the waves of the RTL, an FST.
+        require_reference: an output that is compared with no reference fails (NOT_COMPARED).
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -117,6 +119,7 @@ def verify(
         Unavailable: the engine is not there.
     """
     bound = choose_model(open_models(source, companions), model)
+    uncompared = Verdict.NOT_COMPARED if require_reference else Verdict.RAN
     tapped = layers or localise
     if tapped and reference is None:
         raise InputError("layers are compared with the model before compilation: give --reference")
@@ -148,7 +151,8 @@ def verify(
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
             judged = [
-                _judge(number, inference, item.port, expectation, policy) for item in bound.outputs
+                _judge(number, inference, item.port, expectation, policy, uncompared)
+                for item in bound.outputs
             ]
             if rtl is not None:
                 judged, moved = rtl.check(judged, given, number)
@@ -181,7 +185,7 @@ def verify(
             "tensors": tensor_rows,
             "divergences": divergences,
         },
-        decided=_decide(rows, transfers, fault, references is not None),
+        decided=_decide(rows, transfers, fault, references is not None, uncompared),
         message=_summary(rows, tensor_rows, transfers, fault, bound.note),
     )
 
@@ -201,6 +205,7 @@ def _judge(
     port: TensorPort,
     expectation: Expectation | None,
     policy: Policy | None,
+    uncompared: Verdict,
 ) -> OutputRow:
     tensor = inference.outputs[port.name]
     row = OutputRow(
@@ -209,7 +214,7 @@ def _judge(
         policy="",
     )
     if expectation is None:
-        return row
+        return replace(row, verdict=uncompared)
     find = expectation.references.find
     chip, chip_missing = find(expectation.chip, port.name)
     litert, litert_missing = find(expectation.litert, port.name)
@@ -268,13 +273,17 @@ def _decide(
     transfers: Sequence[DmaFigures],
     fault: SimulationError | None,
     referenced: bool,
+    uncompared: Verdict,
 ) -> Verdict | None:
-    """A fault, or without a reference also the DMA; None leaves it to the outputs."""
+    """A fault, or the outputs, without a reference also what is wrong with the DMA.
+
+    DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
+    """
     if fault is not None:
         return verdict_of(fault)
-    if not referenced:
-        return worst(row.verdict for row in (*rows, *transfers))
-    return None
+    outputs = [row.verdict for row in rows] or [uncompared]
+    wrong = [row.verdict for row in transfers if row.verdict.failed]
+    return worst(outputs if referenced else outputs + wrong)
 
 
 def _summary(
@@ -296,7 +305,7 @@ def _summary(
     if found:
         counts = ", ".join(f"{found[finding]} {finding}" for finding in Finding)
         parts.append(f"tensors within: {counts}")
-    wrong = [row for row in transfers if row.verdict is not Verdict.PASS]
+    wrong = [row for row in transfers if row.verdict.failed]
     if wrong:
         parts.append(f"the DMA of {len(wrong)} runs differs from the hints")
     else:
@@ -316,7 +325,7 @@ _SUMMARIES = {
 def _agrees(row: OutputRow) -> bool:
     """Whether the model's output is right; the RTL's is another question."""
     deciding = {CHIP_ARITHMETIC: row.chip_arithmetic, LITERT: row.litert}.get(row.decided_by)
-    return row.verdict is Verdict.PASS if deciding is None else deciding.verdict == "pass"
+    return row.decided_by == COMPLETION if deciding is None else deciding.verdict == "pass"
 
 
 def _count(rows: Sequence[OutputRow], decided_by: str) -> str:

@@ -19,7 +19,7 @@ from darwinn_testbench.execution import Session
 from darwinn_testbench.inspection import inspect
 from darwinn_testbench.model import open_models
 from darwinn_testbench.preload import Preload, parse
-from darwinn_testbench.report import InputError
+from darwinn_testbench.report import InputError, Verdict
 from numpy.typing import NDArray
 
 EVERY_BYTE = np.arange(256, dtype=np.uint8)
@@ -133,6 +133,7 @@ def test_the_transfers_of_a_stream_are_shown_without_hints(
     printed = capsys.readouterr().out
     assert "no hints to compare with" in printed
     (row,) = check_dma(path).rows
+    assert row.verdict is Verdict.RAN
     assert [(each["issued"]["kind"], each["hint"]) for each in row.entries] == [
         ("instruction", None),
         ("input", None),

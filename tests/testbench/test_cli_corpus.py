@@ -160,6 +160,7 @@ def test_verify_without_reference_says_what_was_checked(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, report = run_json(capsys, "verify", compiled(corpus), "--strict")
-    assert code == 0
+    assert (code, report["verdict"]) == (0, "ran")
     assert report["rows"][0]["decided_by"] == "completion"
+    assert "DMA as hinted" in report["message"]
     assert "compared with nothing" in report["message"]

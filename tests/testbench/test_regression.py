@@ -164,13 +164,15 @@ def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
             "with": ["h"],
             "model": 1,
             "strict": True,
+            "require_reference": True,
             "policy": "lsb:1",
         },
         Case,
     )
     assert outcome_of(Task("a", case, "rtl", 2), Verdict.PASS, "").command == (
         "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --with h --model 1 "
-        "--seed 2 --engine rtl --policy lsb:1 --strict"
+        "--seed 2 --engine rtl --policy lsb:1 --strict "
+        "--require-reference"
     )
 
 

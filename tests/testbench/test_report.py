@@ -23,10 +23,13 @@ from darwinn_testbench.report import (
     counted,
     table,
     to_junit,
+    to_markdown,
+    to_sarif,
     verdict_of,
     worst,
 )
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.github import workflow_commands
 from darwinn_testbench.report.result import PYTHON_ONLY
 from rich.console import Console
 
@@ -55,6 +58,8 @@ def test_the_worst_row_decides() -> None:
 def test_exit_codes_are_what_the_documentation_says() -> None:
     assert {str(verdict): code for verdict, code in EXIT_CODES.items()} == {
         "pass": 0,
+        "ran": 0,
+        "not-compared": 1,
         "mismatch": 1,
         "regression": 1,
         "fault": 1,
@@ -119,14 +124,34 @@ def test_junit_has_a_case_for_each_row() -> None:
     assert suite is not None
     assert suite.get("name") == "model.tflite"
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "6",
-        "failures": "2",
+        "tests": "8",
+        "failures": "3",
         "errors": "2",
         "skipped": "1",
     }
     failure = suite.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message") == "why 2"
+    assert failure.get("message") == "why 3"
+    ran = suite.find("testcase/system-out")
+    assert ran is not None
+    assert ran.text == "why 0"
+
+
+def test_a_result_that_was_compared_with_nothing_says_so_in_every_form() -> None:
+    row = Row(name="output", verdict=Verdict.RAN)
+    result: Report[Row] = Report(command="verify", file="f", rows=(row,))
+    suite = ElementTree.fromstring(to_junit([result])).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "0")
+    assert suite.findtext("testcase/system-out", "").startswith("ran: ")
+    (found,) = json.loads(to_sarif([result]))["runs"][0]["results"]
+    assert (found["ruleId"], found["level"]) == ("ran", "note")
+    (notice,) = workflow_commands([result])
+    assert notice.startswith("::notice file=f,title=darwinn ran::output: ")
+    assert "compared with nothing" in notice
+    assert "compared with nothing" in to_markdown([result]).decode()
+    assert worst([Verdict.PASS, Verdict.RAN]) is Verdict.RAN
+    assert worst([Verdict.RAN, Verdict.REFUSED]) is Verdict.REFUSED
 
 
 def test_junit_of_a_fault_without_rows_is_not_green() -> None:

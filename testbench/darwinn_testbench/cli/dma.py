@@ -13,7 +13,7 @@ from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.dma_check import DmaFigures, check_dma
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, table
 
 EXAMPLES = """**Examples**
 
@@ -94,6 +94,6 @@ def _line(entry: dma_trace.DmaRow) -> str:
 
 
 def _next_step(report: Report[DmaFigures], file: str) -> str:
-    if report.verdict is Verdict.PASS:
+    if not report.verdict.failed:
         return f"darwinn verify {file} runs the whole chip"
     return f"darwinn disasm {file} shows the descriptors in the program"

@@ -116,12 +116,12 @@ def command(
 
 
 def _body(report: Report[Outcome]) -> Sequence[RenderableType]:
-    notes = [f"{row.case}: {row.message}" for row in report.rows if row.verdict != Verdict.PASS]
+    notes = [f"{row.case}: {row.message}" for row in report.rows if row.verdict is not Verdict.PASS]
     return [table(_COLUMNS, report.rows), *notes]
 
 
 def _next_step(report: Report[Outcome]) -> str:
-    failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
+    failed = next((row for row in report.rows if row.verdict.failed), None)
     if failed is None:
         return "--junit, --sarif, --markdown and --github keep the result for a server"
     return f"{failed.command} --json says more of the first that does not pass"

@@ -10,7 +10,7 @@ import typer
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cli.verify import Reference
+from darwinn_testbench.cli.verify import Reference, RequireReference
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.report.files import write_result
 
@@ -44,6 +44,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: Strict = True,
+    require_reference: RequireReference = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -71,6 +72,7 @@ def command(
             seed=seed,
             runs=runs,
             strict=strict,
+            require_reference=require_reference,
             progress=progress,
         )
     write_result(output, page.html)

@@ -104,6 +104,14 @@ Localise = Annotated[
     ),
 ]
 
+RequireReference = Annotated[
+    bool,
+    typer.Option(
+        "--require-reference",
+        help="An output that is compared with nothing is a failure (not-compared, exit code 1).",
+    ),
+]
+
 _COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("run", lambda row: row.run, "right"),
     Column("output", lambda row: row.name, may_shrink=True),
@@ -165,6 +173,7 @@ def command(
     localise: Localise = False,
     maps: MapOption = None,
     expected: Expected = None,
+    require_reference: RequireReference = False,
     engine: options.VerifyEngine = Engine.MODEL,
     waves: Waves = None,
     function: options.Function = None,
@@ -180,7 +189,8 @@ def command(
     The verdict is pass when every byte that reaches the host equals the chip's own arithmetic,
     computed from the model before compilation. The difference to LiteRT, whose rounding differs a
     little, is always shown and decides only under --policy. Without --reference the program is
-    run, and faults, deadlocks and its DMA are judged.
+    run, and faults, deadlocks and its DMA are judged; the verdict is then ran, not pass, since no
+    output was compared, and --require-reference makes that a failure.
 
     A reference of another format is given the same inputs, dequantised where it computes in
     floating point; its outputs are quantised as FILE's and may then be 1 step off, integers must be
@@ -215,6 +225,7 @@ def command(
                 runs=runs,
                 strict=strict,
                 localise=localise,
+                require_reference=require_reference,
                 progress=progress,
             )
         written.write([judged])
@@ -243,6 +254,7 @@ def command(
             maps=maps or (),
             engine=engine,
             waves=None if waves is None else Path(waves),
+            require_reference=require_reference,
             progress=progress,
         )
     written.write([report])
@@ -289,10 +301,12 @@ def _next_step(
 ) -> str:
     on_rtl = any(row.rtl for row in report.rows)
     match report.verdict:
-        case Verdict.PASS if waves is not None:
+        case Verdict.PASS | Verdict.RAN if waves is not None:
             return f"gtkwave {waves} {Path(waves).with_suffix('.gtkw')} shows the waves in groups"
         case Verdict.PASS if on_rtl and reference is not None:
             return f"darwinn cycles {file} --chip harness predicts the cycles of the RTL"
+        case Verdict.RAN | Verdict.NOT_COMPARED:
+            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if reference is None:
             return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if not report.figures["random_inputs"]:

@@ -60,6 +60,7 @@ def make_report(
     seed: int = 0,
     runs: int = 1,
     strict: bool = True,
+    require_reference: bool = False,
     progress: ProgressCallback = silent,
 ) -> ReportPage:
     """Verify, time and describe a compiled model.
@@ -75,6 +76,7 @@ def make_report(
         seed=seed,
         runs=runs,
         strict=strict,
+        require_reference=require_reference,
         progress=progress,
     )
     profiled = profile(

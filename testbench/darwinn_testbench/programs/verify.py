@@ -81,6 +81,7 @@ def verify_against(
     runs: int = 1,
     strict: bool = False,
     localise: bool = False,
+    require_reference: bool = False,
     progress: ProgressCallback = silent,
 ) -> Report[ComparedRow]:
     """Run ``source`` and judge every output by a reference, or by stored outputs.
@@ -103,6 +104,7 @@ def verify_against(
             floating point outputs within ``float32-reassociated`` (``float32`` of stored ones).
         strict: reading memory that nothing has written is a fault.
         localise: also find the first value that differs (:mod:`localise`).
+        require_reference: an output that is compared with nothing fails (NOT_COMPARED, not RAN).
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -125,7 +127,8 @@ def verify_against(
     )
     right = None if reference is None else open_reference(reference, engine, natives)
     cases = cases_of(source, left, inputs, expected, function, seed, runs)
-    job = _Job(left, right, maps, policy, localise)
+    uncompared = Verdict.NOT_COMPARED if require_reference else Verdict.RAN
+    job = _Job(left, right, maps, policy, localise, uncompared)
     begin = time.perf_counter()
     fault: Exception | None = None
     try:
@@ -154,7 +157,7 @@ def verify_against(
             "seconds": time.perf_counter() - begin,
             "divergences": job.divergences,
         },
-        decided=None if fault is None else verdict_of(fault),
+        decided=verdict_of(fault) if fault else None if rows else uncompared,
         message=str(fault) if fault is not None else _summary(rows, right, left),
     )
 
@@ -169,9 +172,10 @@ class _Job:
         maps: Sequence[str],
         policy: Policy | None,
         localise: bool,
+        uncompared: Verdict,
     ) -> None:
         self.left, self.right, self.policy, self.localise = left, right, policy, localise
-        self.maps = maps
+        self.maps, self.uncompared = maps, uncompared
         self.rows: list[ComparedRow] = []
         self.divergences: list[Divergence] = []
         self.calls: list[tuple[str | None, Sequence[Datum]]] = []
@@ -193,7 +197,8 @@ class _Job:
         seconds = time.perf_counter() - start
         actual = _realised(outputs, self.left.outputs(case.function))
         if expected is None:
-            self.rows += [_row(number, port, data, COMPLETION, seconds) for port, data in actual]
+            ran = [_row(number, port, data, COMPLETION, seconds) for port, data in actual]
+            self.rows += [replace(row, verdict=self.uncompared) for row in ran]
             return
         wanted = _realised(expected, None)
         for each in self._pairs(actual, wanted, given, stored=self.right is None):
@@ -375,15 +380,16 @@ def _row(number: int, port: Port, data: Datum, decided_by: str, seconds: float) 
 
 def _summary(rows: Sequence[ComparedRow], right: Side | None, left: Side) -> str:
     """One line: what was checked, and with what result."""
-    passed = sum(row.verdict is Verdict.PASS for row in rows)
-    head = f"{passed} of {len(rows)} outputs"
     by = {row.decided_by for row in rows}
     if by <= {COMPLETION}:
-        text = f"{head} were produced and compared with nothing (give --reference or --expected)"
+        head = f"{len(rows)} of {len(rows)} outputs were produced"
+        text = f"{head} and compared with nothing (give --reference or --expected)"
     else:
         policies = Counter(row.policy for row in rows if row.policy)
         names = " and ".join(policies) or "exact"
-        text = f"{head} agree with {STORED if right is None else right.file} ({names})"
+        passed = sum(row.verdict is Verdict.PASS for row in rows)
+        other = STORED if right is None else right.file
+        text = f"{passed} of {len(rows)} outputs agree with {other} ({names})"
     return "; ".join(filter(None, [text, _model_note(left)]))
 
 

@@ -50,6 +50,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     strict: bool = False
     policy: str | None = None
+    require_reference: bool = False
     natives: str | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
 

@@ -143,14 +143,15 @@ def _command(task: Task) -> str:
         ("--policy", case.policy),
     )
     words = [word for name, value in given if value is not None for word in (name, str(value))]
-    strict = ["--strict"] if case.strict else []
-    return shlex.join(["darwinn", "verify", case.file, *words, *strict])
+    set_flags = (("--strict", case.strict), ("--require-reference", case.require_reference))
+    flags = [name for name, is_set in set_flags if is_set]
+    return shlex.join(["darwinn", "verify", case.file, *words, *flags])
 
 
 def _verify(task: Task) -> tuple[Verdict, str, int]:
     report = _report(task.case, Engine(task.engine), task.seed)
-    failed = next((row for row in report.rows if row.verdict is not Verdict.PASS), None)
-    detail = f"; {failed.case}: {failed.message}" if failed else ""
+    failed = next((row for row in report.rows if row.verdict.failed), None)
+    detail = f"; {failed.case}: {failed.why}" if failed else ""
     return report.verdict, report.message + detail, report.figures["inferences"]
 
 
@@ -171,6 +172,7 @@ def _report(case: Case, engine: Engine, seed: int) -> Report[Row]:
             seed=seed,
             runs=case.runs,
             strict=case.strict,
+            require_reference=case.require_reference,
         )
     return verify(
         case.file,
@@ -183,6 +185,7 @@ def _report(case: Case, engine: Engine, seed: int) -> Report[Row]:
         policy=policy,
         strict=case.strict,
         engine=engine,
+        require_reference=case.require_reference,
     )
 
 

@@ -10,7 +10,7 @@ from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import Verdict
 
-_LEVELS = {Verdict.REFUSED: "notice"}
+_LEVELS = {Verdict.RAN: "notice", Verdict.REFUSED: "notice"}
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
@@ -19,7 +19,7 @@ def workflow_commands(reports: Sequence[Report[Row]]) -> list[str]:
     return [
         f"::{_LEVELS.get(row.verdict, 'error')} "
         f"file={_property(report.file)},title={_property(f'darwinn {row.verdict.value}')}"
-        f"::{_data(f'{row.case}: {row.message or row.verdict.value}')}"
+        f"::{_data(f'{row.case}: {row.why}')}"
         for report in reports
         for row in failing_rows(report)
     ]

@@ -10,6 +10,7 @@ from darwinn_testbench.report.result import Report, Row, telling_rows
 from darwinn_testbench.report.verdict import Verdict
 
 _RESULTS = {
+    Verdict.NOT_COMPARED: Failure,
     Verdict.MISMATCH: Failure,
     Verdict.REGRESSION: Failure,
     Verdict.FAULT: Error,
@@ -21,8 +22,9 @@ _RESULTS = {
 def to_junit(reports: Sequence[Report[Row]]) -> bytes:
     """``reports`` as a JUnit XML document: a suite per report, a case per row.
 
-    MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT are errors, REFUSED is skipped. A
-    report whose verdict no row carries gets a case of its own, so that it cannot look green.
+    NOT_COMPARED, MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT are errors, REFUSED is
+    skipped. RAN passes, and the case says in its output that nothing was compared. A report whose
+    verdict no row carries gets a case of its own, so that it cannot look green.
     """
     document = JUnitXml("darwinn")
     for report in reports:
@@ -45,7 +47,7 @@ def _case(command: str, row: Row) -> TestCase:
     case = TestCase(row.case, classname=f"darwinn.{command}", time=row.duration)
     kind = _RESULTS.get(row.verdict)
     if kind is not None:
-        case.result = [kind(row.message or str(row.verdict), str(row.verdict))]
-    elif row.message:
-        case.system_out = row.message
+        case.result = [kind(row.why, str(row.verdict))]
+    elif row.why:
+        case.system_out = f"{row.verdict}: {row.why}" if row.verdict is Verdict.RAN else row.why
     return case

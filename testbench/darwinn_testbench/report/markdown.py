@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import Verdict, worst
 
-_MARKS = {Verdict.PASS: "✅", Verdict.REFUSED: "⏭️"}
+_MARKS = {Verdict.PASS: "✅", Verdict.RAN: "☑️", Verdict.REFUSED: "⏭️"}
 _MAX_DETAILS = 50
 """Rows that a table lists one by one; the rest is counted."""
 
@@ -44,7 +44,7 @@ def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
             *_table(
                 ("file", "case", "verdict", "message"),
                 (
-                    (report.file, row.case, _marked(row.verdict), row.message)
+                    (report.file, row.case, _marked(row.verdict), row.why)
                     for report, row in failed[:_MAX_DETAILS]
                 ),
             ),

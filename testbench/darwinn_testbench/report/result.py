@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from darwinn_testbench.report.verdict import UNJUDGED, Verdict, worst
+from darwinn_testbench.report.verdict import MEANINGS, UNJUDGED, Verdict, worst
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,11 @@ class Row:
     def case(self) -> str:
         """Name that tells the row from all others of its report, for lists of test cases."""
         return self.name
+
+    @property
+    def why(self) -> str:
+        """The message, or what the verdict means; empty for a PASS without a message."""
+        return self.message or MEANINGS.get(self.verdict, "")
 
     @property
     def cells(self) -> Mapping[str, str]:

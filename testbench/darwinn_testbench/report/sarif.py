@@ -8,23 +8,18 @@ from typing import Any
 
 from darwinn_testbench import __version__
 from darwinn_testbench.report.result import Report, Row, failing_rows
-from darwinn_testbench.report.verdict import Verdict
+from darwinn_testbench.report.verdict import MEANINGS, Verdict
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _LEVELS = {
+    Verdict.RAN: "note",
     Verdict.REFUSED: "note",
+    Verdict.NOT_COMPARED: "error",
     Verdict.MISMATCH: "error",
     Verdict.REGRESSION: "error",
     Verdict.FAULT: "error",
     Verdict.BAD_INPUT: "error",
-}
-_DESCRIPTIONS = {
-    Verdict.REFUSED: "The simulator does not implement something that the program uses.",
-    Verdict.MISMATCH: "A result differs from what is expected.",
-    Verdict.REGRESSION: "A figure is worse than its reviewed baseline allows.",
-    Verdict.FAULT: "The simulated program failed.",
-    Verdict.BAD_INPUT: "A file or an argument is invalid.",
 }
 
 
@@ -37,7 +32,7 @@ def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
                 "version": __version__,
                 "rules": [
                     {"id": verdict.value, "shortDescription": {"text": text}}
-                    for verdict, text in _DESCRIPTIONS.items()
+                    for verdict, text in MEANINGS.items()
                 ],
             }
         },
@@ -52,7 +47,7 @@ def _results(report: Report[Row]) -> Iterator[dict[str, Any]]:
         yield {
             "ruleId": row.verdict.value,
             "level": _LEVELS[row.verdict],
-            "message": {"text": f"{row.case}: {row.message or row.verdict.value}"},
+            "message": {"text": f"{row.case}: {row.why}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
             # Servers tell a finding that they know already by this.
             "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{row.case}"},

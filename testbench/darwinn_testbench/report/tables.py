@@ -15,7 +15,9 @@ Item = TypeVar("Item")
 
 _STYLES = {
     Verdict.PASS: "green",
+    Verdict.RAN: "cyan",
     Verdict.REFUSED: "yellow",
+    Verdict.NOT_COMPARED: "bold red",
     Verdict.MISMATCH: "bold red",
     Verdict.REGRESSION: "bold red",
     Verdict.FAULT: "bold red",

@@ -1,8 +1,8 @@
-"""The six verdicts, which exception means which, and the exit code of each."""
+"""The verdicts, what each means, which exception means which, and the exit code of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from darwinn_formats.errors import FormatError, TextError
@@ -18,8 +18,12 @@ class Verdict(StrEnum):
     """What a row or a whole report says, from best to worst."""
 
     PASS = "pass"
+    RAN = "ran"
+    """It ran to its end, and there was nothing to compare with."""
     REFUSED = "refused"
     """Something the model of the chip does not implement; named in the message."""
+    NOT_COMPARED = "not-compared"
+    """RAN where a comparison was asked for (``--require-reference``)."""
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
     REGRESSION = "regression"
@@ -29,9 +33,16 @@ class Verdict(StrEnum):
     BAD_INPUT = "bad-input"
     """A file or an argument is invalid."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the command does not end with exit code 0."""
+        return EXIT_CODES[self] != 0
+
 
 EXIT_CODES = {
     Verdict.PASS: 0,
+    Verdict.RAN: 0,
+    Verdict.NOT_COMPARED: 1,
     Verdict.MISMATCH: 1,
     Verdict.REGRESSION: 1,
     Verdict.FAULT: 1,
@@ -42,6 +53,17 @@ EXIT_CODES = {
 
 UNJUDGED = frozenset((Verdict.REFUSED, Verdict.FAULT, Verdict.BAD_INPUT))
 """Verdicts of what did not get as far as a result that could be judged."""
+
+MEANINGS: Mapping[Verdict, str] = {
+    Verdict.RAN: "It ran to its end; the result was compared with nothing.",
+    Verdict.REFUSED: "The simulator does not implement something that the program uses.",
+    Verdict.NOT_COMPARED: "A comparison is required, and the result was compared with nothing.",
+    Verdict.MISMATCH: "A result differs from what is expected.",
+    Verdict.REGRESSION: "A figure is worse than its reviewed baseline allows.",
+    Verdict.FAULT: "The simulated program failed.",
+    Verdict.BAD_INPUT: "A file or an argument is invalid.",
+}
+"""What each verdict but PASS means, in a sentence."""
 
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 

@@ -70,10 +70,15 @@ class RtlCheck:
                     row,
                     rtl=found,
                     rtl_cycles=cycles,
-                    verdict=worst((row.verdict, Verdict(found.verdict))),
+                    verdict=_with(row.verdict, Verdict(found.verdict)),
                     message="; ".join(filter(None, (row.message, message))),
                 )
             )
         transfers = inference.result.transfers
         name = f"inference {run} (RTL)"
         return checked, dma_figures(self._bound.compiled.inference, transfers, name)
+
+
+def _with(model: Verdict, rtl: Verdict) -> Verdict:
+    """Both verdicts together: equal bytes are a comparison where the model had none."""
+    return rtl if model is Verdict.RAN else worst((model, rtl))
