@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -241,10 +241,36 @@ def test_an_unknown_operator_is_named_and_poisons_its_dependants() -> None:
     assert values[4].tolist() == [1, 2]
     assert set(values.missing) == {1, 2, 3}
     assert "EMBEDDING_LOOKUP" in values.missing[1]
-    assert "depends on tensor 1" in values.missing[2]
     assert 3 not in values
-    with pytest.raises(KeyError, match="depends on tensor 2"):
+    # What follows from it names it too, and no descendant.
+    assert values.missing[1] == values.missing[2] == values.missing[3]
+    with pytest.raises(KeyError, match="EMBEDDING_LOOKUP"):
         values[3]
+
+
+def test_a_tensor_that_cannot_be_computed_may_be_supplied() -> None:
+    tensors = [tensor(k, (2,), "u1", 1.0, 0) for k in range(5)]
+    operators = (
+        Operator(0, "EMBEDDING_LOOKUP", (0,), (1,)),
+        Operator(1, "RELU", (1,), (2,)),
+        Operator(2, "HASHTABLE_LOOKUP", (2,), (3,)),
+        Operator(3, "ADD", (3, 1), (4,)),
+    )
+    network = Network("test", tuple(tensors), operators, (0,), (4,))
+    asked: list[tuple[int, tuple[str, ...]]] = []
+
+    def supply(
+        operator: Operator, known: Mapping[int, Array], reasons: tuple[str, ...]
+    ) -> dict[int, Array]:
+        asked.append((operator.index, reasons))
+        return {1: known[0] + np.uint8(4)} if operator.index == 0 else {}
+
+    values = ChipArithmetic(network).run([np.array([1, 2], np.uint8)], supply=supply)
+    assert values[2].tolist() == [5, 6]
+    assert set(values.missing) == {3, 4}
+    assert [index for index, _ in asked] == [0, 2, 3]
+    assert asked[1][1] == asked[2][1]
+    assert "HASHTABLE_LOOKUP" in values.missing[4]
 
 
 def test_going_on_from_a_given_tensor() -> None:

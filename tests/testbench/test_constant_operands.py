@@ -50,7 +50,8 @@ def test_constants_of_a_channel_are_factors_and_biases(
         if kind == "MUL":
             expected = slow_output(term, slow_factor(three[0], float(real), tensors[2]), tensors[2])
         else:
-            bias = round(float(f32(real * f32(f32(1) / f32(three[0])))))
+            steps = float(f32(three[1])) / float(f32(three[0]))
+            bias = round((int(every[place]) - points[1]) * steps)
             total = signs[0] * term + signs[1] * bias
             expected = slow_output(total, slow_factor(three[0], 1, tensors[2]), tensors[2])
         assert result[place] == expected

@@ -7,7 +7,8 @@ known are named, with the reason, and so is everything that depends on them; not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from darwinn_formats import tflite
@@ -25,6 +26,15 @@ from darwinn_testbench.reference.graph import network as network_of
 from darwinn_testbench.reference.output_stage import NotComputableError
 from darwinn_testbench.reference.rules import rule_of
 
+Supply = Callable[[Operator, Mapping[int, AnyArray], tuple[str, ...]], Mapping[int, AnyArray]]
+"""Asked for outputs of an operator that cannot be computed: gives those that it knows.
+
+It is told all values so far and the reasons, each of which names an operator.
+"""
+
+_REASONS = 3
+"""Operators that a reason names, at most."""
+
 
 class ChipArithmetic:
     """Computes a network, or the network of a TensorFlow Lite model, in the chip's arithmetic.
@@ -40,13 +50,17 @@ class ChipArithmetic:
         self.choices = choices or CompilerChoices()
 
     def run(
-        self, inputs: Sequence[AnyArray], given: Mapping[int, AnyArray] | None = None
+        self,
+        inputs: Sequence[AnyArray],
+        given: Mapping[int, AnyArray] | None = None,
+        supply: Supply | None = None,
     ) -> TensorValues:
         """Values of all tensors for ``inputs`` (in the order of the network's inputs).
 
         ``given`` holds values of further tensors, by index: initial states (variables start at
         their zero point), or tensors to go on from in place of computing them. The final value
-        of a state tensor is returned under its index.
+        of a state tensor is returned under its index. ``supply`` may give tensors that cannot be
+        computed when their turn comes. What is missing names the operators that begin it.
 
         Raises:
             ModelError: an input or a given tensor of another shape or dtype than the network's.
@@ -61,14 +75,18 @@ class ChipArithmetic:
             network.check(index, value)
             values[index] = value
         fixed = frozenset(index for index in known if not network.tensors[index].variable)
-        missing: dict[int, str] = {}
+        causes: dict[int, tuple[str, ...]] = {}
         assumed: dict[int, str] = {}
         for operator in network.operators:
             if fixed.issuperset(operator.outputs):
                 continue
-            computed, reasons = self._attempt(operator, values, missing, assumed)
+            computed, reasons = self._attempt(operator, values, causes, assumed)
+            if reasons and supply is not None:
+                computed |= supply(operator, values, reasons)
             values |= {index: each for index, each in computed.items() if index not in fixed}
-            missing |= {index: why for index, why in reasons.items() if index not in fixed}
+            unknown = {index for index in _targets(network, operator) if index not in values}
+            causes |= dict.fromkeys(unknown, reasons)
+        missing = {index: _because(reasons) for index, reasons in causes.items()}
         return TensorValues(values, missing, assumed)
 
     def run_operator(
@@ -109,26 +127,24 @@ class ChipArithmetic:
         self,
         operator: Operator,
         values: Mapping[int, AnyArray],
-        missing: Mapping[int, str],
+        causes: Mapping[int, tuple[str, ...]],
         assumed: dict[int, str],
-    ) -> tuple[dict[int, AnyArray], dict[int, str]]:
-        """Values of the operator's outputs, or the reason why there are none."""
-        lost = [index for index in operator.inputs if index in missing]
+    ) -> tuple[dict[int, AnyArray], tuple[str, ...]]:
+        """Values of the operator's outputs, or the operators because of which there are none."""
+        lost = [causes[index] for index in operator.inputs if index in causes]
         if lost:
-            tensor = self.network.tensors[lost[0]]
-            reason = f"depends on tensor {tensor.index} ({tensor.name}), which is not computed"
-            return {}, dict.fromkeys(_targets(self.network, operator), reason)
+            return {}, tuple(dict.fromkeys(chain.from_iterable(lost)))
         try:
             computed, assumptions = self._run(operator, values)
             if assumptions:
                 assumed[operator.index] = "; ".join(assumptions)
-            return computed, {}
+            return computed, ()
         except NotComputableError as fault:
             reason = f"operator {operator.index} {operator.name}: {fault}"
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as fault:
             # Attributes and shapes of a hostile model that contradict each other.
             reason = f"operator {operator.index} {operator.name} is malformed: {fault}"
-        return {}, dict.fromkeys(_targets(self.network, operator), reason)
+        return {}, (reason,)
 
     def _operand(self, index: int, values: Mapping[int, AnyArray]) -> Operand | None:
         if index == ABSENT:
@@ -140,6 +156,13 @@ class ChipArithmetic:
         if value is None:
             raise NotComputableError(f"tensor {index} ({tensor.name}) has no value")
         return Operand(tensor, value)
+
+
+def _because(reasons: Sequence[str]) -> str:
+    """Why a tensor is missing, in one line."""
+    rest = len(reasons) - _REASONS
+    more = f"; {rest} more" if rest > 0 else ""
+    return "; ".join(reasons[:_REASONS]) + more
 
 
 def _targets(network: Network, operator: Operator) -> tuple[int, ...]:

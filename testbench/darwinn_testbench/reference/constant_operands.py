@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.call import Call, Operand
-from darwinn_testbench.reference.output_stage import conversion_factor, output_stage, reciprocal
+from darwinn_testbench.reference.output_stage import conversion_factor, output_stage
 
 
 def sides(call: Call) -> tuple[Operand, Operand] | None:
@@ -35,9 +35,11 @@ def sides(call: Call) -> tuple[Operand, Operand] | None:
 def weighted_sum(
     call: Call, computed: Operand, constant: Operand, signs: tuple[int, int]
 ) -> AnyArray:
-    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in)."""
+    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in), in float64."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
-    bias = np.rint(_real(constant) * reciprocal(computed.scale)).astype(np.int64)
+    # In float32 0.5 would be a little less than half of an odd number of steps of 2/255.
+    steps = float(constant.scale) / float(computed.scale)
+    bias = np.rint(constant.centred(np.float64).reshape(-1) * steps).astype(np.int64)
     total = signs[0] * computed.centred() + signs[1] * bias
     factor = conversion_factor(computed.scale, call.output)
     return output_stage(total, factor, call.output, call.activation)
