@@ -22,7 +22,11 @@ from darwinn_testbench.programs.sides import port_of, refuse_compiled
 from darwinn_testbench.reference.graph import ModelError, Network, TensorValues
 from darwinn_testbench.reference.graph import Tensor as GraphTensor
 from darwinn_testbench.reference.model import CpuModel
+from darwinn_testbench.reference.stored_weights import LayerShare, layer_shares
 from darwinn_testbench.report import InputError
+
+_MOST_NAMED = 3
+"""Layers of other weights that a message names."""
 
 
 class References:
@@ -51,6 +55,7 @@ class References:
             self._match(output)
         ports = [network.tensor(self.name(port.name)) for port in bound.ports]
         self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
+        self._check_weights(bound)
 
     def name(self, port: str) -> str:
         """The name that the tensor of a port has in the uncompiled graph."""
@@ -69,6 +74,24 @@ class References:
                 f"{matched.difference}"
             )
         self._tensors[name] = matched.tensor.index
+
+    def _check_weights(self, bound: BoundModel) -> None:
+        differ = [each.operator for each in self.stored_weights(bound) if each.differs]
+        if differ:
+            named = ", ".join(f"{each.index} {each.name}" for each in differ[:_MOST_NAMED])
+            others = len(differ) - _MOST_NAMED
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: weights of "
+                f"operator{'s' * (len(differ) > 1)} {named}"
+                f"{f' and {others} more' if others > 0 else ''} differ"
+            )
+
+    def stored_weights(self, bound: BoundModel) -> tuple[LayerShare, ...]:
+        """How much of each layer's weights the executables of ``bound`` hold."""
+        compiled = (bound.compiled.inference, bound.compiled.caching)
+        executables = [each for each in compiled if each is not None]
+        outputs = self._tensors.values()
+        return tuple(layer_shares(self.cpu.network, executables, outputs, self._inputs))
 
     def expect(self, inputs: TensorMap) -> Expectation:
         """Every tensor of the graph for ``inputs`` (by port name), by both references."""

@@ -6,7 +6,7 @@ Sums are BLAS products in the float type that :func:`summing_dtype` proves exact
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ _BLOCK_ELEMENTS = 2**23
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class Axis:
     """A spatial axis of a sliding window: kernel size, stride, dilation, padding, output size."""
 
     kernel: int
@@ -50,40 +50,55 @@ class _Axis:
 
     @property
     def reach(self) -> int:
+        """Elements from the first to the last that a window meets."""
         return (self.kernel - 1) * self.dilation + 1
 
+    def used(self, size: int) -> NDArray[np.bool_]:
+        """For each place of the kernel, whether it meets the input at any output."""
+        places = np.arange(self.kernel)[:, None] * self.dilation - self.before
+        places = places + np.arange(self.outputs) * self.stride
+        inside: NDArray[np.bool_] = (places >= 0) & (places < size)
+        used: NDArray[np.bool_] = np.any(inside, axis=1)
+        return used
 
-def _axis(size: int, kernel: int, stride: int, dilation: int, padding: str) -> _Axis:
+
+def _axis(size: int, kernel: int, stride: int, dilation: int, padding: str) -> Axis:
     if min(kernel, stride, dilation) < 1:
         raise NotComputableError("kernel, stride and dilation are at least 1")
     reach = (kernel - 1) * dilation + 1
     if padding == "VALID":
         if reach > size:
             raise NotComputableError(f"a kernel that reaches over {reach} of {size} elements")
-        return _Axis(kernel, stride, dilation, 0, 0, (size - reach) // stride + 1)
+        return Axis(kernel, stride, dilation, 0, 0, (size - reach) // stride + 1)
     if padding != "SAME":
         raise NotComputableError(f"padding {padding}")
     outputs = -(-size // stride)
     total = max((outputs - 1) * stride + reach - size, 0)
-    return _Axis(kernel, stride, dilation, total // 2, total - total // 2, outputs)
+    return Axis(kernel, stride, dilation, total // 2, total - total // 2, outputs)
 
 
-def _axes(call: Call, size: tuple[int, ...], kernel: tuple[int, int]) -> tuple[_Axis, _Axis]:
-    padding = str(call.option("padding", "SAME"))
+def window_axes(
+    options: Mapping[str, Any], size: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[Axis, Axis]:
+    """Rows and columns of a window over an image of ``size``, by an operator's options.
+
+    Raises:
+        NotComputableError: sizes that make no window.
+    """
     height, width = (
         _axis(
             size[k],
             kernel[k],
-            int(call.option(f"stride_{name}", 1)),
-            int(call.option(f"dilation_{name}_factor", 1)),
-            padding,
+            int(options.get(f"stride_{name}", 1)),
+            int(options.get(f"dilation_{name}_factor", 1)),
+            str(options.get("padding", "SAME")),
         )
         for k, name in enumerate("hw")
     )
     return height, width
 
 
-def _padded(x: AnyArray, height: _Axis, width: _Axis, value: int = 0) -> AnyArray:
+def _padded(x: AnyArray, height: Axis, width: Axis, value: int = 0) -> AnyArray:
     amounts = ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0))
     if not any(map(any, amounts)):
         return x
@@ -93,7 +108,7 @@ def _padded(x: AnyArray, height: _Axis, width: _Axis, value: int = 0) -> AnyArra
     return np.pad(x, amounts, constant_values=value)
 
 
-def _windows(x: AnyArray, height: _Axis, width: _Axis) -> AnyArray:
+def _windows(x: AnyArray, height: Axis, width: Axis) -> AnyArray:
     """View of shape (n, output rows, output columns, channels, kernel rows, kernel columns)."""
     view = sliding_window_view(x, (height.reach, width.reach), axis=(1, 2))
     view = view[:, :: height.stride, :: width.stride, :, :: height.dilation, :: width.dilation]
@@ -155,7 +170,9 @@ def conv_2d(call: Call) -> AnyArray:
     channels, kernel_height, kernel_width, depth = weights.shape
     if depth != image.value.shape[3]:
         raise NotComputableError("grouped convolution")
-    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    height, width = window_axes(
+        call.operator.options, image.value.shape[1:3], (kernel_height, kernel_width)
+    )
     shape = (len(image.value), height.outputs, width.outputs, channels)
     call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
     matrix = weights.reshape(channels, -1)
@@ -193,7 +210,9 @@ def depthwise_conv_2d(call: Call) -> AnyArray:
     depth = image.value.shape[3]
     if depth == 0 or channels % depth:
         raise NotComputableError(f"{channels} output channels of {depth} input channels")
-    height, width = _axes(call, image.value.shape[1:3], (kernel_height, kernel_width))
+    height, width = window_axes(
+        call.operator.options, image.value.shape[1:3], (kernel_height, kernel_width)
+    )
     shape = (len(image.value), height.outputs, width.outputs, channels)
     call.expect(shape, math.prod(shape) * kernel_height * kernel_width)
 
@@ -236,12 +255,12 @@ def fully_connected(call: Call) -> AnyArray:
 # --- pooling ------------------------------------------------------------------------------------
 
 
-def _pool_axes(call: Call) -> tuple[_Axis, _Axis]:
+def _pool_axes(call: Call) -> tuple[Axis, Axis]:
     image = call.operand(0)
     require_image(image)
     require_same_quantisation(image.tensor, call.output)
     kernel = (int(call.option("filter_height", 1)), int(call.option("filter_width", 1)))
-    height, width = _axes(call, image.value.shape[1:3], kernel)
+    height, width = window_axes(call.operator.options, image.value.shape[1:3], kernel)
     shape = (image.value.shape[0], height.outputs, width.outputs, image.value.shape[3])
     call.expect(shape, math.prod(shape) * math.prod(kernel))
     return height, width
