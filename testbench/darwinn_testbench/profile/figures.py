@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib
@@ -12,22 +10,16 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, Timing
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
+from darwinn_testbench.profile.picture import picture_of
 from darwinn_testbench.profile.profile import queue_name
 
 _CAUSES = [cause for cause in Cause if cause is not Cause.FINISHED]
 _COLOURS = {cause: matplotlib.colormaps["tab10"](place) for place, cause in enumerate(_CAUSES)}
 _BINS = 1000
 _PLOT_ROWS = 20
-_WIDTH = 9.0
-_ROW = 0.19
-"""Inches: the width of every picture, and the height of a row of bars."""
-
 Lanes = tuple[list[str], NDArray[np.float64]]
 
 
@@ -74,7 +66,7 @@ def time_by_unit(timing: Timing) -> str:
 def timeline(timing: Timing) -> str:
     """How busy each unit is over time, the tiles together; and the transfers of the host link."""
     names, shares = _occupancy(timing)
-    with _figure(len(names)) as (axes, picture):
+    with picture_of(len(names)) as (axes, picture):
         milliseconds = 1000 * timing.cycles / timing.chip.clock.value
         axes.imshow(
             shares,
@@ -100,7 +92,7 @@ def roofline(timing: Timing, layers: Sequence[Point], whole: Point) -> str:
     peak = chip.TILES * chip.LANES * WORD_BYTES * clock
     memories = chip.TILES * (chip.ROW_BYTES + WORD_BYTES) * clock
     points = [each for each in layers if each.products and each.size and each.cycles]
-    with _figure(_PLOT_ROWS) as (axes, picture):
+    with picture_of(_PLOT_ROWS) as (axes, picture):
         intensity = [point.products / point.size for point in [*points, whole]]
         speed = [point.products / max(point.cycles, 1) * clock for point in [*points, whole]]
         axes.loglog(intensity[:-1], speed[:-1], "o", markersize=4, alpha=0.6, label="layers")
@@ -122,7 +114,7 @@ def roofline(timing: Timing, layers: Sequence[Point], whole: Point) -> str:
 def memory_in_use(timing: Timing) -> str:
     """The bytes of narrow memory that hold values which are still needed, in the fullest tile."""
     series = narrow_bytes_in_use(timing)
-    with _figure(_PLOT_ROWS // 2) as (axes, picture):
+    with picture_of(_PLOT_ROWS // 2) as (axes, picture):
         if series:
             cycles, sizes = max(series.values(), key=lambda each: int(each[1].max(initial=0)))
             milliseconds = 1000 * cycles / timing.chip.clock.value
@@ -137,7 +129,7 @@ def memory_map(regions: Sequence[Region]) -> str:
     """Every memory as a bar, to its own scale, with what lies in it."""
     memories = list(dict.fromkeys(region.memory for region in regions))
     sizes = {m: max(r.start + r.size for r in regions if r.memory == m) for m in memories}
-    with _figure(3 * len(memories)) as (axes, picture):
+    with picture_of(3 * len(memories)) as (axes, picture):
         for number, region in enumerate(regions):
             whole = max(sizes[region.memory], 1)
             row = memories.index(region.memory)
@@ -156,7 +148,7 @@ def memory_map(regions: Sequence[Region]) -> str:
 
 def _bars(names: Sequence[str], parts: NDArray[np.float64], label: str) -> str:
     """Horizontal bars, split by cause; ``parts`` is (bars, causes)."""
-    with _figure(len(names)) as (axes, picture):
+    with picture_of(len(names)) as (axes, picture):
         left = np.zeros(len(names))
         for cause in _CAUSES:
             width = parts[:, cause]
@@ -202,20 +194,3 @@ def _binned(starts: NDArray[np.int64], ends: NDArray[np.int64], cycles: int) -> 
         before += sign * (count * edges - sums[count])
     parts: NDArray[np.float64] = np.diff(before) / (edges[1] - edges[0])
     return parts
-
-
-@contextmanager
-def _figure(rows: int) -> Iterator[tuple[Axes, io.StringIO]]:
-    """A picture with room for ``rows`` bars; when the block ends, its SVG is in the stream."""
-    stream = io.StringIO()
-    # Text stays text, and the same figure is the same file.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "darwinn", "font.size": 8}):
-        figure = Figure(figsize=(_WIDTH, 0.9 + _ROW * max(rows, 4)), layout="constrained")
-        yield figure.subplots(), stream
-        canvas = FigureCanvasSVG(figure)
-        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
-    stream.seek(0)
-    stream.truncate()
-    # A page takes the element, not the document.
-    stream.write(text[text.index("<svg") :])

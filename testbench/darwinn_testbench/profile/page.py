@@ -57,4 +57,5 @@ def render(page: Page) -> bytes:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = cell_text
+    environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
     return environment.get_template("page.html.j2").render(page=page).encode()
