@@ -309,7 +309,7 @@ def _check(number: int, program: Program, dma_only: bool) -> None:
         pcs = program.pc[program.opcode == opcode]
         if instruction.name in _NOT_IMPLEMENTED:
             raise UnsupportedInstruction(opcode, number, int(pcs[0]), "opcode", opcode)
-        for field, refused in _refusals(instruction, columns):
+        for field, refused in refusals(instruction, columns):
             rows = np.flatnonzero(refused)
             if len(rows):
                 row = int(rows[0])
@@ -320,9 +320,7 @@ def _check(number: int, program: Program, dma_only: bool) -> None:
             _check_watchers(number, instruction, columns, pcs)
 
 
-def _refusals(
-    instruction: Instruction, columns: Columns
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def refusals(instruction: Instruction, columns: Columns) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Fields of an instruction, each with the rows in which its value is refused."""
     restricted = {"trace": _ZERO, **IMPLEMENTED.get(instruction.name, {})}
     if instruction.name != "Scalar":

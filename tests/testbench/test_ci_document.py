@@ -118,7 +118,7 @@ def test_every_key_of_a_case_is_described() -> None:
 def test_options_of_the_page_exist(capfd: pytest.CaptureFixture[str]) -> None:
     mentioned = set(re.findall(r"`(--[a-z]+)", DOCUMENT))
     known: set[str] = set()
-    for command in ("verify", "regress", "cycles"):
+    for command in ("verify", "regress", "survey", "cycles"):
         assert run_command_line([command, "--help"]) == 0
         known |= set(re.findall(r"--[a-z]+", capfd.readouterr().out))
     assert mentioned <= known

@@ -23,6 +23,9 @@ from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.sample import SampleRow
+from darwinn_testbench.survey.field_values import FieldValues
+from darwinn_testbench.survey.run import LeftOut
+from darwinn_testbench.survey.task import SurveyRow
 from darwinn_testbench.verify import OutputRow
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
@@ -34,9 +37,11 @@ PRINTED = (
     Divergence,
     DmaFigures,
     ExecutableRow,
+    FieldValues,
     FunctionRow,
     LayerFigures,
     LayerRow,
+    LeftOut,
     MetricRow,
     Outcome,
     OutputRow,
@@ -48,6 +53,7 @@ PRINTED = (
     RunRow,
     SampleRow,
     ScalarCoreFigures,
+    SurveyRow,
     TapFigures,
     TensorRow,
     UnitFigures,

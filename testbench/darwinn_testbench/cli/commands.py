@@ -47,6 +47,9 @@ SUMMARIES: Mapping[str, str] = {
         "Verify many executables: each case of the manifest, with each of its seeds, on each "
         "engine."
     ),
+    "survey": (
+        "Verify and time every compiled model in folders: one row each, others left out by name."
+    ),
     "sample": (
         "Write two small networks, before compilation and compiled, for trying out everything else."
     ),

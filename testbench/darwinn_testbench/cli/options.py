@@ -143,6 +143,30 @@ Companions = Annotated[
 ]
 
 
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Where finished work is kept: the same command goes on after a kill.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="Processes on this machine; one for each core by default.",
+        show_default=False,
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")]
+
+
 def source_of(file: str) -> Source:
     """What the library should load for FILE: the path, or the bytes of standard input for ``-``."""
     if file != "-":

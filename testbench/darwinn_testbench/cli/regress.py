@@ -53,27 +53,6 @@ Manifest = Annotated[
         show_default=False,
     ),
 ]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Where finished work is kept: the same command goes on after a kill.",
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        min=1,
-        max=1024,
-        help="Processes on this machine; one for each core by default.",
-        show_default=False,
-    ),
-]
 Scheduler = Annotated[
     str | None,
     typer.Option(
@@ -83,15 +62,14 @@ Scheduler = Annotated[
         show_default=False,
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")]
 
 
 def command(
     manifest: Manifest,
-    out: Out = Path("regression"),
-    jobs: Jobs = None,
+    out: options.Out = Path("regression"),
+    jobs: options.Jobs = None,
     scheduler: Scheduler = None,
-    fresh: Fresh = False,
+    fresh: options.Fresh = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,

@@ -77,7 +77,7 @@ def tasks_of(cases: Sequence[Case]) -> tuple[Task, ...]:
     """Every task of ``cases``, in their order."""
     hashes: dict[str, str] = {}
     return tuple(
-        Task(_key(case, engine, seed, hashes), case, engine, seed)
+        Task(key_of(case, engine, seed, hashes), case, engine, seed)
         for case in cases
         for engine in case.engines
         for seed in case.seeds
@@ -124,12 +124,13 @@ def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Ou
         file=task.case.file,
         engine=task.engine,
         seed=task.seed,
-        command=_command(task),
+        command=command_of(task),
         **figures,
     )
 
 
-def _command(task: Task) -> str:
+def command_of(task: Task) -> str:
+    """The `darwinn verify` that does the task alone."""
     case = task.case
     given = (
         ("--reference", case.reference),
@@ -149,13 +150,18 @@ def _command(task: Task) -> str:
 
 
 def _verify(task: Task) -> tuple[Verdict, str, int]:
-    report = _report(task.case, Engine(task.engine), task.seed)
+    report = verified(task.case, Engine(task.engine), task.seed)
+    return report.verdict, told(report), report.figures["inferences"]
+
+
+def told(report: Report[Row]) -> str:
+    """What a verification says, in one line, with the first output that does not pass."""
     failed = next((row for row in report.rows if row.verdict.failed), None)
-    detail = f"; {failed.case}: {failed.why}" if failed else ""
-    return report.verdict, report.message + detail, report.figures["inferences"]
+    return report.message + (f"; {failed.case}: {failed.why}" if failed else "")
 
 
-def _report(case: Case, engine: Engine, seed: int) -> Report[Row]:
+def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
+    """The verification that a case asks for, on one engine with one seed; raises as it does."""
     policy = None if case.policy is None else policies.parse(case.policy)
     inputs = list(case.inputs) or None
     files = filter(None, (case.file, case.reference))
@@ -189,7 +195,8 @@ def _report(case: Case, engine: Engine, seed: int) -> Report[Row]:
     )
 
 
-def _key(case: Case, engine: str, seed: int, hashes: dict[str, str]) -> str:
+def key_of(case: Case, engine: str, seed: int, hashes: dict[str, str]) -> str:
+    """The key of a task; ``hashes`` keeps those of files by path from one call to the next."""
     described = {
         "program": __version__,
         "engine": engine,

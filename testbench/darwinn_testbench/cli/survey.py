@@ -1,0 +1,171 @@
+"""`darwinn survey`: every program of the chip in folders, one row each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.verify import RequireReference
+from darwinn_testbench.report import Report, table
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.survey.columns import FIELD_COLUMNS, ROW_COLUMNS
+from darwinn_testbench.survey.field_values import KNOWN, FieldValues
+from darwinn_testbench.survey.run import DEFAULT_TIMEOUT, LeftOut, Options, survey
+from darwinn_testbench.survey.task import SurveyRow
+
+EXAMPLES = """**How files pair**
+
+`zoo/NAME_edgetpu.tflite` is compared with `zoo/NAME.tflite`, or with `tflite/NAME.tflite` beside
+the file or its folder; `NAME_cocompiled_with_...` and `NAME_segment_0_of_2` with that of NAME too.
+
+**Examples**
+
+`darwinn survey zoo`
+
+`darwinn survey zoo more/model_edgetpu.tflite --jobs 4 --html survey.html`
+
+`darwinn survey zoo --no-reference --strict --json > survey.json`
+"""
+
+_NAMED = 4
+"""Files of a kind that are named where they are left out; --json and --html have all."""
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="Files, and folders that are searched for programs of the chip, whatever their names.",
+        show_default=False,
+    ),
+]
+NoReference = Annotated[
+    bool,
+    typer.Option("--no-reference", help="Only run the models, and compare them with nothing."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", min=1, help="Seconds for one row; then it is a fault."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="PATH", help="Also write it all as one page; - is stdout."),
+]
+
+
+def command(
+    paths: Paths,
+    out: options.Out = Path("survey"),
+    jobs: options.Jobs = None,
+    fresh: options.Fresh = False,
+    no_reference: NoReference = False,
+    seed: options.Seed = 0,
+    runs: options.Runs = 1,
+    strict: options.Strict = False,
+    require_reference: RequireReference = False,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    html: Html = None,
+    junit: results.JUnit = None,
+    sarif: results.Sarif = None,
+    markdown: results.Markdown = None,
+    github: results.GitHub = False,
+    json: options.Json = False,
+) -> None:
+    """Verify and time every compiled model in folders: one row each, others left out by name.
+
+    A file is known by its content: compiled `.tflite`, bare package, bare instruction stream. Each
+    of its models is run as `darwinn verify` runs it, against the model before compilation that is
+    there under the same name. A file that cannot be read or executed is a row with its reason; the
+    exit code is that of the worst row.
+
+    Every finished row is on disk at once (--out): a survey that was killed goes on where it
+    stopped, and does a row again when its files, an option or this program has changed.
+    """
+    written = results.Results(json, junit, sarif, markdown, github)
+    options.only_one_on_stdout(
+        json=json, html=html, junit=junit, sarif=sarif, markdown=markdown, github=github
+    )
+    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    chosen = Options(
+        references=not no_reference,
+        seed=seed,
+        runs=runs,
+        strict=strict,
+        require_reference=require_reference,
+        timeout=timeout,
+    )
+    with progress_bar() as progress:
+        report = survey(paths, out, chosen, jobs=jobs, fresh=fresh, progress=progress)
+    if html is not None:
+        # Imported here: nothing else should wait for the libraries that draw.
+        from darwinn_testbench.survey.page import page_of
+
+        write_result(html, page_of(report))
+    written.write([report])
+    finish(
+        report,
+        file=report.file,
+        as_json=json,
+        body=_body if str(html) != "-" else lambda _: [],
+        next_step=_next_step(report, html),
+        summary_on_stderr=str(html) == "-",
+    )
+
+
+def _body(report: Report[SurveyRow]) -> Sequence[RenderableType]:
+    parts: list[RenderableType] = []
+    if report.rows:
+        parts.append(table(ROW_COLUMNS, report.rows))
+    parts += [wrapped(f"{row.name}: {note}") for row in report.rows for note in _notes(row)]
+    parts += _fields(report.figures["fields"])
+    parts += _left_out(report.figures["left_out"])
+    return parts
+
+
+def _notes(row: SurveyRow) -> Iterator[str]:
+    """What there is to say of a row that its columns do not."""
+    if row.verdict.failed:
+        yield row.why
+    if row.untimed and row.untimed not in row.message:
+        yield f"cannot be timed: {row.untimed}"
+
+
+def _fields(fields: Sequence[FieldValues]) -> Iterator[RenderableType]:
+    """The values that are not known; the others are many."""
+    told = [each for each in fields if each.grade != KNOWN]
+    if told:
+        yield ""
+        yield table(FIELD_COLUMNS, told)
+    if fields:
+        known = len(fields) - len(told)
+        yield wrapped(
+            f"{known} fields held known values, {len(told)} fields others; --html and --json list "
+            "all values"
+        )
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for each in left_out:
+        reasons[each.reason].append(Path(each.file).name)
+    for reason, names in reasons.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield wrapped(f"left out, {reason}: {', '.join(names[:_NAMED])}{more}")
+
+
+def _next_step(report: Report[SurveyRow], html: Path | None) -> str:
+    failed = next((row for row in report.rows if row.verdict.failed), None)
+    if failed is not None:
+        return f"{failed.command} --json says more of the first that does not pass"
+    if not report.rows:
+        return "darwinn survey --help says what is looked for"
+    if html is not None:
+        return f"open {html} in a browser"
+    return "--html FILE shows it all as one page"

@@ -1,0 +1,40 @@
+"""The columns of a survey, as its table and its page have them."""
+
+from __future__ import annotations
+
+from darwinn_testbench.report import Column, seconds
+from darwinn_testbench.survey.field_values import ASSUMED, KNOWN, REFUSED, FieldValues
+from darwinn_testbench.survey.task import SurveyRow
+
+
+def grade_of(row: SurveyRow) -> str:
+    """The least understood value that the row's program holds; empty if it was not looked at."""
+    if row.refused:
+        return REFUSED
+    if row.assumed:
+        return ASSUMED
+    return KNOWN if row.values else ""
+
+
+def exact_text(row: SurveyRow) -> str:
+    """Share of the operators that were compared byte for byte, cut: 100 % means all."""
+    share = row.exact_share
+    return "" if share is None else f"{int(100 * share)} %"
+
+
+ROW_COLUMNS: tuple[Column[SurveyRow], ...] = (
+    Column("model", lambda row: row.name, may_shrink=True),
+    Column("runtime", lambda row: row.runtime, "right"),
+    Column("values", grade_of),
+    Column("exact", exact_text, "right"),
+    Column("cycles", lambda row: row.cycles, "right"),
+    Column("s", lambda row: seconds(row.seconds), "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+FIELD_COLUMNS: tuple[Column[FieldValues], ...] = (
+    Column("grade", lambda each: each.grade),
+    Column("field", lambda each: f"{each.instruction}.{each.field}"),
+    Column("values", lambda each: each.values_text, may_shrink=True),
+    Column("instructions", lambda each: each.instructions, "right"),
+    Column("files", lambda each: each.files, "right"),
+)

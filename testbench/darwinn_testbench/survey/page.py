@@ -1,0 +1,84 @@
+"""A survey on one HTML page: pictures first, then every row, every field, every file left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from darwinn_testbench import __version__
+from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.report import Column, Report, counted, seconds
+from darwinn_testbench.survey import figures
+from darwinn_testbench.survey.columns import FIELD_COLUMNS, exact_text, grade_of
+from darwinn_testbench.survey.field_values import GRADES
+from darwinn_testbench.survey.run import LeftOut
+from darwinn_testbench.survey.task import SurveyRow
+
+_COLUMNS: tuple[Column[SurveyRow], ...] = (
+    Column("model", lambda row: row.name),
+    Column("verdict", lambda row: row.verdict),
+    Column("compiler", lambda row: row.compiler),
+    Column("runtime", lambda row: row.runtime),
+    Column("executables", lambda row: ", ".join(row.executables)),
+    Column("values", grade_of),
+    Column("exact", exact_text),
+    Column("cycles", lambda row: row.cycles),
+    Column("ms", lambda row: row.milliseconds),
+    Column("s here", lambda row: seconds(row.seconds)),
+)
+_REASON_COLUMNS: tuple[Column[SurveyRow], ...] = (
+    Column("model", lambda row: row.name),
+    Column("verdict", lambda row: row.verdict),
+    Column("what was found", lambda row: row.message),
+    Column("to do it alone", lambda row: row.command),
+)
+_LEFT_OUT_COLUMNS: tuple[Column[LeftOut], ...] = (
+    Column("file", lambda each: each.file),
+    Column("reason", lambda each: each.reason),
+)
+_MEANING = {
+    "known": "Real programs hold them, and their results are right.",
+    "assumed": "Executed by the rule that their neighbours follow, without evidence.",
+    "refused": "No rule can be given.",
+}
+
+
+def page_of(report: Report[SurveyRow]) -> bytes:
+    """The page of a survey."""
+    return render(
+        Page(
+            title=f"Survey of {report.file}",
+            verdict=report.verdict,
+            summary=f"{report.message}.",
+            sections=tuple(_sections(report)),
+        )
+    )
+
+
+def _sections(report: Report[SurveyRow]) -> Iterator[Section]:
+    rows, found = report.rows, report.figures
+    if rows:
+        yield Section("Verdicts", picture=figures.verdicts(rows))
+        yield Section("Models", picture=figures.models(rows))
+    yield table_section("Rows", _COLUMNS, rows, _note(report))
+    yield table_section("What was found", _REASON_COLUMNS, rows)
+    depends = figures.dependence(rows)
+    if depends:
+        text = "Yellow: executed by an assumption. Red: refused."
+        yield Section("Rows that hold values which are not known", text, depends)
+    for grade in reversed(GRADES):
+        fields = [each for each in found["fields"] if each.grade == grade]
+        if fields:
+            yield table_section(f"Values: {grade}", FIELD_COLUMNS, fields, _MEANING[grade])
+    if found["left_out"]:
+        yield table_section("Files left out", _LEFT_OUT_COLUMNS, found["left_out"])
+
+
+def _note(report: Report[SurveyRow]) -> str:
+    found = report.figures
+    inferences = counted(found["runs"], "inference")
+    return (
+        f"{inferences} of each with random inputs of seed {found['seed']}, darwinn-testbench "
+        f"{__version__}. values: the least understood that the program holds. exact: operators of "
+        "the reference that were compared byte for byte. cycles: of an inference on "
+        f"{found['chip']}, approximate; ms: with the host's fixed cost."
+    )

@@ -1,0 +1,221 @@
+"""One row of a survey: what a file says of itself, its verdict, and its cycles."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from darwinn_formats.darwinn import Executable
+from darwinn_sim import timing
+from darwinn_sim.accelerator import compile_kernels
+
+from darwinn_testbench.cycles import DEFAULT_CHIP, link_of, time_executable
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.execution import run
+from darwinn_testbench.model import open_models
+from darwinn_testbench.regression.task import Task, command_of, told, verified
+from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
+from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.survey.field_values import ASSUMED, REFUSED, FieldValues, field_values
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyRow(Row):
+    """One model of one file, or a whole pipeline.
+
+    Attributes:
+        key: changes with anything that the row depends on.
+        file: the compiled model.
+        model: which of the file.
+        kind: ``tflite``, ``package``, ``stream`` or ``pipeline``; empty of what cannot be read.
+        reference: the model before compilation that it was compared with; None without one.
+        companions: files that cache its parameters, or the further segments of a pipeline.
+        runtime: least version of the runtime that can load it; None if it does not say.
+        compiler: what it says of its compiler; empty if nothing.
+        executables: their types, in the order in which they run.
+        assumed, refused: values of fields that are executed by assumption, or not at all.
+        operators: how many operators of the reference were compared byte for byte (``exact``), by
+            policy only and not at all; None if that is not known.
+        cycles, milliseconds: of an inference on the chip, approximate, the host's fixed cost not
+            among the cycles; None where it cannot be timed, for the reason in ``untimed``.
+        inferences: how many were run.
+        seconds: that all of it took on this machine.
+        command: the command that does the row alone.
+    """
+
+    key: str
+    file: str
+    model: int = 0
+    kind: str = ""
+    reference: str | None = None
+    companions: tuple[str, ...] = ()
+    runtime: int | None = None
+    compiler: str = ""
+    executables: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    operators: dict[str, int] | None = None
+    cycles: int | None = None
+    milliseconds: float | None = None
+    untimed: str = ""
+    inferences: int = 0
+    seconds: float = 0.0
+    command: str = ""
+    values: tuple[FieldValues, ...] = field(default=(), metadata=PYTHON_ONLY)
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the row."""
+        return self.seconds
+
+    @property
+    def exact_share(self) -> float | None:
+        """Share of the operators that were compared byte for byte; None if that is not known."""
+        if not self.operators:
+            return None
+        return self.operators["exact"] / max(sum(self.operators.values()), 1)
+
+    @property
+    def cells(self) -> Mapping[str, str]:
+        """What a list of rows shows beside the verdict."""
+        share = self.exact_share
+        return {
+            "runtime": "" if self.runtime is None else str(self.runtime),
+            "byte for byte": "" if share is None else f"{100 * share:.0f} %",
+            "cycles": "" if self.cycles is None else f"{self.cycles:,}",
+            "verdict": self.verdict.value,
+        }
+
+
+@dataclass(frozen=True)
+class ModelTask:
+    """A model to be verified and timed: ``row`` holds what is known of it before."""
+
+    task: Task
+    row: SurveyRow
+
+    @property
+    def key(self) -> str:
+        """Of the verification, and of this kind of task."""
+        return self.row.key
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that it may take."""
+        return self.task.timeout
+
+    def perform(self) -> SurveyRow:
+        """Do it; whatever goes wrong is a verdict, never an exception."""
+        compile_kernels()
+        begin = time.perf_counter()
+        found: dict[str, Any] = {"command": command_of(self.task)}
+        found |= _attempt(self._judged)
+        found |= _attempt(self._described)
+        return replace(self.row, **found, seconds=round(time.perf_counter() - begin, 3))
+
+    def failed(self, message: str) -> SurveyRow:
+        """The row where the process that did it gave none."""
+        command = command_of(self.task)
+        return replace(self.row, verdict=Verdict.FAULT, message=message, command=command)
+
+    def _described(self) -> dict[str, Any]:
+        case = self.task.case
+        compiled = open_models(case.file, case.companions)[case.model].compiled
+        order = [each for each in (compiled.caching, compiled.inference) if each is not None]
+        chunks = [bytes(part.bitstream) for each in order for part in each.instruction_bitstreams]
+        values = field_values(chunks)
+        return {
+            "executables": tuple(each.type.name for each in order),
+            "values": values,
+            **{
+                grade: tuple(str(each) for each in values if each.grade == grade)
+                for grade in (ASSUMED, REFUSED)
+            },
+            **_timed(compiled.inference),
+        }
+
+    def _judged(self) -> dict[str, Any]:
+        report = verified(self.task.case, Engine.MODEL, self.task.seed)
+        return {
+            "verdict": report.verdict,
+            "message": told(report),
+            "inferences": report.figures["inferences"],
+        }
+
+
+@dataclass(frozen=True)
+class PipelineTask:
+    """Segments to be run one after another, each on a chip of its own: ``row.file``, then
+    ``row.companions``."""
+
+    row: SurveyRow
+    seed: int
+    runs: int
+    strict: bool
+    require_reference: bool
+    timeout: float
+
+    @property
+    def key(self) -> str:
+        """Of all segments together."""
+        return self.row.key
+
+    def perform(self) -> SurveyRow:
+        """Do it; whatever goes wrong is a verdict, never an exception."""
+        compile_kernels()
+        begin = time.perf_counter()
+        found = _attempt(self._judged)
+        return replace(
+            self.row,
+            **found,
+            command=self._command(),
+            seconds=round(time.perf_counter() - begin, 3),
+        )
+
+    def failed(self, message: str) -> SurveyRow:
+        """The row where the process that did it gave none."""
+        return replace(self.row, verdict=Verdict.FAULT, message=message, command=self._command())
+
+    def _judged(self) -> dict[str, Any]:
+        report = run(
+            self.row.file,
+            then=self.row.companions,
+            seed=self.seed,
+            runs=self.runs,
+            strict=self.strict,
+        )
+        ran = Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
+        return {
+            "verdict": report.verdict if report.verdict.failed else ran,
+            "message": report.message,
+            "inferences": report.figures["inferences"],
+        }
+
+    def _command(self) -> str:
+        words = [word for each in self.row.companions for word in ("--then", each)]
+        numbers = ["--seed", str(self.seed), "--runs", str(self.runs)]
+        strict = ["--strict"] if self.strict else []
+        return shlex.join(["darwinn", "run", self.row.file, *words, *numbers, *strict])
+
+
+def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``work`` finds, or the verdict that its exception stands for."""
+    try:
+        return work()
+    except Exception as error:
+        verdict = verdict_of(error)
+        text = one_line(error)
+        if verdict is None:
+            verdict, text = Verdict.FAULT, f"internal error: {type(error).__name__}: {text}"
+        return {"verdict": verdict, "message": text}
+
+
+def _timed(inference: Executable) -> dict[str, Any]:
+    chip = timing.chip_description(DEFAULT_CHIP)
+    row = time_executable(inference, "inference", chip, link_of(chip, None))
+    if row.timing is None:
+        return {"untimed": row.message}
+    return {"cycles": row.cycles, "milliseconds": round(row.milliseconds, 3)}
