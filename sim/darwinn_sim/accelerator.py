@@ -14,12 +14,18 @@ from numpy.typing import NDArray
 from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state
 from darwinn_sim.dma_trace import Transfer
 from darwinn_sim.driver import Driver, Request
-from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, UninitialisedRead
+from darwinn_sim.errors import (
+    ChipFault,
+    Deadlock,
+    IncompleteProgram,
+    SimulationError,
+    UninitialisedRead,
+)
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.host_interface import HostInterface, Tag
 from darwinn_sim.host_memory import HostMemory
 from darwinn_sim.isa.builder import frame
-from darwinn_sim.program import LoweredProgram, lower, patch
+from darwinn_sim.program import LoweredProgram, awaits_chunk, lower, patch
 
 DEFAULT_WORK_LIMIT = 1 << 31
 """Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
@@ -42,7 +48,8 @@ class RunResult:
 
     ``outputs`` holds the bytes of each output layer in device order (empty if the run was stopped
     early), ``transfers`` the DMA trace in issue order, ``interrupts`` the host interrupts in order,
-    ``tapped`` what the taps copied, ``statistics`` counts of what was executed.
+    ``tapped`` what the taps copied, ``statistics`` counts of what was executed. ``incomplete``: it
+    stopped where a further chunk is awaited.
     """
 
     outputs: dict[str, bytes]
@@ -52,6 +59,7 @@ class RunResult:
     statistics: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     stopped: bool = False
+    incomplete: bool = False
 
 
 @cache
@@ -161,6 +169,7 @@ class Accelerator:
         until: StopPoint | None = None,
         taps: Sequence[Tap] = (),
         progress: Progress | None = None,
+        as_far_as_it_goes: bool = False,
     ) -> RunResult:
         """Run ``executable`` from its instruction fetch to its last interrupt.
 
@@ -173,9 +182,12 @@ class Accelerator:
             until: stop here instead of at the end.
             taps: what to copy out of the chip.
             progress: called now and then.
+            as_far_as_it_goes: a program that waits for a further chunk stops there; otherwise that
+                is an error.
 
         Raises:
             UnsupportedInstruction: before anything runs.
+            IncompleteProgram: it waits for a further chunk.
             Deadlock: nothing can go on; names the waiting units and flags.
             SimulationError: a fault of memory, page table, descriptor or program.
         """
@@ -191,6 +203,10 @@ class Accelerator:
             stopped = run.execute()
             tapped = run.collect(self._tiles, self._core)
             transfers = list(self.host.transfers)
+            incomplete = not stopped and self._is_incomplete(program)
+            if incomplete and not as_far_as_it_goes:
+                raise IncompleteProgram(len(program.chunks))
+            stopped |= incomplete
             outputs = self._finish(request, stopped)
         except BaseException:
             # The chip hangs as it is: whoever wants to go on needs a new one.
@@ -206,7 +222,11 @@ class Accelerator:
             statistics,
             warnings,
             stopped,
+            incomplete,
         )
+
+    def _is_incomplete(self, program: LoweredProgram) -> bool:
+        return awaits_chunk(program.chunks) and not self._driver.poll()
 
     def _finish(self, request: Request, stopped: bool) -> dict[str, bytes]:
         if stopped:
@@ -340,7 +360,8 @@ class ProgramRun:
             if reason == scalar_core.STOPPED:
                 return True
             waiting = diagnosis.waiting(core, self.tiles, self.program)
-            if reason == scalar_core.HALTED and not waiting:
+            halted = reason == scalar_core.HALTED
+            if halted and (not waiting or awaits_chunk(self.program.chunks)):
                 return False
             raise Deadlock(waiting)
 

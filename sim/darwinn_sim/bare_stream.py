@@ -97,9 +97,11 @@ class _Listener(Accelerator):
 
     def listen(self, chunks: Sequence[bytes]) -> list[Descriptor]:
         """The descriptors that ``chunks`` issue, interrupts included."""
-        self.listening.descriptors.clear()
-        self.run(_executable(chunks, (), (), ()), {})
-        return list(self.listening.descriptors)
+        # After an incomplete program the chip is powered up anew, with another host.
+        host = self.listening
+        host.descriptors.clear()
+        self.run(_executable(chunks, (), (), ()), {}, as_far_as_it_goes=True)
+        return list(host.descriptors)
 
 
 def descriptors(chunks: Sequence[bytes]) -> list[Descriptor]:

@@ -34,6 +34,18 @@ class Deadlock(SimulationError):
         self.waiting = waiting
 
 
+class IncompleteProgram(SimulationError):
+    """The last instruction chunk halts, but not as the program's end: a further one is awaited."""
+
+    def __init__(self, chunks: int) -> None:
+        have = "its only chunk" if chunks == 1 else f"the last of its {chunks} chunks"
+        super().__init__(
+            f"incomplete: after {have} the program waits for its next instruction chunk; "
+            "give the others, in their order, in the same file"
+        )
+        self.chunks = chunks
+
+
 class PageFault(SimulationError):
     """A device address that the page table does not map.
 

@@ -237,12 +237,13 @@ class _MarkedRun:
             * (layer_bytes(layer) * max(1, inference.batch_size))
             for k, layer in enumerate(inference.input_layers)
         }
-        result = accelerator.run(_with_places(inference, _STREAMED), inputs)
+        memory = accelerator._core["memory"]
+        result = accelerator.run(_with_places(inference, _STREAMED), inputs, as_far_as_it_goes=True)
         self.outputs = {
             layer.name: self._made_by(_elements(layer, result.outputs[layer.name]))
             for layer in inference.output_layers
+            if layer.name in result.outputs
         }
-        memory = accelerator._core["memory"]
         octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
         # Words of results; numbers that the scalar core has computed hardly look like that.
         self.scalar_core = self._origin([memory[(octets == octets[:, :1]).all(axis=1)]])

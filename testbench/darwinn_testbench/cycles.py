@@ -12,7 +12,7 @@ from darwinn_formats.files import Source
 from darwinn_sim import bare_stream, timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
-from darwinn_sim.program import lower
+from darwinn_sim.program import incomplete_note, lower
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of
@@ -141,7 +141,12 @@ def measure(
             "host": host_link.name if host_link else NO_HOST,
             "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
         },
-        message=_summary(chip_description, host_link),
+        message="; ".join(
+            [
+                *(row.message for row in rows if row.verdict is Verdict.PASS and row.message),
+                _summary(chip_description, host_link),
+            ]
+        ),
     )
 
 
@@ -210,6 +215,7 @@ def time_executable(
     total = sum(spent.values())
     return CyclesRow(
         verdict=Verdict.PASS,
+        message=incomplete_note(program.chunks),
         cycles=result.cycles,
         milliseconds=1e3 * result.seconds,
         device_milliseconds=1e3 * result.device_seconds,

@@ -9,8 +9,10 @@ from typing import Any
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
 from darwinn_formats.files import Source
 from darwinn_sim import layers
+from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa import disassembler
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
+from darwinn_sim.program import awaits_chunk
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import Report, Row, Verdict
@@ -57,7 +59,7 @@ def disassemble(
         for number in dict.fromkeys(number for number, _, _ in chosen)
     }
     rows = tuple(
-        _row(file, number, index, stream, layers_of[number].get(index, {}))
+        _row(file, number, index, executables.count(number), stream, layers_of[number])
         for number, index, stream in chosen
     )
     return Report(command="disasm", file=file.file, rows=rows)
@@ -81,8 +83,14 @@ def _layer_starts(chunks: Sequence[bytes]) -> dict[int, dict[int, int]]:
 
 
 def _row(
-    file: DarwinnFile, number: int, index: int, stream: bytes, starts: Mapping[int, int]
+    file: DarwinnFile,
+    number: int,
+    index: int,
+    chunks: int,
+    stream: bytes,
+    layers_by_chunk: Mapping[int, Mapping[int, int]],
 ) -> ChunkRow:
+    starts = layers_by_chunk.get(index, {})
     name = f"executable {number} chunk {index}"
     try:
         program = decode(stream)
@@ -103,12 +111,15 @@ def _row(
     for entry in instructions:
         if entry["pc"] in starts:
             entry["layer"] = starts[entry["pc"]]
+    message = f"{unexplained} set bits lie in no known field" if unexplained else ""
+    if index == chunks - 1 and awaits_chunk([program]):
+        message = message or str(IncompleteProgram(chunks))
     remarks = {pc: f"layer {layer}" for pc, layer in starts.items()}
     lines = disassembler.disassemble(program, relocations)
     return ChunkRow(
         name=name,
         verdict=Verdict.REFUSED if unexplained else Verdict.PASS,
-        message=f"{unexplained} set bits lie in no known field" if unexplained else "",
+        message=message,
         executable=number,
         chunk=index,
         bundles=program.bundles,

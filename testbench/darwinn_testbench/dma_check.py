@@ -6,7 +6,7 @@ The trace comes from executing the scalar core; the hints are only what is expec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
 from darwinn_sim.driver import layer_bytes
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import IncompleteProgram, SimulationError
 
 from darwinn_testbench.inspection import check_number
 from darwinn_testbench.model import executable_of_stream
-from darwinn_testbench.report import Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -79,9 +79,14 @@ def check_dma(
         file=file.file,
         rows=chosen,
         figures={"seed": seed, "with_tiles": with_tiles},
-        message="a bare instruction stream: there are no hints to compare with"
-        if bare
-        else _summary(chosen),
+        message="; ".join(
+            [
+                "a bare instruction stream: there are no hints to compare with"
+                if bare
+                else _summary(chosen),
+                *(row.message for row in chosen if not EXIT_CODES[row.verdict] and row.message),
+            ]
+        ),
     )
 
 
@@ -165,10 +170,17 @@ def _run_group(
         }
         name = f"executable {number}"
         try:
-            result = accelerator.run(executable, inputs)
-            yield number, dma_figures(executable, result.transfers, name)
+            result = accelerator.run(executable, inputs, as_far_as_it_goes=True)
+            row = dma_figures(executable, result.transfers, name)
+            yield number, _noted(row, executable) if result.incomplete else row
         except SimulationError as error:
             yield number, _failed(executable, name, error)
+
+
+def _noted(row: DmaFigures, executable: Executable) -> DmaFigures:
+    """The row with a note that it goes as far as the chunks that there are."""
+    note = str(IncompleteProgram(len(executable.instruction_bitstreams)))
+    return replace(row, message="; ".join(filter(None, (row.message, note))))
 
 
 def _failed(executable: Executable, name: str, error: SimulationError) -> DmaFigures:

@@ -16,7 +16,7 @@ import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable, ExecutableType
 from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.narrow_usage import used_narrow_bytes
@@ -141,9 +141,16 @@ class Session:
         return self.caching
 
     def infer(
-        self, tensors: TensorMap, *, until: StopPoint | None = None, taps: Sequence[Tap] = ()
+        self,
+        tensors: TensorMap,
+        *,
+        until: StopPoint | None = None,
+        taps: Sequence[Tap] = (),
+        as_far_as_it_goes: bool = False,
     ) -> Inference:
         """One inference on ``tensors`` (by port name), prepared first if need be.
+
+        The options are those of :meth:`Accelerator.run`.
 
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
@@ -153,7 +160,11 @@ class Session:
         begin = time.perf_counter()
         try:
             result = self.accelerator.run(
-                self.model.compiled.inference, inputs, until=until, taps=taps
+                self.model.compiled.inference,
+                inputs,
+                until=until,
+                taps=taps,
+                as_far_as_it_goes=as_far_as_it_goes,
             )
         except ValueError as error:
             if isinstance(error, DecodeError) or not (until or taps):
@@ -332,12 +343,15 @@ def run(
             if then:
                 segments = pipeline.infer(tensors)
             else:
-                segments = (session.infer(tensors, until=until, taps=taps),)
+                found = session.infer(tensors, until=until, taps=taps, as_far_as_it_goes=True)
+                segments = (found,)
             for segment in segments:
                 stopped |= segment.result.stopped
                 taps_found += [_tap_figures(number, tapped) for tapped in segment.result.tapped]
                 warnings += [f"inference {number}: {text}" for text in segment.result.warnings]
             seconds = sum(segment.seconds for segment in segments)
+            if any(segment.result.incomplete for segment in segments):
+                raise IncompleteProgram(len(session.program.chunks))
             rows += [
                 run_row(number, name, tensor, seconds)
                 for name, tensor in pipeline.results(segments).items()

@@ -13,6 +13,7 @@ from darwinn_formats.files import Source
 from darwinn_sim import layers
 from darwinn_sim.isa.codec import DecodeError, Program, decode, unexplained_bits
 from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.program import incomplete_note
 
 from darwinn_testbench.report import InputError, Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -76,7 +77,8 @@ class ExecutableRow(Row):
 def inspect(source: Source) -> Report[ExecutableRow]:
     """Load ``source``, verify it, and describe each executable in it.
 
-    A row is REFUSED if its instruction stream does not decode, and its message says where.
+    A row is REFUSED if its instruction stream does not decode, and its message says where. That of
+    a program whose last chunk waits for another says so.
 
     Raises:
         FormatError: the file is not valid.
@@ -220,6 +222,8 @@ def _statistics(chunks: list[bytes]) -> dict[str, Any]:
         programs.append(program)
         counts.update(program.opcode.tolist())
         unexplained += len(unexplained_bits(chunk))
+    if len(programs) == len(chunks):
+        message = incomplete_note(programs)
     if unexplained and verdict is Verdict.PASS:
         verdict, message = Verdict.REFUSED, f"{unexplained} bits lie in no known field"
     return {

@@ -16,6 +16,7 @@ from darwinn_formats.files import Source
 from darwinn_sim import chip, provenance, tensor_unit
 from darwinn_sim.isa.codes import ScalarFunction
 from darwinn_sim.layers import Layer
+from darwinn_sim.program import incomplete_note
 from darwinn_sim.provenance import Origin, Provenance, Reads
 from numpy.typing import NDArray
 
@@ -148,7 +149,9 @@ def view_layers(
             "ports": _ports(bound, rows),
             "scalar_core": _scalar_core(bound, found, rows),
         },
-        message="; ".join(filter(None, [_message(rows), bound.note])),
+        message="; ".join(
+            filter(None, [_message(rows), incomplete_note(found.program.chunks), bound.note])
+        ),
     )
 
 

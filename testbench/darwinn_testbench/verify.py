@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from darwinn_formats.files import Source
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import IncompleteProgram, SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
@@ -146,10 +146,13 @@ def verify(
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             expectation = references.expect(tensors) if references else None
             given = device_inputs(bound, tensors, expectation)
-            inference = session.infer(given, taps=layer_taps(session.program) if tapped else ())
+            taps = layer_taps(session.program) if tapped else ()
+            inference = session.infer(given, taps=taps, as_far_as_it_goes=True)
             name = f"inference {number}"
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
+            if inference.result.incomplete:
+                raise IncompleteProgram(len(session.program.chunks))
             judged = [
                 _judge(number, inference, item.port, expectation, policy, uncompared)
                 for item in bound.outputs

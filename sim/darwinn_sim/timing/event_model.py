@@ -14,7 +14,7 @@ from darwinn_sim import chip, layers, state
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.host_interface import Tag
-from darwinn_sim.program import LoweredProgram, lower
+from darwinn_sim.program import LoweredProgram, awaits_chunk, lower
 from darwinn_sim.timing import engine, lanes, waiting
 from darwinn_sim.timing import machine as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
@@ -184,7 +184,7 @@ class _Run:
         runs = self.machine.runs
         self.machine.counters[:] += runs["rate"] * (runs["last"] - runs["first"])
         left = waiting.describe(self.machine, self.program)
-        if left:
+        if left and not awaits_chunk(self.program.chunks):
             raise Deadlock(left)
 
     def _take_spans(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -76,9 +77,10 @@ def command(
             progress=progress,
         )
     write_result(output, page.html)
-    written.write([page.verification])
+    verification = replace(page.verification, command="report")
+    written.write([verification])
     finish(
-        page.verification,
+        verification,
         file=file,
         as_json=json,
         body=lambda _: [],

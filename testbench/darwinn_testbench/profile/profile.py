@@ -12,6 +12,7 @@ from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.narrow_usage import WORD_BYTES
+from darwinn_sim.program import incomplete_note
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
 from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
@@ -138,7 +139,16 @@ def profile(
         file=bound.file,
         rows=rows,
         figures={"model": model, "profile": figures},
-        message="; ".join(filter(None, [_message(timed, figures.host), bound.note])),
+        message="; ".join(
+            filter(
+                None,
+                [
+                    _message(timed, figures.host),
+                    incomplete_note(timed.program.chunks),
+                    bound.note,
+                ],
+            )
+        ),
     )
 
 

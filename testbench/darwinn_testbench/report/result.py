@@ -84,13 +84,17 @@ class Report(Generic[RowKind]):
     def headline(self) -> str:
         """``message``, and before it why nothing was found out where a row could not be judged.
 
-        Such a row's own message is the reason of the whole; a judgement counts in ``message``.
+        Such a row's own message is the reason of the whole; a judgement counts in ``message``, and
+        where there is none, what the first of the rows that decide says.
         """
-        first = next((row for row in self.rows if row.verdict is self.verdict), None)
-        judged = self.decided is not None or self.verdict not in UNJUDGED
-        if judged or first is None or not first.message or first.message in self.message:
+        deciding = (row for row in self.rows if row.verdict is self.verdict and row.message)
+        first = next(deciding, None)
+        if self.decided is not None or first is None or first.message in self.message:
             return self.message
-        return "; ".join(filter(None, (f"{first.case}: {first.message}", self.message)))
+        if self.message and self.verdict not in UNJUDGED:
+            return self.message
+        why = first.message if first.case == self.file else f"{first.case}: {first.message}"
+        return "; ".join(filter(None, (why, self.message)))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values: verdict, file and rows, then what else there is to say."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from darwinn_formats.errors import FormatError, TextError
-from darwinn_sim.errors import SimulationError, UnsupportedInstruction
+from darwinn_sim.errors import IncompleteProgram, SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 
 from darwinn_testbench.policy import PolicyError
@@ -85,6 +85,7 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
     (ExecutionError, Verdict.FAULT),
     (DecodeError, Verdict.REFUSED),
     (UnsupportedInstruction, Verdict.REFUSED),
+    (IncompleteProgram, Verdict.BAD_INPUT),
     (SimulationError, Verdict.FAULT),
 )
 
