@@ -8,9 +8,10 @@ hints".
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from darwinn_formats.darwinn import (
@@ -83,12 +84,12 @@ class Transfer:
         return self.kind not in _EVENTS
 
     def continues(self, before: Transfer) -> bool:
-        """True if this descriptor goes on where ``before`` ends, in the same buffer."""
-        same = (self.kind, self.direction, self.buffer) == (
-            before.kind,
-            before.direction,
-            before.buffer,
-        )
+        """True if this descriptor goes on where ``before`` ends, in buffer and direction."""
+        return self.direction is before.direction and self.adjoins(before)
+
+    def adjoins(self, before: Transfer) -> bool:
+        """True if this descriptor begins where ``before`` ends, whichever way the bytes go."""
+        same = (self.kind, self.buffer) == (before.kind, before.buffer)
         adjacent = (self.offset, self.address) == (
             before.offset + before.size,
             before.address + before.size,
@@ -143,6 +144,7 @@ class DmaRow:
 
     ``descriptors`` is how many descriptors the chip issued for it, ``differences`` names the fields
     that differ. A row behind hints that cover the run only in part has no hint and no difference.
+    ``against`` of the bytes went the other way than the hint says.
     """
 
     index: int
@@ -150,6 +152,7 @@ class DmaRow:
     issued: TraceEntry | None
     descriptors: int
     differences: tuple[str, ...]
+    against: int = 0
 
     @property
     def equal(self) -> bool:
@@ -164,6 +167,7 @@ class DmaRow:
             "issued": self.issued.as_json() if self.issued else None,
             "descriptors": self.descriptors,
             "differences": list(self.differences),
+            "against": self.against,
         }
 
 
@@ -183,6 +187,11 @@ class DmaComparison:
     def equal(self) -> bool:
         """True if no row differs."""
         return self.first_difference is None
+
+    @property
+    def merged(self) -> DmaRow | None:
+        """The first row whose hint stands for descriptors of both directions, if any."""
+        return next((row for row in self.rows if row.equal and row.against), None)
 
     @property
     def beyond_hints(self) -> int:
@@ -205,7 +214,8 @@ class DmaComparison:
 def compare_with_hints(hints: DmaHints, transfers: Iterable[Transfer]) -> DmaComparison:
     """Compare what the chip issued with the executable's hints, one after another.
 
-    Adjacent contiguous descriptors are taken together as far as the hint that they carry out goes.
+    Adjacent contiguous descriptors are taken together as far as the hint that they carry out goes,
+    of both directions if that is exactly what they sum up to.
     Transfers behind hints that are not fully deterministic are listed without judgement.
     """
     pending = deque(transfers)
@@ -214,7 +224,8 @@ def compare_with_hints(hints: DmaHints, transfers: Iterable[Transfer]) -> DmaCom
         expected = expected_entry(hint)
         taken = _take(pending, expected)
         issued = _entry(taken) if taken else None
-        rows.append(DmaRow(len(rows), expected, issued, len(taken), _differences(expected, issued)))
+        differences = _differences(expected, issued)
+        rows.append(DmaRow(len(rows), expected, issued, len(taken), differences, _against(taken)))
     while pending:
         taken = [pending.popleft()]
         while pending and pending[0].continues(taken[-1]):
@@ -226,12 +237,31 @@ def compare_with_hints(hints: DmaHints, transfers: Iterable[Transfer]) -> DmaCom
 
 def _take(pending: deque[Transfer], expected: TraceEntry) -> list[Transfer]:
     """The next transfer, with those that continue it as far as ``expected`` goes."""
-    taken: list[Transfer] = []
-    size = 0
-    while pending and (not taken or (pending[0].continues(taken[-1]) and size < expected.size)):
-        size += pending[0].size
-        taken.append(pending.popleft())
-    return taken
+    count = _run(pending, expected.size, Transfer.continues)
+    merged = _run(pending, expected.size, Transfer.adjoins)
+    if sum(transfer.size for transfer in islice(pending, merged)) == expected.size:
+        count = merged
+    return [pending.popleft() for _ in range(count)]
+
+
+def _run(
+    pending: Iterable[Transfer], size: int, goes_on: Callable[[Transfer, Transfer], bool]
+) -> int:
+    """How many transfers go on one from another until there are ``size`` bytes; at least one."""
+    before: Transfer | None = None
+    count = moved = 0
+    for transfer in pending:
+        if before is not None and (moved >= size or not goes_on(transfer, before)):
+            break
+        before = transfer
+        moved += transfer.size
+        count += 1
+    return count
+
+
+def _against(transfers: Sequence[Transfer]) -> int:
+    """Bytes that go the other way than the first transfer."""
+    return sum(each.size for each in transfers if each.direction is not transfers[0].direction)
 
 
 def _entry(transfers: Sequence[Transfer]) -> TraceEntry:

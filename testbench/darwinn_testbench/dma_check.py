@@ -108,6 +108,13 @@ def dma_figures(
         hint = first.hint.text() if first.hint else "nothing"
         issued = first.issued.text() if first.issued else "nothing"
         message = f"entry {first.index}: the hint says {hint}, the chip did {issued}"
+    elif (merged := comparison.merged) is not None and merged.hint is not None:
+        size = merged.hint.size
+        message = (
+            f"entry {merged.index}: one {merged.hint.direction.value} hint of {size:,} bytes is for "
+            f"neighbours of both directions, {size - merged.against:,} and {merged.against:,} bytes: "
+            "right by descriptors (PCIe), but a host that goes by hints (USB) would go wrong"
+        )
     return DmaFigures(
         name=name or executable.name,
         verdict=_verdict(executable, comparison),

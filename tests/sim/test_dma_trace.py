@@ -125,6 +125,39 @@ def test_hints_that_continue_each_other_are_kept_apart() -> None:
     assert not compare(hints, [moved(INPUT, 0, 15), moved(INPUT, 15, 15)]).equal
 
 
+@given(cuts=st.lists(st.integers(1, 499), unique=True, min_size=1, max_size=5), data=st.data())
+def test_neighbours_of_both_directions_may_be_merged(cuts: list[int], data: st.DataObject) -> None:
+    edges = [0, *sorted(cuts), 500]
+    ways = [IN, *(data.draw(st.sampled_from((IN, OUT))) for _ in cuts)]
+    trace = [
+        moved(SCRATCH, begin, end - begin, way)
+        for begin, end, way in zip(edges, edges[1:], ways, strict=False)
+    ]
+    comparison = compare((descriptor_hint(SCRATCH, 0, 500), HINTS[4]), [*trace, FENCE])
+    assert comparison.equal
+    row = comparison.rows[0]
+    assert row.descriptors == len(trace)
+    assert row.against == sum(each.size for each in trace if each.direction is OUT)
+    assert (comparison.merged is row) == (OUT in ways)
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        [moved(SCRATCH, 0, 400), moved(SCRATCH, 400, 99, OUT)],
+        [moved(SCRATCH, 0, 400), moved(SCRATCH, 400, 101, OUT)],
+        [moved(SCRATCH, 0, 400), moved(SCRATCH, 404, 100, OUT)],
+        [moved(SCRATCH, 0, 400, OUT), moved(SCRATCH, 400, 100)],
+        [moved(SCRATCH, 0, 400), FENCE, moved(SCRATCH, 400, 100, OUT)],
+        [moved(SCRATCH, 0, 400), moved(OUTPUT, 400, 100, OUT)],
+    ],
+)
+def test_what_is_not_exactly_a_merge_differs(trace: list[Transfer]) -> None:
+    comparison = compare((descriptor_hint(SCRATCH, 0, 500),), trace)
+    assert not comparison.equal
+    assert comparison.merged is None
+
+
 @pytest.mark.parametrize(
     ("index", "transfer", "fields"),
     [

@@ -88,7 +88,8 @@ def _line(entry: dma_trace.DmaRow) -> str:
     if not entry.equal:
         hint = entry.hint.text() if entry.hint else "nothing"
         return f"  {entry.index:4}  DIFFERS  hint: {hint}; chip: {issued}"
-    times = f"  ({entry.descriptors} descriptors)" if entry.descriptors > 1 else ""
+    against = f", {entry.against:,} bytes the other way" if entry.against else ""
+    times = f"  ({entry.descriptors} descriptors{against})" if entry.descriptors > 1 else ""
     mark = "equal  " if entry.hint else "no hint"
     return f"  {entry.index:4}  {mark}  {issued}{times}"
 
