@@ -109,11 +109,11 @@ def dma_figures(
         issued = first.issued.text() if first.issued else "nothing"
         message = f"entry {first.index}: the hint says {hint}, the chip did {issued}"
     elif (merged := comparison.merged) is not None and merged.hint is not None:
-        size = merged.hint.size
+        same = merged.hint.size - merged.against
         message = (
-            f"entry {merged.index}: one {merged.hint.direction.value} hint of {size:,} bytes is for "
-            f"neighbours of both directions, {size - merged.against:,} and {merged.against:,} bytes: "
-            "right by descriptors (PCIe), but a host that goes by hints (USB) would go wrong"
+            f"entry {merged.index}: one {merged.hint.direction.value} hint stands for neighbours "
+            f"of both directions, {same:,} bytes and {merged.against:,} the other way: right by "
+            "descriptors (PCIe), but a host that goes by hints (USB) would go wrong"
         )
     return DmaFigures(
         name=name or executable.name,
