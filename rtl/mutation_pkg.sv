@@ -51,9 +51,12 @@ package mutation_pkg;
     FlagCountedTwice,
     TileFenceIgnored,
     TileFenceLoadsNothing,
+    TokenCountIgnored,
+    TokensMayBeMore,
     WideWriteOneShort,
     // Tensor unit.
     MultiplierStands,
+    ReductionTakesRow,
     ZeroPointIgnored,
     SumsNotContinued,
     LastBlockIgnored,
@@ -61,6 +64,8 @@ package mutation_pkg;
     ClipIgnored,
     RoundsHalfUp,
     ResultsWrap,
+    NearestAsBias,
+    HalfPixelForgotten,
     // Units that move words.
     PrologueCounted,
     PrologueOneShort,

@@ -35,7 +35,8 @@ module tensor_cells
   assign multiplies = instruction.opcode == OPCODE_TENSOR_MAC;
   assign interpolates = instruction.opcode == OPCODE_TENSOR_INTERPOLATE;
 
-  // Multipliers that work: four, of which an operand of 16 bits takes two.
+  // Multipliers that work: four, of which an operand of 16 bits takes two. A maximum or a sum has no
+  // activations.
   logic [2:0] products;
   always_comb begin
     case (instruction.mac_disable)
@@ -43,7 +44,8 @@ module tensor_cells
       4'd14:   products = 3'd1;
       default: products = 3'd4;
     endcase
-    if (instruction.activation_16bit && products > 3'd1) products = products >> 1;
+    if (!multiplies && mutated[ReductionTakesRow]) products = 3'd4;
+    if (multiplies && instruction.activation_16bit && products > 3'd1) products = products >> 1;
     if (instruction.parameter_16bit && products > 3'd1) products = products >> 1;
   end
 
@@ -64,9 +66,11 @@ module tensor_cells
     end
   end
 
-  // Maximum and sum take all of a row that the granule starts, and else one value.
+  // Maximum and sum take a value for each multiplier where the granule begins a row, and else one.
   logic [3:0] reduced;
-  assign reduced = (plane != '0) ? 4'b0001 : instruction.parameter_16bit ? 4'b0011 : 4'b1111;
+  always_comb begin
+    for (int k = 0; k < 4; k++) reduced[k] = k == 0 || (plane == '0 && 3'(k) < products);
+  end
 
   // One cell that multiplies: parameters are four bytes, or two halves of 16 bits.
   function automatic logic [31:0] multiplied(

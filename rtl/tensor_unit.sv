@@ -254,20 +254,25 @@ module tensor_unit
   assign lanes = CountBits'(last_block ? instruction.last_block_lanes : instruction.block_lanes) +
       CountBits'(1);
 
-  // An interpolation takes an iteration for each four lanes of its tap.
-  logic [ 3:0] tap_word;
+  // An interpolation takes an iteration for each four lanes of its tap. With the bit that adds a
+  // bias elsewhere it takes the nearest pixel, with weight 1.
+  logic [3:0] tap_word;
   logic [31:0] tap_weight;
-  logic signed [31:0] x, y;
+  logic nearest;
+  logic signed [31:0] x, y, half_pixel;
+  assign nearest = taps_instruction.apply_bias && !mutated[NearestAsBias];
+  assign half_pixel = nearest && !mutated[HalfPixelForgotten] ? 32'sd64 : 32'sd0;
   logic [NarrowAddressBits-1:0] tap_offset;
   always_comb begin
-    x = 32'(taps_instruction.x_start) + $signed({16'b0, taps_instruction.x_step}) *
+    x = half_pixel + 32'(taps_instruction.x_start) + $signed({16'b0, taps_instruction.x_step}) *
         $signed({18'b0, main_index[taps_instruction.x_loop]});
-    y = 32'(taps_instruction.y_start) + $signed({16'b0, taps_instruction.y_step}) *
+    y = half_pixel + 32'(taps_instruction.y_start) + $signed({16'b0, taps_instruction.y_step}) *
         $signed({18'b0, main_index[taps_instruction.y_loop]});
     tap_offset = NarrowAddressBits'(x >>> 7) * taps_instruction.x_pitch +
         NarrowAddressBits'(y >>> 7) * NarrowAddressBits'(taps_instruction.y_pitch);
     tap_weight = ((main_index[0] != '0) ? {25'b0, x[6:0]} : 32'd128 - {25'b0, x[6:0]}) *
         ((main_index[1] != '0) ? {25'b0, y[6:0]} : 32'd128 - {25'b0, y[6:0]});
+    if (nearest) tap_weight = 32'd1;
   end
 
   // An iteration: a run may end with it, and its sums may leave.

@@ -225,6 +225,7 @@ module tile
       .queue2fence_instruction_ready,
       .queue2fence_instruction_data,
       .units2fence_idle(tile2core_units_idle),
+      .flags2fence_tokens({flags[TILE_FLAG_RING_PRODUCER_B], flags[TILE_FLAG_RING_PRODUCER_A]}),
       .fence2flags_load_valid(load_valid),
       .fence2flags_load_mask(load_mask),
       .fence2flags_load_value(load_value),

@@ -1,5 +1,6 @@
-// Tile fence: passes when all the units that it names are idle, and then loads flags.
-// It takes one cycle; what stands behind it in the queue leaves from the next one on.
+// Tile fence: passes when all the units that it names are idle and the tokens that it counts are as
+// many as it says, and then loads flags. It takes one cycle; what stands behind it in the queue
+// leaves from the next one on.
 
 module tile_fence
   import isa_pkg::*;
@@ -14,6 +15,7 @@ module tile_fence
     input  tile_fence_t queue2fence_instruction_data,
 
     input logic [Units-1:0] units2fence_idle,  // nothing is executed and nothing queued
+    input logic [1:0][15:0] flags2fence_tokens,  // of the ring's channels A and B
 
     output logic             fence2flags_load_valid,
     output logic [Flags-1:0] fence2flags_load_mask,
@@ -23,11 +25,24 @@ module tile_fence
 );
 
   tile_fence_t instruction;
-  logic passed;
+  logic counted, reached, passed;
 
   assign instruction = queue2fence_instruction_data;
-  assign queue2fence_instruction_ready = (instruction.wait_idle & ~units2fence_idle) == '0 ||
-      mutated[TileFenceIgnored];
+
+  // Tokens of ring producers: one bit and one flag for each channel. Neither fewer nor more pass.
+  always_comb begin
+    counted = 1'b1;
+    for (int c = 0; c < 2; c++) begin
+      if (instruction.producer_count_valid[c] && !mutated[TokenCountIgnored]) begin
+        if (mutated[TokensMayBeMore]) begin
+          if (flags2fence_tokens[c] < instruction.producer_count) counted = 1'b0;
+        end else if (flags2fence_tokens[c] != instruction.producer_count) counted = 1'b0;
+      end
+    end
+  end
+
+  assign reached = (instruction.wait_idle & ~units2fence_idle) == '0 && counted;
+  assign queue2fence_instruction_ready = reached || mutated[TileFenceIgnored];
   assign passed = queue2fence_instruction_valid && queue2fence_instruction_ready;
 
   assign fence2flags_load_valid = passed && !mutated[TileFenceLoadsNothing];
@@ -37,9 +52,8 @@ module tile_fence
 
 `ifndef SYNTHESIS
   assert_fence_order :
-  assert property (@(posedge clk) disable iff (!rst_n)
-      passed |-> (instruction.wait_idle & ~units2fence_idle) == '0)
-  else $error("a fence has been passed by units that still work");
+  assert property (@(posedge clk) disable iff (!rst_n) passed |-> reached)
+  else $error("a fence has been passed by units that still work, or at another count of tokens");
 `endif
 
 endmodule : tile_fence

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, scalar_core, state
+from darwinn_sim import chip, scalar_core, state, sync, tile_fence
 from darwinn_sim.isa.codes import ScalarFlag, TileFlag
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.program import LoweredProgram
@@ -31,6 +31,7 @@ _TILE_TABLES = (
 
 _SCALAR_TABLES = ("pop", "pop", "infeed", "outfeed")
 _FENCE = "ScalarFence"
+_TILE_FENCE = "TileFence"
 
 
 def waiting(
@@ -81,6 +82,26 @@ def _fence(
             yield f"{name} is not idle"
 
 
+def _tile_fence(tile: NDArray[np.void], fence: NDArray[np.void]) -> Iterator[str]:
+    for which, name in enumerate(state.UNIT_NAMES):
+        unit = tile["units"][which]
+        has_work = unit["current"] != state.IDLE or unit["queue_length"]
+        if fence["wait_idle"] >> which & 1 and has_work:
+            yield f"{name} is not idle"
+    for channel in range(tile_fence.RING_CHANNELS):
+        flag = sync.RING_TOKEN_A + channel
+        tokens, awaited = int(tile["flags"][flag]), int(fence["producer_count"])
+        if fence["producer_count_valid"] >> channel & 1:
+            yield tokens_text(flag, tokens, awaited)
+
+
+def tokens_text(flag: int, tokens: int, awaited: int) -> str:
+    """How a tile fence that counts tokens sees flag 17 or 18: more than it awaits are too many."""
+    value = tokens & sync.FLAG_MASK
+    passed = ", which has been passed" if value > awaited else ""
+    return f"{TILE_FLAG_NAMES[flag]} (flag {flag}) is {value}, awaited at {awaited}{passed}"
+
+
 def _watchers(
     flags: NDArray[np.int64],
     names: tuple[str, ...],
@@ -116,10 +137,13 @@ def _tile(tile: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
         instruction = int(tile["queue"][int(tile["queue_head"])]["instruction"])
         name = INSTRUCTIONS[int(tables.opcode[instruction])].name
         chunk, pc = program.locate(int(tables.pc[instruction]))
-        yield (
+        text = (
             f"tile {number}: {int(tile['queue_length'])} instructions queued, the first is {name} "
             f"of chunk {chunk}, pc {pc}"
         )
+        if name == _TILE_FENCE:
+            text += ": " + ", ".join(_tile_fence(tile, tables.tile_fence[tables.row[instruction]]))
+        yield text
     for which, unit_name in enumerate(state.UNIT_NAMES):
         unit = tile["units"][which]
         if unit["current"] == state.IDLE:

@@ -265,6 +265,9 @@ def infeed(
             may_send = False
         if sync.produce(parameters.token_producer, ended):
             _pass_token(tiles, parameters.channel)
+            if not read.done:
+                # A tile fence that awaits this very number of tokens sees it before the next one.
+                return True
     unit.current = state.IDLE
     return True
 

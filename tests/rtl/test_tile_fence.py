@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darwinn_sim import chip
-from functional_coverage import Coverage
+from functional_coverage import ROUNDS, Coverage
 from nightly import check_cases, nightly_too
 from slow_model import tile_fence as slow
 from tile_units import TileAndModel
@@ -12,12 +12,12 @@ from unit_cases.tile_fence import AFTER, TILE_BINS, Case, busy, cover, never, ti
 
 @nightly_too
 def test_fences_wait_load_and_count(nightly: bool) -> None:
-    """A fence holds back what follows until the units that it names are idle."""
+    """A fence holds back what follows until its units are idle and all its tokens there."""
     coverage = Coverage("RTL tile fence", TILE_BINS)
 
     def check(case: Case) -> None:
-        fields, busy_units = case
-        pair = TileAndModel({})
+        fields, busy_units, tokens = case
+        pair = TileAndModel(tokens)
         for name, values in (*map(never, busy_units), ("TileFence", fields), AFTER):
             pair.give(name, values)
         passed = slow.tile_fence(pair.slow, fields, busy(busy_units))
@@ -26,7 +26,10 @@ def test_fences_wait_load_and_count(nightly: bool) -> None:
         assert pair.rtl.units_idle == 0x3FF & ~busy(busy_units)
         cover(coverage, case, passed)
 
-    check_cases(coverage.unit, tile_cases(), check, 100, nightly=nightly)
+    for added in range(ROUNDS):
+        check_cases(coverage.unit, tile_cases(), check, 100, nightly=nightly, added=added)
+        if not coverage.missed():
+            break
     coverage.finish()
 
 

@@ -37,6 +37,8 @@ def test_instructions_come_in_program_order_with_their_registers() -> None:
     fields = Walk((1,) * 6, (0,) * 6).fields("NarrowToWide", "narrow_read")
     registers = {"tiles_override": 1, "tiles_register": 4, "base_override": 1, "base_register": 5}
     fence = {"expected_valid": 1 << 6, "wait_idle": 1 << 4}
+    later = fence | {"expected": [0] * 6 + [365, 0, 0]}
+    other = fence | {"expected_valid": 3 << 6}
     add = {"alu_op": ADD, "alu_a": 5, "alu_b": 8, "alu_immediate": 1, "alu_destination": 5}
     bundles = BY_NAME["RingOutfeed"].bits // 128
     found, reason = handed_over(
@@ -48,6 +50,8 @@ def test_instructions_come_in_program_order_with_their_registers() -> None:
             ("NarrowToWide", fields | registers | {"tiles": 1}),
             ("ScalarFence", {"wait_idle": 1}),
             ("ScalarFence", fence),
+            ("ScalarFence", later),
+            ("ScalarFence", other),
             ("TileFence", {"tiles": 6}),
         ]
     )
@@ -56,11 +60,11 @@ def test_instructions_come_in_program_order_with_their_registers() -> None:
         ("RingOutfeed", 0, None),
         ("RingOutfeed", 0, None),
         ("NarrowToWide", 10, 16),
-        ("ScalarFence", 0, None),
-        ("ScalarFence", 0, None),
+        *[("ScalarFence", 0, None)] * 4,
         ("TileFence", 6, None),
     ]
-    assert [each.dma_fence for each in found] == [False] * 4 + [True, False]
+    # Any value of flag 6, and no other flag, makes a fence of the DMA hints.
+    assert [each.dma_fence for each in found] == [False] * 4 + [True, True, False, False]
     # Each stands at its own bundles, the instruction of the loop at the same in every pass.
     assert found[0] == found[1]
     assert all(each.end - each.begin == INSTRUCTIONS[each.opcode].bits // 128 for each in found)

@@ -184,14 +184,16 @@ def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
         coverage.hit("16-bit halves" if fields["parameter_16bit"] else "bytes")
         granules = [element.address for element in walk(fields, "parameter_read")]
         aligned = any(granule % 4 == 0 for granule in granules)
-        coverage.hit("whole granule rows", when=aligned)
+        disabled = fields["mac_disable"]
+        coverage.hit("whole granule rows", when=aligned and not disabled)
+        coverage.hit("one plane where a row begins", when=aligned and disabled)
         coverage.hit("one plane of a row", when=any(granule % 4 for granule in granules))
 
     coverage.close(check)
 
 
 def test_maximum_over_raw_parameters() -> None:
-    _check_raw(slow.MAXIMUM, RAW_BINS)
+    _check_raw(slow.MAXIMUM, (*RAW_BINS, "one plane where a row begins"))
 
 
 def test_sum_over_raw_parameters() -> None:

@@ -22,12 +22,16 @@ BINS = (
     "several results",
     "64 lanes",
     "held back",
+    "four taps",
+    "nearest pixel, half a pixel goes up",
+    "nearest pixel, less goes down",
+    "nearest pixel before the first",
 )
 FULL = int(state.WRITTEN)
 
 
 def test_interpolation() -> None:
-    """Bilinear interpolation agrees on random positions, steps and pitches."""
+    """Bilinear and nearest pixel agree on random positions, steps and pitches."""
     coverage = Coverage("interpolation", BINS)
 
     @constrained_random(150)
@@ -51,8 +55,21 @@ def test_interpolation() -> None:
         coverage.hit("several results", when=len(slow.output_lanes(fields)) > 1)
         coverage.hit("64 lanes", when=64 in slow.output_lanes(fields))
         coverage.hit("held back", when=not done)
+        _cover_nearest(coverage, fields)
 
     coverage.close(check)
+
+
+def _cover_nearest(coverage: Coverage, fields: dict[str, Any]) -> None:
+    if not fields["apply_bias"]:
+        coverage.hit("four taps")
+        return
+    loop = fields["x_loop"]
+    passes = range(fields["main_limit"][loop] + 1)
+    positions = [fields["x_start"] + fields["x_step"] * index for index in passes]
+    coverage.hit("nearest pixel, half a pixel goes up", when=any(p % 128 >= 64 for p in positions))
+    coverage.hit("nearest pixel, less goes down", when=any(p % 128 < 64 for p in positions))
+    coverage.hit("nearest pixel before the first", when=any(p < -64 for p in positions))
 
 
 PLAIN = {
@@ -230,3 +247,61 @@ def test_a_table_that_nothing_has_loaded_is_an_error_in_strict_mode() -> None:
         bench = one_product(1, [1, 1, 1, 1], {"function": 1}, strict=strict)
         bench.run()
         assert (bench.fault is not None) == strict
+
+
+@pytest.mark.parametrize(
+    ("operation", "changes", "expected"),
+    [
+        ("TensorMax", {"mac_disable": 0}, [40, 40, 40, 40]),
+        ("TensorMax", {"mac_disable": 14}, [10, 10, 10, 10]),
+        ("TensorMax", {"mac_disable": 0, "parameter_read_base": 41}, [20, 20, 20, 20]),
+        ("TensorMax", {"mac_disable": 14, "parameter_read_base": 42}, [30, 30, 30, 30]),
+        ("TensorSum", {"mac_disable": 0}, [100, 100, 100, 100]),
+    ],
+    ids=["row", "one plane", "plane 1 of four", "plane 2 of one", "sum"],
+)
+def test_a_maximum_takes_as_many_planes_as_multipliers_work(
+    operation: str, changes: dict[str, Any], expected: list[int]
+) -> None:
+    """Planes hold 10, 20, 30 and 40; all of them where the granule begins the row."""
+    bench = Bench([(operation, PLAIN | changes)])
+    bench.tiles[0]["wide"][640:704].view(np.uint8)[:] = 64 * [10, 20, 30, 40]
+    bench.run()
+    assert results(bench) == expected
+
+
+@pytest.mark.parametrize("start", [1, 65, -63])
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_nearest_pixel_is_taken_whole(start: int, strict: bool) -> None:
+    """Twice as many columns: each pixel comes twice; a bias in the buffer is not added."""
+    fields = {
+        "main_limit": [0, 0, 5, 0, 0, 0, 0, 0],
+        "reduction_loops": 3,
+        "partial_sum_read": 3,
+        "last_block_lanes": 3,
+        "block_lanes": 3,
+        "output_scale": 1.0,
+        "apply_bias": 1,
+        "x_loop": 2,
+        "x_start": start,
+        "x_step": 64,
+        "x_pitch": 8,
+        "y_loop": 3,
+        "narrow_read_base": 8,
+    }
+    once = (1, 1)
+    for name, walk in {
+        "narrow_read": Walk((*once, 6, 1, 1, 1, 1, 1), (0,) * 8, base=8),
+        "partial_sum": Walk((6, 1, 1, 1, 1, 1, 1, 1), (4, 0, 0, 0, 0, 0, 0, 0)),
+        "narrow_write": Walk((6, 1, 1, 1, 1, 1, 1, 1), (4, 0, 0, 0, 0, 0, 0, 0), base=4096),
+    }.items():
+        fields |= walk.fields("TensorInterpolate", name)
+    bench = Bench([("TensorInterpolate", fields | {"tiles": 1})], strict=strict)
+    narrow = bench.tiles[0]["narrow"].view(np.uint8)
+    narrow[:64] = np.arange(64)
+    bench.run()
+    assert bench.fault is None
+    written = narrow[4096 : 4096 + 24].reshape(6, 4)
+    # Positions are in 1/128 pixel; half a pixel goes up.
+    pixels = [int(np.floor((start + 64 * k) / 128 + 0.5)) for k in range(6)]
+    assert written.tolist() == [[8 + 8 * pixel + lane for lane in range(4)] for pixel in pixels]

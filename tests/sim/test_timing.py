@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from averaging_program import watch
-from darwinn_sim import scalar_core, timing
+from darwinn_sim import scalar_core, state, timing
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.program import LoweredProgram, lower
@@ -20,7 +20,7 @@ from darwinn_testbench.sample.package import compile_network, compile_stand_alon
 from hypothesis import given, note
 from hypothesis import strategies as st
 from slow_timing import SlowTiming, Stuck
-from stimulus import constrained_random
+from stimulus import Walk, constrained_random
 from unit_cases import mesh_bus, narrow_to_wide, tensor_unit, wide_to_narrow
 
 Span = tuple[int, int, int, int]
@@ -198,9 +198,11 @@ def test_random_units_take_the_cycles_of_the_slow_model(
     compare_operations(operations, chip)
 
 
-def compare_operations(operations: list[tuple[str, dict[str, Any]]], chip: ChipDescription) -> None:
+def compare_operations(
+    operations: list[tuple[str, dict[str, Any]]], chip: ChipDescription
+) -> timing.Timing | None:
     chunk = frame(build(operations))
-    compare(lower((chunk,)), (len(chunk),), chip, None)
+    return compare(lower((chunk,)), (len(chunk),), chip, None)
 
 
 @constrained_random(8)
@@ -240,6 +242,72 @@ def test_a_flag_may_be_watched_and_loaded_while_it_grows(
     compare_operations(operations, chip)
 
 
+@constrained_random(40)
+@given(
+    st.integers(1, 6),
+    st.integers(0, 8),
+    st.sampled_from([0, 0, 0xFFFD]),
+    st.integers(0, 1),
+    st.integers(0, 40),
+    st.booleans(),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+)
+def test_fences_that_count_tokens_take_the_cycles_of_the_slow_model(
+    rows: int,
+    awaited: int,
+    before: int,
+    channel: int,
+    later: int,
+    waits_for_sender: bool,
+    chip: ChipDescription,
+) -> None:
+    """Tile 0 sends rows, each with a token; its own fence and that of tile 2 await some of them.
+
+    Where the number has been passed both models get stuck.
+    """
+    consumer = ("RingConsumerA", "RingConsumerB")[channel]
+    lines = {
+        "RingProducer": Walk((rows, 1, 1, 1), (1, 0, 0, 0)).fields("RingProducer", "wide_read"),
+        consumer: Walk((rows, 1, 1, 1), (1, 0, 0, 0)).fields(consumer, "wide_write"),
+    }
+    sends = {"targets": 2, "consumer_b": channel, "token_producer_increment": 1}
+    fence = {
+        "producer_count_valid": 1 << channel,
+        "producer_count": (before + awaited) % 65536,
+        "reset_flags": 1 << 17 + channel,
+        "reset_value": 9,
+    }
+    wait = {"wait_idle": 1 << state.RING_PRODUCER} if waits_for_sender else {}
+    compare_operations(
+        [
+            *preset({17 + channel: before}, 0xFFFF),
+            (consumer, {"tiles": 2, **lines[consumer]}),
+            ("RingProducer", {"tiles": 1, **lines["RingProducer"], **sends}),
+            ("TileFence", {"tiles": 1, **fence, **wait}),
+            *[("NoOp", dict[str, Any]())] * later,
+            ("TileFence", {"tiles": 4, **fence}),
+        ],
+        chip,
+    )
+
+
+@constrained_random(20)
+@given(
+    st.integers(1, 40),
+    st.integers(0, 40),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+)
+def test_tokens_of_every_cycle_are_not_passed_over(
+    units: int, awaited: int, chip: ChipDescription
+) -> None:
+    """The infeed passes a turn with every unit; a fence for any number of them sees it."""
+    fields = Walk((units, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    fields |= {"fifo": 2, "row_words": 63, "token_producer_increment": 1}
+    fence = {"tiles": 4, "producer_count_valid": 1, "producer_count": awaited}
+    result = compare_operations([("TileFence", fence), ("RingInfeed", fields)], chip)
+    assert (result is None) == (awaited > units)
+
+
 def test_the_same_run_takes_the_same_cycles() -> None:
     program, sizes = sample("convolution")
     first, second = (
@@ -257,6 +325,25 @@ def test_a_deadlock_names_who_waits_for_what() -> None:
     (line,) = caught.value.waiting
     assert "tile 3 narrow-to-wide" in line
     assert "(flag 11) is 0, watched for 7" in line
+
+
+def test_a_deadlock_names_the_tokens_that_have_been_passed() -> None:
+    infeed = Walk((5, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    infeed |= {"fifo": 2, "row_words": 63, "token_producer_increment": 1}
+    operations: list[tuple[str, dict[str, Any]]] = [
+        ("NarrowToWide", {"tiles": 8, **watch(6, 17, 5)}),
+        (
+            "TileFence",
+            {"tiles": 8, "wait_idle": 0x3FF, "producer_count_valid": 1, "producer_count": 4},
+        ),
+        ("RingInfeed", infeed),
+    ]
+    chunk = frame(build(operations))
+    with pytest.raises(Deadlock) as caught:
+        timing.simulate_program(lower((chunk,)), (len(chunk),))
+    (line,) = caught.value.waiting
+    assert line.startswith("tile 3: 1 instructions queued, the first is TileFence")
+    assert line.endswith("(flag 17) is 5, awaited at 4, which has been passed")
 
 
 def test_an_endless_run_is_ended() -> None:

@@ -26,6 +26,8 @@ CONTROL = "None"
 CYCLES = "tests/rtl/test_dma_programs.py::test_random_programs_equal_the_models_to_the_cycle"
 
 TENSOR = "tests/rtl/test_tile_tensor_unit.py::test_multiply_accumulate[gate]"
+MAXIMUM = "tests/rtl/test_tile_tensor_unit.py::test_maximum[gate]"
+INTERPOLATION = "tests/rtl/test_tile_tensor_unit.py::test_interpolation[gate]"
 TENSOR_BY_HAND = "tests/rtl/test_tile_tensor_unit.py::test_ties_round_to_even"
 WATCHER = "tests/rtl/test_tile_tensor_unit.py::test_a_watcher_passes_at_its_value_and_not_before[1]"
 PACKING = (
@@ -118,6 +120,8 @@ MUTATIONS = (
     Mutation("FlagCountedTwice", "an increment of a sync flag counts as two", TENSOR),
     Mutation("TileFenceIgnored", "a tile fence waits for nothing", TILE_FENCE),
     Mutation("TileFenceLoadsNothing", "a tile fence leaves the flags as they are", TILE_FENCE),
+    Mutation("TokenCountIgnored", "a tile fence does not count tokens", TILE_FENCE),
+    Mutation("TokensMayBeMore", "a tile fence passes with more tokens than awaited", TILE_FENCE),
     Mutation("WideWriteOneShort", "the last word of a row is not written", TENSOR),
     Mutation("MultiplierStands", "the fourth multiplier of every cell stands still", TENSOR),
     Mutation("ZeroPointIgnored", "the zero point of the parameters is 0", TENSOR),
@@ -125,6 +129,9 @@ MUTATIONS = (
     Mutation("LastBlockIgnored", "the last block has as many lanes as the others", TENSOR),
     Mutation("ScaleHalfStays", "scales and biases come from the first half", TENSOR),
     Mutation("ClipIgnored", "results are not clipped from above", TENSOR),
+    Mutation("ReductionTakesRow", "a maximum of one byte plane takes all four", MAXIMUM),
+    Mutation("NearestAsBias", "the bit of the nearest pixel adds a bias", INTERPOLATION),
+    Mutation("HalfPixelForgotten", "the nearest pixel is the one before", INTERPOLATION),
     Mutation("RoundsHalfUp", "ties are rounded up, not to even", TENSOR_BY_HAND),
     Mutation("ResultsWrap", "results beyond the highest are cut off", TENSOR),
     Mutation("QueueHeadWrapsLate", "the queue's head wraps late", _event("InstructionQueue")),

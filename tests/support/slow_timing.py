@@ -165,16 +165,16 @@ class SlowTiming:
 
     @property
     def cycles(self) -> int:
-        """Up to the end of the last instruction, of the core and of the last transfer."""
+        """Up to the end of the last instruction or fence, of the core and the last transfer."""
         ends = (end for _, _, _, end in self.spans)
-        return max(self.core_end, self.link_end, max(ends, default=0))
+        return max(self.core_end, self.link_end, self.dispatch_end, max(ends, default=0))
 
     # The scalar core.
 
     core_done = link_out_done = False
     links_in_done = 0
     in_free = 0
-    core_end = link_end = 0
+    core_end = link_end = dispatch_end = 0
 
     def _sleep(self, cycles: int) -> Turn:
         self.timers.add(self.now + cycles)
@@ -271,7 +271,9 @@ class SlowTiming:
             fields = self.fields[instruction]
             if fields["name"] == "TileFence":
                 waited = [tile.units[u] for u in range(_UNITS) if fields["wait_idle"] >> u & 1]
-                while any(unit.completed < unit.queued for unit in waited):
+                while any(unit.completed < unit.queued for unit in waited) or (
+                    not _tokens_are_counted(tile.flags, fields)
+                ):
                     yield
                 for flag in range(19):
                     if fields["reset_flags"] >> flag & 1:
@@ -283,6 +285,7 @@ class SlowTiming:
                 while unit.queued - unit.begun >= self.value["unit_queue"]:
                     yield
                 self._put(unit, instruction)
+            self.dispatch_end = max(self.dispatch_end, self.now + 1)
             tile.queue.items.popleft()
             self.later(lambda: setattr(tile.queue, "begun", tile.queue.begun + 1))
             yield
@@ -728,6 +731,11 @@ class SlowTiming:
                 self.link_end = max(self.link_end, self.now + 1)
                 self.later(lambda n=size: setattr(self, "delivered", self.delivered + n))
         self.link_out_done = True
+
+
+def _tokens_are_counted(flags: list[int], fields: Fields) -> bool:
+    awaited = [flag for k, flag in enumerate((17, 18)) if fields["producer_count_valid"] >> k & 1]
+    return all(flags[flag] % 65536 == fields["producer_count"] for flag in awaited)
 
 
 def _is_off(fields: Fields, name: str) -> bool:

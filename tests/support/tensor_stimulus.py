@@ -98,15 +98,20 @@ def _writes(draw: Draw, fields: dict[str, Any]) -> dict[str, Any]:
     return drawn.fields(MAC, "narrow_write") | producer(draw, "narrow_write_producer", LOOPS)
 
 
+def _mac_disable(operation: str, wide: int) -> st.SearchStrategy[int]:
+    """Values for so many operands of 16 bits; at least one product, or one byte of a maximum."""
+    if operation == MAC:
+        return st.sampled_from([[0, 12, 14], [0, 12], [0]][wide])
+    return st.sampled_from([0, 14] if operation == slow.MAXIMUM and not wide else [0])
+
+
 def _operands(draw: Draw, operation: str, aims: Aims) -> dict[str, Any]:
     wide_activations = draw(st.integers(0, 1)) if operation == MAC else 0
     wide_parameters = draw(st.integers(0, 1))
-    both = wide_activations and wide_parameters
-    disabled = [0] if both else [0, 12] if wide_activations or wide_parameters else [0, 12, 14]
     out: dict[str, Any] = {
         "activation_16bit": wide_activations,
         "parameter_16bit": wide_parameters,
-        "mac_disable": draw(st.sampled_from(disabled)) if operation == MAC else 0,
+        "mac_disable": draw(_mac_disable(operation, wide_activations + wide_parameters)),
         "activation_zero_point": draw(near_edges(0, 65535 if wide_activations else 255)),
         "parameter_zero_point": draw(near_edges(0, 65535 if wide_parameters else 255)),
         "load_parameter_zero_point": draw(st.integers(0, 1)) if operation == MAC else 0,
@@ -179,8 +184,14 @@ def instructions(draw: Any, operation: str, aims: Aims = NO_AIMS) -> dict[str, A
 
 @st.composite
 def interpolations(draw: Any) -> dict[str, Any]:
-    """Fields of a valid TensorInterpolate: main loops 0 and 1 are the taps."""
-    fields = _main(draw, fixed=(2, 2)) | {"reduction_loops": 3, "partial_sum_read": 3}
+    """Fields of a valid TensorInterpolate: main loops 0 and 1 are the taps, of which the nearest
+    pixel has one.
+    """
+    nearest = draw(st.booleans())
+    fields = _main(draw, fixed=(1, 1) if nearest else (2, 2)) | {
+        "reduction_loops": 3,
+        "partial_sum_read": 3,
+    }
     fields |= _lanes(draw) | {"output_block_loop": draw(st.integers(2, LOOPS - 1))}
     fields |= _sums(draw, fields)
     axes = draw(st.permutations(range(2, LOOPS)))[:2]
@@ -205,8 +216,8 @@ def interpolations(draw: Any) -> dict[str, Any]:
         "load_parameter_zero_point": 0,
         "zero_point_base": 0,
         "function": 0,
-        "output_scale": 2.0**-14,
-        "apply_bias": 0,
+        "output_scale": 1.0 if nearest else 2.0**-14,
+        "apply_bias": int(nearest),
         "use_scales": 0,
         "symmetric_function": 0,
         "odd_function": 0,

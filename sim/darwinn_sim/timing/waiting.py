@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from darwinn_sim import chip
-from darwinn_sim.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
+from darwinn_sim.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES, tokens_text
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.program import LoweredProgram
 from darwinn_sim.timing import lanes
@@ -107,6 +107,9 @@ def _wait(machine: Machine, index: int) -> str:
         name = _name(counter - lanes.CHIP_COUNTERS, SCALAR_FLAG_NAMES, _CHIP_COUNTERS)
     else:
         tile, offset = divmod(counter, lanes.TILE_COUNTERS)
+        if index % lanes.GROUP_LANES == lanes.DISPATCH and offset < len(TILE_FLAG_NAMES):
+            # Of the flags, a tile's dispatch waits for those alone that its fences count.
+            return tokens_text(offset, value, need)
         name = f"tile {tile} {_name(offset, TILE_FLAG_NAMES, _TILE_COUNTERS)}"
     return f"{name} is {value}, watched for {need}"
 

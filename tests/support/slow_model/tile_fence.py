@@ -12,12 +12,12 @@ Fields = Mapping[str, Any]
 
 
 def tile_fence(tile: Tile, fields: Fields, busy: int) -> bool:
-    """Pass a tile fence unless a unit that it names is busy; True if it was passed."""
+    """Pass a tile fence if its units are idle and its tokens counted; True if it was passed."""
     if fields["wait_idle"] & busy:
         return False
     for flag, counted in ((17, 1), (18, 2)):
-        counts = fields.get("producer_count_valid", 0) & counted
-        if counts and tile.flags[flag] % 65536 != fields["producer_count"]:
+        tokens = tile.flags[flag] % 65536
+        if fields["producer_count_valid"] & counted and tokens != fields["producer_count"]:
             return False
     for flag in range(19):
         if fields["reset_flags"] >> flag & 1:
