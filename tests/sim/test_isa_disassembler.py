@@ -178,6 +178,8 @@ def test_fences_say_what_they_wait_for_and_set() -> None:
     )
     assert fence.operands == "tile 0, #0, count fence"
     assert fence.details == ("wait idle all", "set {narrow_to_wide_write} = 5")
+    counting = only("TileFence", {"tiles": 1, "producer_count_valid": 3, "producer_count": 12})
+    assert counting.details == ("wait ring_producer_a = 12", "wait ring_producer_b = 12")
     scalar = only(
         "ScalarFence",
         {

@@ -448,7 +448,7 @@ def _field_text(field: Field, cells: Cells, row: int) -> str:
     text = _value_text(field, value)
     if not text:
         return ""
-    name = _SHOWN_AS.get(field.name, field.name)
+    name = field.shown_as or _SHOWN_AS.get(field.name, field.name)
     return name if text == field.name else f"{name} {text}"
 
 
@@ -628,6 +628,12 @@ def _tile_fence(cells: Cells, patched: Mapping[int, str]) -> Render:
         details = []
         if cells["wait_idle"][row]:
             details.append(f"wait idle {_bits_text(TileUnit, cells['wait_idle'][row])}")
+        counted = cells["producer_count_valid"][row]
+        details += [
+            f"wait {flag.label} = {cells['producer_count'][row]}"
+            for channel, flag in enumerate(_TOKENS)
+            if counted >> channel & 1
+        ]
         if cells["reset_flags"][row]:
             flags = _bits_text(TileFlag, cells["reset_flags"][row])
             details.append(f"set {flags} = {cells['reset_value'][row]}")
@@ -644,9 +650,9 @@ _FENCE_ACTIONS = (
     "halt",
     "narrow_sleep",
     "wide_sleep",
-    "producer_count_valid",
-    "producer_count",
 )
+_TOKENS = (TileFlag.RING_PRODUCER_A, TileFlag.RING_PRODUCER_B)
+"""Flags in the order of the bits of ``producer_count_valid``."""
 
 
 def _scalar_fence(cells: Cells, patched: Mapping[int, str]) -> Render:

@@ -25,7 +25,7 @@ class Field:
     ``offset`` and ``width`` are in bits. ``kind`` says how a person should see the value;
     only ``int`` is sign-extended when decoded. ``confidence`` is how well the meaning is
     established, ``evidence`` from what. ``codes`` names the values of the field, or its bits if
-    it is a mask.
+    it is a mask. ``shown_as`` is what a listing calls it where the name would mislead.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Field:
     pitch: int = 0
     offset: int = -1
     codes: type[Code] | None = None
+    shown_as: str = ""
 
     @property
     def signed(self) -> bool:

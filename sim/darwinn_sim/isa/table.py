@@ -387,6 +387,7 @@ def _interpolate() -> Instruction:
         meaning="Take the nearest pixel, at (position + 64) >> 7 on both axes, with weight 1; no "
         "bias is added.",
         evidence="up-sampling of three public networks agrees with the uncompiled model",
+        shown_as="nearest_pixel",
     )
     layout.at(2093, nearest, *_TENSOR_SWITCHES[1:])
     return layout.build(
