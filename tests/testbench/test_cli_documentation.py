@@ -24,7 +24,7 @@ from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.sample import SampleRow
 from darwinn_testbench.survey.field_values import FieldValues
-from darwinn_testbench.survey.run import LeftOut
+from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
 from darwinn_testbench.verify import OutputRow
 

@@ -15,11 +15,12 @@ from darwinn_sim.isa.codec import decode
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.sample import sample
-from darwinn_testbench.survey import run as survey_run
+from darwinn_testbench.survey import plan as plans
 from darwinn_testbench.survey.content import CompiledFile
 from darwinn_testbench.survey.field_values import FieldValues, field_values, of_files, of_one_file
 from darwinn_testbench.survey.page import page_of
-from darwinn_testbench.survey.run import Options, survey
+from darwinn_testbench.survey.plan import Options
+from darwinn_testbench.survey.run import survey
 from darwinn_testbench.survey.task import PipelineTask, SurveyRow
 
 
@@ -141,7 +142,7 @@ def test_what_cannot_be_read_is_a_row(
     def denied(path: Path) -> CompiledFile | str:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(survey_run, "look_at", denied)
+    monkeypatch.setattr(plans, "look_at", denied)
     report = survey([zoo / "README.md", zoo / "none"], tmp_path)
     assert [(row.verdict, row.message) for row in report.rows] == [
         (Verdict.BAD_INPUT, f"{zoo / 'README.md'}: Permission denied"),
@@ -170,7 +171,7 @@ def test_names_are_as_long_as_they_have_to_be() -> None:
         "c/two_edgetpu.tflite",
     ]
     paths += ["x/d/three.coral", "y/d/three.coral"]
-    names = survey_run.names_of([Path(path) for path in paths])
+    names = plans.names_of([Path(path) for path in paths])
     assert list(names.values()) == [
         "net_edgetpu.tflite",
         "net.package",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish, wrapped
@@ -16,9 +16,10 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import RequireReference
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
-from darwinn_testbench.survey.columns import FIELD_COLUMNS, ROW_COLUMNS
+from darwinn_testbench.survey.columns import FIELD_COLUMNS, row_columns
 from darwinn_testbench.survey.field_values import KNOWN, FieldValues
-from darwinn_testbench.survey.run import DEFAULT_TIMEOUT, LeftOut, Options, survey
+from darwinn_testbench.survey.plan import DEFAULT_TIMEOUT, LeftOut, Options
+from darwinn_testbench.survey.run import survey
 from darwinn_testbench.survey.task import SurveyRow
 
 EXAMPLES = """**How files pair**
@@ -122,7 +123,7 @@ def command(
 def _body(report: Report[SurveyRow]) -> Sequence[RenderableType]:
     parts: list[RenderableType] = []
     if report.rows:
-        parts.append(table(ROW_COLUMNS, report.rows))
+        parts.append(table(row_columns(report.rows, Console().width), report.rows))
     parts += [wrapped(f"{row.name}: {note}") for row in report.rows for note in _notes(row)]
     parts += _fields(report.figures["fields"])
     parts += _left_out(report.figures["left_out"])

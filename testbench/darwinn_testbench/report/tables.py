@@ -61,6 +61,11 @@ def table(
     return result
 
 
+def column_width(column: Column[Item], rows: Iterable[Item]) -> int:
+    """Characters that a column takes where nothing is cut."""
+    return max([len(column.heading), *(_cell(column.cell(row)).cell_len for row in rows)])
+
+
 def seconds(value: float) -> str:
     """A measured time: nothing below a millisecond is worth a wider column."""
     return f"{value:.3f}"

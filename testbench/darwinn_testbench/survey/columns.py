@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from darwinn_testbench.report import Column, seconds
+from darwinn_testbench.report.tables import column_width
 from darwinn_testbench.survey.field_values import ASSUMED, KNOWN, REFUSED, FieldValues
 from darwinn_testbench.survey.task import SurveyRow
 
@@ -22,8 +25,21 @@ def exact_text(row: SurveyRow) -> str:
     return "" if share is None else f"{int(100 * share)} %"
 
 
-ROW_COLUMNS: tuple[Column[SurveyRow], ...] = (
-    Column("model", lambda row: row.name, may_shrink=True),
+def row_columns(rows: Sequence[SurveyRow], width: int) -> tuple[Column[SurveyRow], ...]:
+    """The columns of ``rows`` on a screen of ``width`` characters, which names give way to."""
+    taken = sum(2 + column_width(column, rows) for column in _FIGURES)
+    return (Column("model", lambda row: shortened(row.name, max(width - taken, 16))), *_FIGURES)
+
+
+def shortened(name: str, width: int) -> str:
+    """``name`` in ``width`` characters: names of models differ at their ends, too."""
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[-end:]}"
+
+
+_FIGURES: tuple[Column[SurveyRow], ...] = (
     Column("runtime", lambda row: row.runtime, "right"),
     Column("values", grade_of),
     Column("exact", exact_text, "right"),

@@ -10,7 +10,7 @@ from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
 from darwinn_testbench.survey.columns import FIELD_COLUMNS, exact_text, grade_of
 from darwinn_testbench.survey.field_values import GRADES
-from darwinn_testbench.survey.run import LeftOut
+from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
 
 _COLUMNS: tuple[Column[SurveyRow], ...] = (
@@ -18,7 +18,7 @@ _COLUMNS: tuple[Column[SurveyRow], ...] = (
     Column("verdict", lambda row: row.verdict),
     Column("compiler", lambda row: row.compiler),
     Column("runtime", lambda row: row.runtime),
-    Column("executables", lambda row: ", ".join(row.executables)),
+    Column("executables", lambda row: len(row.executables)),
     Column("values", grade_of),
     Column("exact", exact_text),
     Column("cycles", lambda row: row.cycles),

@@ -21,6 +21,9 @@ from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.survey.field_values import ASSUMED, REFUSED, FieldValues, field_values
 
+PIPELINE = "pipeline"
+"""The kind of a row that is no file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyRow(Row):
@@ -70,6 +73,11 @@ class SurveyRow(Row):
     def duration(self) -> float:
         """Seconds of the row."""
         return self.seconds
+
+    @property
+    def last_file(self) -> str:
+        """The compiled model; of a pipeline the last segment."""
+        return self.companions[-1] if self.kind == PIPELINE else self.file
 
     @property
     def exact_share(self) -> float | None:
