@@ -14,8 +14,11 @@ from darwinn_testbench.reference.litert import LiteRtReference
 from one_operator import Array
 
 _TYPES = {dtype: kind for kind, dtype in tflite.DTYPES.items()}
-_VERSION = 3
-"""A version at which every operator used here takes int8."""
+_VERSION = 2
+"""A version that LiteRT has of nearly every operator used here, and at which it takes int8."""
+_VERSIONS = dict.fromkeys(
+    (BuiltinOperator.RELU_0_TO_1, BuiltinOperator.DEPTH_TO_SPACE, BuiltinOperator.PRELU), 1
+)
 
 
 def tiny_model(
@@ -24,7 +27,6 @@ def tiny_model(
     inputs: Sequence[int],
     outputs: Sequence[int],
     options: Any = None,
-    version: int = _VERSION,
 ) -> bytes:
     """A file of one operator; its inputs are the tensors that have no constant value."""
     buffers = [tflite.Buffer(memoryview(b""))]
@@ -44,6 +46,7 @@ def tiny_model(
         described.append(
             tflite.Tensor(each.shape, _TYPES[each.dtype], place, each.name, quantisation)
         )
+    version = _VERSIONS.get(operator, _VERSION)
     code = tflite.OperatorCode(min(int(operator), 127), "", version, int(operator))
     fed = tuple(dict.fromkeys(k for k in inputs if k >= 0 and tensors[k].constant is None))
     done = tflite.Operator(0, tuple(inputs), tuple(outputs), options)

@@ -28,11 +28,17 @@ def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
+def _inverse_root(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / sqrt(x), a number beyond every tensor where x is not positive."""
+    return np.where(x > 0, 1.0 / np.sqrt(np.where(x > 0, x, 1.0)), 2.0**31)
+
+
 RealFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 IDEAL_FUNCTIONS: Mapping[str, RealFunction] = {
     "sigmoid": _sigmoid,
     "tanh": np.tanh,
+    "rsqrt": _inverse_root,
 }
 """Real functions of operators, by name."""
 
@@ -69,12 +75,15 @@ class CompilerChoices:
 
     ``unclipped`` are the factors of the program's instructions that bound nothing: early compilers
     write pools and means so, of which the low byte is then kept.
+
+    ``steps`` are those of the program's interpolating instructions, in 1/128 pixel.
     """
 
     addition_steps: Mapping[int, float] = field(default_factory=dict)
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
     unclipped: frozenset[float] = frozenset()
+    steps: frozenset[int] = frozenset()
 
     def levels(self, name: str, real: AnyArray, output: Tensor) -> NDArray[np.int64]:
         """round(function(real) / scale of ``output``), without clip and zero point.
@@ -177,6 +186,11 @@ OperatorFunction = Callable[[Call], AnyArray | tuple[AnyArray, ...]]
 
 def quantised(tensor: Tensor) -> Tensor:
     """The tensor itself; refused unless it has 8 bits and one scale and zero point."""
+    if tensor.dtype == np.int16:
+        raise NotComputableError(
+            f"tensor {tensor.index} ({tensor.name}) is int16: no chip arithmetic is known for "
+            "16-bit activations"
+        )
     if tensor.dtype not in (np.uint8, np.int8):
         raise NotComputableError(f"tensor {tensor.index} ({tensor.name}) is {tensor.dtype}")
     if not tensor.quantised or not usable(tensor.scale):
@@ -195,12 +209,16 @@ def require_image(operand: Operand) -> None:
         raise NotComputableError(f"input of {operand.value.ndim} dimensions")
 
 
-def require_same_quantisation(source: Tensor, output: Tensor) -> None:
-    """Refuse an operator that moves bytes between tensors whose bytes mean different values."""
-    same = (
+def same_quantisation(source: Tensor, output: Tensor) -> bool:
+    """Whether the bytes of two tensors mean the same values."""
+    return (
         source.dtype == output.dtype
         and np.array_equal(source.scale, output.scale)
         and np.array_equal(source.zero_point, output.zero_point)
     )
-    if not same:
+
+
+def require_same_quantisation(source: Tensor, output: Tensor) -> None:
+    """Refuse an operator that moves bytes between tensors whose bytes mean different values."""
+    if not same_quantisation(source, output):
         raise NotComputableError("input and output differ in their quantisation")

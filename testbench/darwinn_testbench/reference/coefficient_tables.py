@@ -28,6 +28,7 @@ from darwinn_testbench.reference.call import (
 from darwinn_testbench.reference.softmax import EXPONENTIAL_ONE, ROOT_ONE
 
 _TABLE = BY_NAME["CoefficientTable"].opcode
+_INTERPOLATION = BY_NAME["TensorInterpolate"].opcode
 _MULTIPLIER = BY_NAME["TensorMac"].opcode
 _USERS = tuple(BY_NAME[name].opcode for name in ("TensorMac", "TensorSum"))
 _TABLE_FUNCTION, _RANGE_REDUCTION = 1, 2
@@ -105,7 +106,18 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
         functions={name: tuple(each) for name, each in functions.items()},
         softmax=_softmax(tables),
         unclipped=_unclipped(executable),
+        steps=_steps(executable),
     )
+
+
+def _steps(executable: Executable) -> frozenset[int]:
+    """Steps of interpolating instructions along both axes, in 1/128 pixel."""
+    found: set[int] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_INTERPOLATION, {})
+        for axis in ("x_step", "y_step"):
+            found |= set(np.asarray(columns.get(axis, ())).tolist())
+    return frozenset(found)
 
 
 def _unclipped(executable: Executable) -> frozenset[float]:

@@ -1,4 +1,4 @@
-"""The parts of docs/formats-*.md that come from the tables of the references.
+"""The parts of docs/*.md that come from the tables of the references.
 
 python -m darwinn_testbench.reference.documents [--check] FOLDER
 """
@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from darwinn_testbench.reference import rules
 from darwinn_testbench.reference.executorch import document as executorch
 from darwinn_testbench.reference.iree import document as iree
 from darwinn_testbench.reference.tfrt import document as tfrt
 
 PAGES: Mapping[str, Callable[[str], str]] = {
+    "comparison.md": rules.updated,
     "formats-executorch.md": executorch.updated,
     "formats-iree.md": iree.updated,
     "formats-bef.md": tfrt.updated,

@@ -15,7 +15,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.call import Call, require_image, require_same_quantisation, usable
+from darwinn_testbench.reference.call import (
+    Call,
+    Operand,
+    require_image,
+    require_same_quantisation,
+    usable,
+)
 from darwinn_testbench.reference.graph import MAXIMUM_ELEMENTS
 from darwinn_testbench.reference.output_stage import (
     INT32_MAXIMUM,
@@ -142,19 +148,24 @@ def _bias(call: Call, position: int, channels: int) -> NDArray[np.float64]:
 
 
 def _weighted(
-    call: Call, total: Callable[[type[Any]], AnyArray], magnitudes: AnyArray, bias: AnyArray
+    call: Call,
+    total: Callable[[type[Any]], AnyArray],
+    magnitudes: AnyArray,
+    bias: AnyArray,
+    source: Operand | None = None,
 ) -> AnyArray:
     """Sum, bias and output stage of a layer whose weights' magnitudes add up to ``magnitudes``.
 
     ``total`` computes the sums of products in the float type that it is given; by
     :func:`summing_dtype` every partial sum, the bias included, is then an exact integer.
+    ``source`` is the operand that is multiplied, if not the first.
     """
     bound = float((_BYTE_SPAN * magnitudes + np.abs(bias)).max(initial=0))
     dtype = summing_dtype(bound)
     sums = total(dtype)
     sums += bias.astype(dtype)
     scale = call.operand(1).tensor.scale
-    factor = conversion_factor(call.operand(0).scale, call.output, scale)
+    factor = conversion_factor((source or call.operand(0)).scale, call.output, scale)
     if bound > INT32_MAXIMUM:
         sums, matters = accumulated(sums, factor)
         if matters:
@@ -168,8 +179,7 @@ def conv_2d(call: Call) -> AnyArray:
     require_image(image)
     weights = _weights(call, 1, channel_axis=0)
     channels, kernel_height, kernel_width, depth = weights.shape
-    if depth != image.value.shape[3]:
-        raise NotComputableError("grouped convolution")
+    groups = _groups(call, image.value.shape[3], depth, channels)
     height, width = window_axes(
         call.operator.options, image.value.shape[1:3], (kernel_height, kernel_width)
     )
@@ -178,20 +188,82 @@ def conv_2d(call: Call) -> AnyArray:
     matrix = weights.reshape(channels, -1)
 
     def total(dtype: type[Any]) -> AnyArray:
-        columns = np.ascontiguousarray(matrix.T, dtype)
         padded = _padded(image.centred(dtype), height, width)
-        if height.kernel == width.kernel == height.stride == width.stride == 1:
-            product: AnyArray = padded @ columns
-            return product
-        windows = _windows(padded, height, width).transpose(0, 1, 2, 4, 5, 3)
-        sums = np.empty((*windows.shape[:3], channels), dtype)
-        for rows in _row_blocks(windows):
-            block = windows[:, rows]
-            sums[:, rows] = block.reshape(*block.shape[:3], -1) @ columns
-        return sums
+        parts = [
+            _convolved(part, np.ascontiguousarray(columns.T, dtype), height, width)
+            for part, columns in zip(
+                np.split(padded, groups, axis=3), np.split(matrix, groups), strict=True
+            )
+        ]
+        return parts[0] if groups == 1 else np.concatenate(parts, axis=3)
 
     bias = _bias(call, 2, channels)
     return _weighted(call, total, np.abs(matrix).sum(axis=1), bias)
+
+
+def _groups(call: Call, inputs: int, depth: int, outputs: int) -> int:
+    """Groups of a convolution of ``inputs`` channels whose weights take ``depth`` of them."""
+    if not depth or inputs % depth or outputs % (inputs // depth):
+        raise NotComputableError(f"{outputs} outputs, each of {depth} of {inputs} channels")
+    if inputs != depth:
+        call.assume("groups are layers of their own")
+    return inputs // depth
+
+
+def _convolved(padded: AnyArray, columns: AnyArray, height: Axis, width: Axis) -> AnyArray:
+    """Sums of a padded image (n, h, w, c) with weights (kernel h * kernel w * c, out)."""
+    if height.kernel == width.kernel == height.stride == width.stride == 1:
+        product: AnyArray = padded @ columns
+        return product
+    windows = _windows(padded, height, width).transpose(0, 1, 2, 4, 5, 3)
+    sums = np.empty((*windows.shape[:3], columns.shape[1]), columns.dtype)
+    for rows in _row_blocks(windows):
+        block = windows[:, rows]
+        sums[:, rows] = block.reshape(*block.shape[:3], -1) @ columns
+    return sums
+
+
+def transpose_conv(call: Call) -> AnyArray:
+    """TRANSPOSE_CONV: inputs are the output's shape, weights (out, h, w, c), the image, the bias.
+
+    Each pixel adds its product with the kernel to the pixels of the output that it meets.
+    """
+    image = call.operand(2)
+    require_image(image)
+    weights = _weights(call, 1, channel_axis=0)
+    channels, *kernel, depth = weights.shape
+    n, rows, columns, inputs = image.value.shape
+    if depth != inputs or len(call.output.shape) != 4:
+        raise NotComputableError(f"weights of {depth} channels for {inputs}")
+    strides = [int(call.option(f"stride_{name}", 1)) for name in "hw"]
+    sizes = call.output.shape[1:3]
+    call.expect((n, *sizes, channels), n * rows * columns * weights.size)
+    spans = [
+        (count - 1) * step + size
+        for count, step, size in zip((rows, columns), strides, kernel, strict=True)
+    ]
+    if call.option("padding", "SAME") == "VALID":
+        before = [0, 0]
+    else:
+        before = [max(span - size, 0) // 2 for span, size in zip(spans, sizes, strict=True)]
+    # Room for what an output beyond the last kernel leaves empty.
+    room = [max(span, size + skip) for span, size, skip in zip(spans, sizes, before, strict=True)]
+
+    def total(dtype: type[Any]) -> AnyArray:
+        pixels = image.centred(dtype)
+        sums = np.zeros((n, *room, channels), dtype)
+        for row, column in np.ndindex(*kernel):
+            part = pixels @ weights[:, row, column].T.astype(dtype)
+            sums[
+                :,
+                row : row + rows * strides[0] : strides[0],
+                column : column + columns * strides[1] : strides[1],
+            ][:, :rows, :columns] += part
+        top, left = before
+        return np.ascontiguousarray(sums[:, top : top + sizes[0], left : left + sizes[1]])
+
+    matrix = weights.reshape(channels, -1)
+    return _weighted(call, total, np.abs(matrix).sum(axis=1), _bias(call, 3, channels), image)
 
 
 def _row_blocks(windows: AnyArray) -> Iterator[slice]:

@@ -17,12 +17,12 @@ from darwinn_testbench.reference import constant_operands
 from darwinn_testbench.reference.call import (
     Call,
     Operand,
-    require_image,
-    require_same_quantisation,
+    same_quantisation,
 )
 from darwinn_testbench.reference.graph import Tensor
 from darwinn_testbench.reference.output_stage import (
     NotComputableError,
+    clip_bounds,
     conversion_factor,
     output_stage,
     reciprocal,
@@ -96,12 +96,19 @@ def multiply(call: Call) -> AnyArray:
     return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
 
 
-def _requantised(operand: Operand, output: Tensor, activation: str = "NONE") -> AnyArray:
-    """The operand's real values in the quantisation of ``output``."""
+def requantised(
+    tensor: Tensor, values: AnyArray, output: Tensor, activation: str = "NONE"
+) -> AnyArray:
+    """Real values of ``values`` of ``tensor`` in the quantisation of ``output``."""
+    operand = Operand(tensor, values)
     factor: NDArray[np.float32] | np.float32 = np.float32(1)
     if operand.scale != output.scale[0]:
         factor = conversion_factor(operand.scale, output)
     return output_stage(operand.centred(), factor, output, activation)
+
+
+def _requantised(operand: Operand, output: Tensor, activation: str = "NONE") -> AnyArray:
+    return requantised(operand.tensor, operand.value, output, activation)
 
 
 def quantize(call: Call) -> AnyArray:
@@ -122,6 +129,81 @@ def relu6(call: Call) -> AnyArray:
 def relu_n1_to_1(call: Call) -> AnyArray:
     """RELU_N1_TO_1: two bounds in the output stage."""
     return _requantised(call.operand(0), call.output, "RELU_N1_TO_1")
+
+
+def relu_0_to_1(call: Call) -> AnyArray:
+    """RELU_0_TO_1: two bounds in the output stage."""
+    return _requantised(call.operand(0), call.output, "RELU_0_TO_1")
+
+
+def prelu(call: Call) -> AnyArray:
+    """PRELU: negative values times the second input, each side of 0 rounded once."""
+    alpha = call.operand(1)
+    return _leaky(call, alpha.centred(), np.atleast_1d(alpha.scale))
+
+
+def leaky_relu(call: Call) -> AnyArray:
+    """LEAKY_RELU: negative values times a number."""
+    slope = np.array([call.option("alpha", 0.0)], np.float32)
+    return _leaky(call, np.ones(1, np.int64), slope)
+
+
+def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray:
+    operand, output = call.operand(0), call.output
+    call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
+    values = operand.centred()
+    positive = output_stage(values, conversion_factor(operand.scale, output), output)
+    factor = conversion_factor(operand.scale, output, scale)
+    negative = output_stage(values * slopes, factor, output)
+    return np.where(values >= 0, positive, negative)
+
+
+def maximum(call: Call) -> AnyArray:
+    """MAXIMUM: the greater byte of two."""
+    return _extreme(call, np.maximum)
+
+
+def minimum(call: Call) -> AnyArray:
+    """MINIMUM: the lesser byte of two."""
+    return _extreme(call, np.minimum)
+
+
+def _extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
+        call.assume("each operand is brought to the output's scale before they are compared")
+    chosen: AnyArray = choose(_requantised(left, call.output), _requantised(right, call.output))
+    return chosen
+
+
+def squared_difference(call: Call) -> AnyArray:
+    """SQUARED_DIFFERENCE: the exact difference of SUB, squared, and one output stage."""
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    first, second, _ = addition_weights(left.scale, right.scale, call.output)
+    difference = first * left.centred() - second * right.centred()
+    unit = left.scale / np.float32(first)
+    factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
+    return output_stage(difference * difference, factor, call.output)
+
+
+def rsqrt(call: Call) -> AnyArray:
+    """RSQRT: round(1 / sqrt(x) / scale), the greatest value where x is not positive."""
+    return _by_value(call, "rsqrt")
+
+
+def l2_normalization(call: Call) -> AnyArray:
+    """L2_NORMALIZATION along the last axis: round(x / |x| / scale); of no length, 0."""
+    operand, output = call.operand(0), call.output
+    values = operand.centred()
+    length = np.sqrt((values * values).sum(axis=-1, keepdims=True).astype(np.float64))
+    unit = values / np.where(length == 0, 1, length)
+    levels = np.rint(unit / float(output.scale[0])) + int(output.zero_point[0])
+    low, high = clip_bounds(output, call.activation)
+    bounds = np.array([low, high]) + int(output.zero_point[0])
+    normalised: AnyArray = np.clip(levels, *bounds).astype(output.dtype)
+    return normalised
 
 
 def logistic(call: Call) -> AnyArray:
@@ -168,99 +250,8 @@ def softmax(call: Call) -> AnyArray:
     return ideal.astype(output.dtype)
 
 
-# --- moves --------------------------------------------------------------------------------------
-
-
-def reshape(call: Call) -> AnyArray:
-    """RESHAPE, SQUEEZE, EXPAND_DIMS: the same bytes."""
-    operand = call.operand(0)
-    require_same_quantisation(operand.tensor, call.outputs[0])
-    return operand.value.reshape(call.outputs[0].shape)
-
-
-def pad(call: Call) -> AnyArray:
-    """PAD with the zero point."""
-    operand = call.operand(0)
-    require_same_quantisation(operand.tensor, call.output)
-    amounts = [(int(before), int(after)) for before, after in call.constant(1)]
-    extents = zip(operand.value.shape, amounts, strict=True)
-    call.expect(tuple(extent + sum(both) for extent, both in extents))
-    return np.pad(operand.value, amounts, constant_values=operand.zero_point)
-
-
-def tile(call: Call) -> AnyArray:
-    """TILE: repeated copies."""
-    operand = call.operand(0)
-    require_same_quantisation(operand.tensor, call.outputs[0])
-    repeats = [int(times) for times in call.constant(1)]
-    extents = zip(operand.value.shape, repeats, strict=True)
-    call.expect(tuple(extent * times for extent, times in extents))
-    return np.tile(operand.value, repeats)
-
-
 def concatenation(call: Call) -> AnyArray:
     """CONCATENATION: operands of another scale are requantised."""
     operands = [call.operand(position) for position in range(len(call.inputs))]
     parts = [_requantised(each, call.output, call.activation) for each in operands]
     return np.concatenate(parts, axis=int(call.option("axis", 0)))
-
-
-def split(call: Call) -> tuple[AnyArray, ...]:
-    """SPLIT: inputs are the axis and the value."""
-    axis = int(call.constant(0).reshape(-1)[0])
-    operand = call.operand(1)
-    for output in call.outputs:
-        require_same_quantisation(operand.tensor, output)
-    if operand.value.shape[axis] % len(call.outputs):
-        raise NotComputableError(f"axis {axis} does not split into {len(call.outputs)} parts")
-    return tuple(np.split(operand.value, len(call.outputs), axis=axis))
-
-
-# --- interpolation ------------------------------------------------------------------------------
-
-_PIXEL = 128
-"""Positions of the interpolating instruction are in 1/128 pixel."""
-
-
-def resize_bilinear(call: Call) -> AnyArray:
-    """RESIZE_BILINEAR: four taps with weights of 7 bits for each axis, scale 2^-14, no offset."""
-    operand = call.operand(0)
-    require_image(operand)
-    require_same_quantisation(operand.tensor, call.output)
-    rows, columns = call.output.shape[1:3]
-    call.expect((operand.value.shape[0], rows, columns, operand.value.shape[3]))
-    modes = (
-        bool(call.option("align_corners", False)),
-        bool(call.option("half_pixel_centers", False)),
-    )
-    top, bottom, row_weight = _taps(operand.value.shape[1], rows, *modes)
-    left, right, column_weight = _taps(operand.value.shape[2], columns, *modes)
-    image = operand.value.astype(np.int32)
-    across = image[:, :, left] * (_PIXEL - column_weight)[:, None]
-    across += image[:, :, right] * column_weight[:, None]
-    total = across[:, top] * (_PIXEL - row_weight)[:, None, None]
-    total += across[:, bottom] * row_weight[:, None, None]
-    # At most 255 * 2^14 < 2^24, and the scale is a power of two: exact in float32.
-    rounded: AnyArray = np.rint(total.astype(np.float32) * np.float32(2.0**-14))
-    return rounded.astype(call.output.dtype)
-
-
-def _taps(
-    size: int, outputs: int, align_corners: bool, half_pixel: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """First and second tap of each output, and the second's weight in 1/128."""
-    aligned = align_corners and outputs > 1
-    step = Fraction(size - 1, outputs - 1) if aligned else Fraction(size, outputs)
-    start = step / 2 - Fraction(1, 2) if half_pixel else Fraction(0)
-    if size == 1:
-        step = start = Fraction(0)
-    units = [_PIXEL * step, _PIXEL * start]
-    if any(unit.denominator != 1 for unit in units):
-        raise NotComputableError(
-            f"resize from {size} to {outputs}: the compiler's rounding of the step to 1/128 pixel "
-            "is not known"
-        )
-    positions = int(units[1]) + int(units[0]) * np.arange(outputs)
-    first = positions >> 7
-    taps = (np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1))
-    return *taps, (positions & (_PIXEL - 1)).astype(np.int32)

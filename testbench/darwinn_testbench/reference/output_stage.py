@@ -135,5 +135,6 @@ _ACTIVATIONS: dict[str, tuple[float, float]] = {
     "RELU": (0.0, np.inf),
     "RELU6": (0.0, 6.0),
     "RELU_N1_TO_1": (-1.0, 1.0),
+    "RELU_0_TO_1": (0.0, 1.0),
 }
 """Fused activations that are a clip, as bounds of the real value."""
