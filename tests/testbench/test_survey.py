@@ -136,6 +136,11 @@ def test_without_a_program_it_is_bad_input(
     assert found["message"] == "no file holds a program of the chip (2 files left out)"
 
 
+def test_standard_input_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["survey", "-"]) == 2
+    assert "standard input holds one file" in capfd.readouterr().err
+
+
 def test_what_cannot_be_read_is_a_row(
     zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import RequireReference
-from darwinn_testbench.report import Report, table
+from darwinn_testbench.report import InputError, Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.survey.columns import FIELD_COLUMNS, row_columns
 from darwinn_testbench.survey.field_values import KNOWN, FieldValues
@@ -42,7 +42,7 @@ _NAMED = 4
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH...",
+        metavar="PATH",
         help="Files, and folders that are searched for programs of the chip, whatever their names.",
         show_default=False,
     ),
@@ -89,6 +89,8 @@ def command(
     Every finished row is on disk at once (--out): a survey that was killed goes on where it
     stopped, and does a row again when its files, an option or this program has changed.
     """
+    if "-" in paths:
+        raise InputError("standard input holds one file: darwinn verify takes it")
     written = results.Results(json, junit, sarif, markdown, github)
     options.only_one_on_stdout(
         json=json, html=html, junit=junit, sarif=sarif, markdown=markdown, github=github
@@ -167,6 +169,6 @@ def _next_step(report: Report[SurveyRow], html: Path | None) -> str:
         return f"{failed.command} --json says more of the first that does not pass"
     if not report.rows:
         return "darwinn survey --help says what is looked for"
-    if html is not None:
+    if html is not None and str(html) != "-":
         return f"open {html} in a browser"
     return "--html FILE shows it all as one page"
