@@ -115,6 +115,17 @@ class References:
             return None, values.missing[index]
         return values[index], ""
 
+    def assumed(self, values: TensorValues, output: str) -> tuple[str, ...]:
+        """What the chip arithmetic of an output rests on that no file has shown."""
+        index = self._tensors.get(output)
+        if index is None or index not in values or not values.assumed:
+            return ()
+        return tuple(
+            f"operator {each.index} {each.name}: {values.assumed[each.index]}"
+            for each in self.cpu.network.operators_before(index)
+            if each.index in values.assumed
+        )
+
     def localise(
         self, program: LoweredProgram, inference: Inference, tensors: TensorMap, run: int
     ) -> list[Divergence]:

@@ -45,6 +45,8 @@ CHIP_ARITHMETIC = "chip arithmetic"
 LITERT = "LiteRT"
 COMPLETION = "completion"
 NOTHING = "nothing"
+_MOST_ASSUMPTIONS = 3
+"""Assumptions that a message names; the rows hold all."""
 _RECURRENT = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 """What may decide an output's verdict: COMPLETION if no reference was given, NOTHING if the given
 one does not compute the output."""
@@ -58,12 +60,14 @@ class OutputRow(TensorOutputRow):
     without a reference, that the program ran to its end. A comparison is None where it could not
     be made; ``..._missing`` then says why. ``rtl`` compares what the RTL gave with the model's
     bytes, ``rtl_cycles`` is what it took. ``seconds`` is for the whole inference.
+    ``reference_assumes`` names the operators of the chip arithmetic whose rule no file has shown.
     """
 
     decided_by: str
     policy: str
     chip_arithmetic: Comparison | None = None
     chip_arithmetic_missing: str = ""
+    reference_assumes: tuple[str, ...] = ()
     litert: Comparison | None = None
     litert_missing: str = ""
     rtl: Comparison | None = None
@@ -225,17 +229,28 @@ def _judge(
         row,
         chip_arithmetic=_compare(tensor, port, chip, Exact()),
         chip_arithmetic_missing=chip_missing,
+        reference_assumes=expectation.references.assumed(expectation.chip, port.name),
         litert=_compare(tensor, port, litert, policy or LITERT_LAYER),
         litert_missing=litert_missing,
     )
     if policy is None and row.chip_arithmetic is not None:
         decided = _decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
-        return _explained(decided, expectation.references.cpu.network)
+        return _with_assumptions(_explained(decided, expectation.references.cpu.network))
     reason = f"no chip-arithmetic oracle: {chip_missing}" if policy is None else ""
     if row.litert is not None:
         return _decided(row, LITERT, row.litert, reason)
     message = "; ".join(filter(None, (reason, f"no LiteRT: {litert_missing}")))
     return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
+
+
+def _with_assumptions(row: OutputRow) -> OutputRow:
+    """The row, its message with what the reference assumes."""
+    if not row.reference_assumes:
+        return row
+    rest = len(row.reference_assumes) - _MOST_ASSUMPTIONS
+    more = (f"{rest} more",) if rest > 0 else ()
+    said = "; ".join(row.reference_assumes[:_MOST_ASSUMPTIONS] + more)
+    return replace(row, message="; ".join(filter(None, (row.message, f"assumed: {said}"))))
 
 
 def _explained(row: OutputRow, network: Network) -> OutputRow:

@@ -22,10 +22,12 @@ from darwinn_sim.isa.codec import decode, encode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.dma_check import check_dma
 from darwinn_testbench.policy import LsbBudget
+from darwinn_testbench.reference import rules
 from darwinn_testbench.reference.graph import ModelError
 from darwinn_testbench.report import InputError, Verdict
 from darwinn_testbench.verify import verify
 
+NAMED = "mobilenet_v1_0.25_128_quant"
 GABOR = "gabor_64x64_7k_4o_2s"
 DENSE = "dense_256"
 MODELS = (
@@ -210,3 +212,14 @@ def test_given_arrays_and_files_are_the_same_inputs(corpus: Path, tmp_path: Path
     by_file = verify(*files, [tmp_path / "in.npy"])
     assert by_array.verdict is Verdict.PASS
     assert by_array.rows[0].sha256 == by_file.rows[0].sha256
+
+
+def test_what_the_reference_assumes_is_named_with_the_verdict(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assumed = dataclasses.replace(rules.RULES["SOFTMAX"], assumption="a rule of its own")
+    monkeypatch.setattr(rules, "RULES", {**rules.RULES, "SOFTMAX": assumed})
+    (row,) = verify(compiled(corpus, NAMED), uncompiled(corpus, NAMED)).rows
+    assert row.verdict is Verdict.PASS
+    assert row.reference_assumes == ("operator 30 SOFTMAX: a rule of its own",)
+    assert "assumed: operator 30 SOFTMAX: a rule of its own" in row.message

@@ -132,6 +132,16 @@ class Network:
         if not self.tensors[index].variable:
             raise ModelError(self.file, f"tensor {index} is no variable")
 
+    def operators_before(self, index: int) -> list[Operator]:
+        """The operators that a tensor depends on, in execution order."""
+        needed = {index}
+        found = []
+        for operator in reversed(self.operators):
+            if not needed.isdisjoint(operator.outputs):
+                found.append(operator)
+                needed.update(operator.inputs)
+        return found[::-1]
+
     def tensor(self, name: str) -> Tensor | None:
         """The tensor called ``name``: of several the last that an operator writes.
 

@@ -63,7 +63,7 @@ RULES: Mapping[str, Rule] = {
     "LEAKY_RELU": Rule(
         operators.leaky_relu, assumption="values below and above 0 are rounded once each"
     ),
-    "LOGISTIC": Rule(operators.logistic, ("detect_ssd", "yamnet", "keras_lstm")),
+    "LOGISTIC": Rule(operators.logistic, ("detect_ssd", "yamnet", "yolov8n_full_integer_quant")),
     "MAXIMUM": Rule(
         operators.maximum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
     ),
@@ -73,7 +73,7 @@ RULES: Mapping[str, Rule] = {
         operators.minimum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
     ),
     "MIRROR_PAD": _moves(moves.mirror_pad),
-    "MUL": Rule(operators.multiply, ("looming", "classifier_2022")),
+    "MUL": Rule(operators.multiply, ("yolov8n_full_integer_quant", "looming", "movenet")),
     "PACK": _moves(moves.pack),
     "PAD": _moves(moves.pad),
     "PADV2": _moves(moves.pad_v2),
