@@ -22,7 +22,16 @@ from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.narrow_usage import used_narrow_bytes
 from darwinn_sim.program import LoweredProgram
 
-from darwinn_testbench.inputs import Inputs, Tensor, TensorMap, TensorPort, choose_inputs
+from darwinn_testbench.inputs import (
+    Inputs,
+    Origin,
+    Tensor,
+    TensorMap,
+    TensorPort,
+    choose_inputs,
+    few_runs,
+    origin_of,
+)
 from darwinn_testbench.inspection import check_number
 from darwinn_testbench.model import BoundModel, open_models
 from darwinn_testbench.preload import Preload
@@ -255,7 +264,10 @@ def _results_of(models: Sequence[BoundModel], taken: set[str]) -> list[set[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class TensorOutputRow(Row):
-    """One output tensor of one inference. ``seconds`` is for the whole inference."""
+    """One output tensor of one inference. ``seconds`` is for the whole inference.
+
+    ``inputs_kind`` and ``inputs_seed`` are what its inputs were drawn from; None of given ones.
+    """
 
     run: int
     shape: tuple[int, ...]
@@ -263,6 +275,19 @@ class TensorOutputRow(Row):
     sha256: str
     seconds: float
     tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+    inputs_kind: str | None = None
+    inputs_seed: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """Kind and seed of the inputs; empty if they were given."""
+        return "" if self.inputs_kind is None else f"{self.inputs_kind} {self.inputs_seed}"
+
+    @property
+    def why(self) -> str:
+        """What fails is told with the inputs that show it."""
+        told = self.verdict.failed and self.inputs_kind is not None
+        return f"{super().why} (inputs {self.origin})" if told else super().why
 
     @property
     def case(self) -> str:
@@ -302,7 +327,8 @@ def run(
     companions: Sequence[Source] = (),
     then: Sequence[Source] = (),
     seed: int = 0,
-    runs: int = 1,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
     until: StopPoint | None = None,
     taps: Sequence[Tap] = (),
     preloads: Sequence[Preload] = (),
@@ -310,9 +336,10 @@ def run(
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
-    inference), or on ``runs`` random sets from ``seed``. ``preloads`` are in wide memory before
-    anything runs. ``then`` are the further segments of a :class:`Pipeline`, in their order; the
-    rows are then the results of the whole.
+    inference), or on drawn sets (``inputs.choose_inputs``), one if neither ``runs`` nor
+    ``inputs_kind`` says otherwise. ``preloads`` are in wide memory before anything runs. ``then``
+    are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
+    of the whole.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -321,7 +348,8 @@ def run(
         InputError: the file has no such model, or an input is missing.
     """
     bound = choose_model(open_models(source, companions), model)
-    sets = choose_inputs(inputs, bound.ports, seed=seed, runs=runs)
+    few = few_runs(runs, inputs_kind)
+    sets = choose_inputs(inputs, bound.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     session = Session(bound, strict=strict, seed=seed, preloads=preloads)
     following = [choose_model(open_models(each), 0) for each in then]
     pipeline = Pipeline(
@@ -353,7 +381,7 @@ def run(
             if any(segment.result.incomplete for segment in segments):
                 raise IncompleteProgram(len(session.program.chunks))
             rows += [
-                run_row(number, name, tensor, seconds)
+                run_row(number, name, tensor, seconds, origin_of(sets, number))
                 for name, tensor in pipeline.results(segments).items()
             ]
     except SimulationError as error:
@@ -400,7 +428,9 @@ def digest(tensor: Tensor) -> str:
     return hashlib.sha256(np.ascontiguousarray(tensor).tobytes()).hexdigest()
 
 
-def row_fields(number: int, name: str, tensor: Tensor, seconds: float) -> dict[str, Any]:
+def row_fields(
+    number: int, name: str, tensor: Tensor, seconds: float, origin: Origin | None
+) -> dict[str, Any]:
     """The fields of a :class:`TensorOutputRow` that passes."""
     return {
         "name": name,
@@ -411,14 +441,18 @@ def row_fields(number: int, name: str, tensor: Tensor, seconds: float) -> dict[s
         "sha256": digest(tensor),
         "seconds": seconds,
         "tensor": tensor,
+        "inputs_kind": None if origin is None else origin.kind.value,
+        "inputs_seed": None if origin is None else origin.seed,
     }
 
 
-def run_row(number: int, name: str, tensor: Tensor, seconds: float) -> RunRow:
+def run_row(
+    number: int, name: str, tensor: Tensor, seconds: float, origin: Origin | None
+) -> RunRow:
     """The row of an output; what has no order has no range."""
     ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"
     return RunRow(
-        **row_fields(number, name, tensor, seconds),
+        **row_fields(number, name, tensor, seconds, origin),
         minimum=tensor.min().item() if ordered else None,
         maximum=tensor.max().item() if ordered else None,
     )

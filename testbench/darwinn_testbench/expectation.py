@@ -10,11 +10,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.execution import Inference
 from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
-from darwinn_testbench.layer_check import TensorRow, check_layers
+from darwinn_testbench.layer_check import RENAMING, TensorRow, check_layers
 from darwinn_testbench.localise import Divergence, localise_layers
 from darwinn_testbench.model import BoundLayer, BoundModel
 from darwinn_testbench.programs.pairing import parse_maps
@@ -48,7 +49,7 @@ class References:
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
         self.names = _tensor_names(network, bound, maps)
-        self.ports = tuple(_port(network.tensors[index]) for index in network.inputs)
+        self.ports = tuple(_port(network, network.tensors[index]) for index in network.inputs)
         self._tensors: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
@@ -165,6 +166,12 @@ class Expectation:
     chip: TensorValues
     litert: TensorValues | str
 
+    @property
+    def values(self) -> dict[int, Tensor]:
+        """The tensors of the graph: in the chip's arithmetic, or else LiteRT's."""
+        known = {} if isinstance(self.litert, str) else dict(self.litert)
+        return known | dict(self.chip)
+
     def intermediate(self, port: str) -> Tensor | None:
         """The value of a tensor within the graph, which a later part of a pipeline starts from."""
         tensor = self.references.cpu.network.tensor(self.references.name(port))
@@ -199,7 +206,7 @@ def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> d
     return names
 
 
-def _port(tensor: GraphTensor) -> TensorPort:
+def _port(network: Network, tensor: GraphTensor) -> TensorPort:
     quantised = tensor.quantised
     return TensorPort(
         name=tensor.name,
@@ -207,7 +214,28 @@ def _port(tensor: GraphTensor) -> TensorPort:
         dtype=tensor.dtype,
         scale=float(tensor.scale[0]) if quantised else 0.0,
         zero_point=int(tensor.zero_point[0]) if quantised else 0,
+        limits=_limits(network, tensor),
     )
+
+
+def _limits(network: Network, tensor: GraphTensor) -> tuple[float, float] | None:
+    """What a floating point tensor can be, by the QUANTIZE that follows; None if it is not known.
+
+    Operators that only give it another shape may lie between.
+    """
+    same = {tensor.index}
+    for operator in network.operators if tensor.dtype.kind == "f" else ():
+        if same.isdisjoint(operator.inputs[:1]):
+            continue
+        if operator.name in RENAMING:
+            same.update(operator.outputs)
+        for result in (network.tensors[index] for index in operator.outputs[:1]):
+            if operator.name == "QUANTIZE" and result.quantised and result.dtype.kind in "iu":
+                ends = np.iinfo(result.dtype)
+                scale, zero_point = float(result.scale[0]), int(result.zero_point[0])
+                low, high = (scale * (end - zero_point) for end in (ends.min, ends.max))
+                return (low, high) if np.isfinite(high - low) else None
+    return None
 
 
 def device_inputs(

@@ -6,9 +6,8 @@ import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,6 +17,7 @@ from darwinn_formats.files import read_file
 from numpy.typing import NDArray
 from PIL import Image
 
+from darwinn_testbench.input_kinds import InputKind, draw
 from darwinn_testbench.report import InputError
 
 Tensor = NDArray[Any]
@@ -28,6 +28,9 @@ _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".
 _IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _IMAGE_MIDDLE = 128
 """Pixels are 0 to 255; a signed tensor holds them less this."""
+
+SEED_STEP = 1000
+"""Between the seeds of two runs: seeds below it share no set of inputs."""
 
 _DATA_LIMIT = 1 << 30
 """Bytes that the arrays of a file may have: an .npz unpacks to more than its size, and an .npy may
@@ -53,7 +56,8 @@ class TensorPort:
     """A tensor that a model takes or gives: its name, shape, dtype and quantisation.
 
     ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
-    ``scale * (q - zero_point)``.
+    ``scale * (q - zero_point)``. ``limits`` are the least and greatest value that a floating point
+    tensor is drawn from, where they are known.
     """
 
     name: str
@@ -61,6 +65,7 @@ class TensorPort:
     dtype: np.dtype[Any]
     scale: float = 0.0
     zero_point: int = 0
+    limits: tuple[float, float] | None = None
 
     @property
     def elements(self) -> int:
@@ -76,59 +81,98 @@ Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
 
 
 def choose_inputs(
-    given: Inputs, ports: Sequence[TensorPort], *, seed: int, runs: int
+    given: Inputs,
+    ports: Sequence[TensorPort],
+    *,
+    seed: int,
+    runs: int | None,
+    inputs_kind: Sequence[str] = (),
 ) -> Sequence[dict[str, Tensor]]:
-    """Input sets from whatever the caller gave: files, arrays, or ``runs`` random sets.
+    """Input sets from whatever the caller gave: files, arrays, or drawn ones.
+
+    Drawn are ``runs`` sets of the kinds ``inputs_kind`` (all of them by default), in their order
+    and again; without ``runs`` one of each. Kinds are given only where inputs are drawn.
 
     Raises:
-        InputError: data that does not fit the ports, or several runs of given data.
+        InputError: data that does not fit the ports, or runs or kinds of given data.
         OSError: a file that cannot be read.
     """
     if given is None:
-        return random_inputs(ports, seed, runs)
-    refuse_runs_of_given(runs)
+        return random_inputs(ports, seed, runs, inputs_kind)
+    refuse_drawing(runs, inputs_kind)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
         return read_inputs(files, ports)
     return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
 
 
-def refuse_runs_of_given(runs: int) -> None:
-    """Refuse a number of runs beside given inputs, which say themselves how many there are.
+def few_runs(runs: int | None, inputs_kind: Sequence[str]) -> int | None:
+    """``runs`` where one set is enough unless more of them, or kinds, are asked for."""
+    return 1 if runs is None and not inputs_kind else runs
+
+
+def refuse_drawing(runs: int | None, inputs_kind: Sequence[str]) -> None:
+    """Refuse what says how inputs are drawn beside given ones.
 
     Raises:
-        InputError: it is not 1.
+        InputError: kinds of inputs, or a number of runs that is not 1.
     """
-    if runs != 1:
+    if runs not in (None, 1):
         raise InputError(
             f"{runs} runs are of random inputs; given ones have a further leading dimension for "
             "several inferences"
         )
+    if inputs_kind:
+        raise InputError(f"{', '.join(inputs_kind)}: a kind is of drawn inputs, not of given ones")
 
 
-def random_inputs(ports: Sequence[TensorPort], seed: int, runs: int) -> Sequence[dict[str, Tensor]]:
-    """``runs`` sets of uniformly random tensors; a seed gives the same tensors everywhere.
+def random_inputs(
+    ports: Sequence[TensorPort],
+    seed: int,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
+) -> DrawnSets:
+    """Sets of drawn tensors, as :func:`choose_inputs` says; the same everywhere.
 
     The sets are made when they are asked for: any number of runs takes the memory of one.
+
+    Raises:
+        InputError: there is no such kind.
     """
-    return _RandomSets(tuple(ports), seed, runs)
+    known = [each.value for each in InputKind]
+    for name in inputs_kind:
+        if name not in known:
+            raise InputError(f"{name}: no kind of inputs; the kinds are {', '.join(known)}")
+    kinds = tuple(map(InputKind, inputs_kind)) or tuple(InputKind)
+    return DrawnSets(tuple(ports), seed, len(kinds) if runs is None else runs, kinds)
 
 
 @dataclass(frozen=True)
-class _RandomSets(Sequence[dict[str, Tensor]]):
-    """Sets of random tensors from one generator, each made anew whenever it is asked for."""
+class Origin:
+    """What a drawn set was drawn from: the first run of this kind and seed is the same set."""
+
+    kind: InputKind
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seed}"
+
+
+@dataclass(frozen=True)
+class DrawnSets(Sequence[dict[str, Tensor]]):
+    """``runs`` sets of drawn tensors, each made anew whenever it is asked for.
+
+    A set depends on its seed and kind alone: that of run K is ``seed + K * SEED_STEP``, so that it
+    is also the first set of that seed, whatever the number of runs.
+    """
 
     ports: tuple[TensorPort, ...]
     seed: int
     runs: int
+    kinds: tuple[InputKind, ...] = tuple(InputKind)
 
     def __len__(self) -> int:
         return self.runs
-
-    def __iter__(self) -> Iterator[dict[str, Tensor]]:
-        generator = np.random.default_rng(self.seed)
-        for _ in range(self.runs):
-            yield {port.name: _random(port, generator) for port in self.ports}
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Tensor]: ...
@@ -137,7 +181,24 @@ class _RandomSets(Sequence[dict[str, Tensor]]):
     def __getitem__(self, index: int | slice) -> dict[str, Tensor] | list[dict[str, Tensor]]:
         if isinstance(index, slice):
             return [self[number] for number in range(self.runs)[index]]
-        return next(islice(iter(self), range(self.runs)[index], None))
+        origin = self.origin(range(self.runs)[index])
+        generator = np.random.default_rng(origin.seed)
+        return {port.name: _drawn(port, origin.kind, generator) for port in self.ports}
+
+    def origin(self, run: int) -> Origin:
+        """What the set of a run is drawn from."""
+        return Origin(self.kinds[run % len(self.kinds)], self.seed + run * SEED_STEP)
+
+
+def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> Tensor:
+    return draw(
+        kind, port.shape, port.dtype, generator, zero_point=port.zero_point, limits=port.limits
+    )
+
+
+def origin_of(sets: Sequence[Any], run: int) -> Origin | None:
+    """What the inputs of a run were drawn from; None if they were given."""
+    return sets.origin(run) if isinstance(sets, DrawnSets) else None
 
 
 def read_inputs(
@@ -341,16 +402,3 @@ def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
     if array.min() < limits.min or array.max() > limits.max:
         raise InputError(f"{port}: values {array.min()} to {array.max()} do not fit {port.dtype}")
     return array.astype(port.dtype)
-
-
-def _random(port: TensorPort, generator: np.random.Generator) -> Tensor:
-    if port.dtype.kind == "f":
-        normal: Tensor = np.asarray(generator.standard_normal(port.shape)).astype(port.dtype)
-        return normal
-    if port.dtype.kind == "b":
-        return generator.integers(2, size=port.shape).astype(np.bool_)
-    limits = np.iinfo(port.dtype)
-    values: Tensor = generator.integers(
-        limits.min, limits.max, size=port.shape, dtype=port.dtype.type, endpoint=True
-    )
-    return values

@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="Seed of random inputs where a test names none; it is printed when the test fails.",
+        help="Seed of drawn inputs where a test names none; it is printed when the test fails.",
     )
 
 
@@ -53,7 +53,8 @@ class Darwinn:
         inputs: Inputs = None,
         *,
         seed: int | None = None,
-        runs: int = 1,
+        runs: int | None = None,
+        inputs_kind: Sequence[str] = (),
         policy: str | None = None,
         strict: bool = True,
         require_reference: bool = False,
@@ -82,6 +83,7 @@ class Darwinn:
                 self._resolved(inputs),
                 seed=self.seed if seed is None else seed,
                 runs=runs,
+                inputs_kind=inputs_kind,
                 policy=None if policy is None else policies.parse(policy),
                 strict=strict,
                 require_reference=require_reference,

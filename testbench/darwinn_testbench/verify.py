@@ -20,6 +20,7 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.excitation import Excitation
 from darwinn_testbench.execution import (
     Inference,
     Session,
@@ -28,7 +29,15 @@ from darwinn_testbench.execution import (
     row_fields,
 )
 from darwinn_testbench.expectation import Expectation, References, device_inputs
-from darwinn_testbench.inputs import Inputs, Tensor, TensorPort, choose_inputs
+from darwinn_testbench.inputs import (
+    Inputs,
+    Origin,
+    Tensor,
+    TensorPort,
+    choose_inputs,
+    few_runs,
+    origin_of,
+)
 from darwinn_testbench.layer_candidates import layer_taps
 from darwinn_testbench.layer_check import Finding, TensorRow
 from darwinn_testbench.localise import Divergence
@@ -82,7 +91,8 @@ def verify(
     model: int = 0,
     companions: Sequence[Source] = (),
     seed: int = 0,
-    runs: int = 1,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
     policy: Policy | None = None,
     strict: bool = False,
     layers: bool = False,
@@ -100,7 +110,8 @@ def verify(
         reference: the same model before compilation, as ``.tflite``; without it the verdict is at
             best RAN: the program ran to its end, and its DMA is as its hints say.
         inputs: files, or arrays by tensor name, one mapping for each inference; without them
-            ``runs`` sets of random tensors from ``seed``.
+            ``runs`` sets of the kinds ``inputs_kind`` are drawn (``inputs.choose_inputs``), one of
+            each kind by default; on the RTL, which takes its time, one.
         model: which model of the file.
         companions: files compiled together with it, of which one may cache its parameters.
         policy: how far an output may be from LiteRT; then that decides. Without it an output must
@@ -129,9 +140,12 @@ def verify(
         raise InputError("layers are compared with the model before compilation: give --reference")
     references = None if reference is None else References(reference, bound, maps)
     ports = bound.ports if references is None else references.ports
-    sets = choose_inputs(inputs, ports, seed=seed, runs=runs)
+    if engine is Engine.RTL:
+        runs = few_runs(runs, inputs_kind)
+    sets = choose_inputs(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
     session = Session(bound, strict=strict, seed=seed)
     rtl = _open_rtl(bound, seed, waves, progress) if engine is Engine.RTL else None
+    excitation = Excitation(None if references is None else references.cpu.network)
     rows: list[OutputRow] = []
     tensor_rows: list[TensorRow] = []
     divergences: list[Divergence] = []
@@ -148,6 +162,7 @@ def verify(
             transfers += rtl.load_parameters()
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
+            origin = origin_of(sets, number)
             expectation = references.expect(tensors) if references else None
             given = device_inputs(bound, tensors, expectation)
             taps = layer_taps(session.program) if tapped else ()
@@ -157,8 +172,9 @@ def verify(
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
             if inference.result.incomplete:
                 raise IncompleteProgram(len(session.program.chunks))
+            excitation.add(inference.outputs, {} if expectation is None else expectation.values)
             judged = [
-                _judge(number, inference, item.port, expectation, policy, uncompared)
+                _judge(number, origin, inference, item.port, expectation, policy, uncompared)
                 for item in bound.outputs
             ]
             if rtl is not None:
@@ -188,6 +204,7 @@ def verify(
             "random_inputs": inputs is None,
             "policy": None if policy is None else str(policy),
             "seconds": time.perf_counter() - begin,
+            "excitation": excitation.figures(),
             "dma": transfers,
             "tensors": tensor_rows,
             "divergences": divergences,
@@ -208,6 +225,7 @@ def _open_rtl(
 
 def _judge(
     number: int,
+    origin: Origin | None,
     inference: Inference,
     port: TensorPort,
     expectation: Expectation | None,
@@ -216,7 +234,7 @@ def _judge(
 ) -> OutputRow:
     tensor = inference.outputs[port.name]
     row = OutputRow(
-        **row_fields(number, port.name, tensor, inference.seconds),
+        **row_fields(number, port.name, tensor, inference.seconds, origin),
         decided_by=COMPLETION,
         policy="",
     )

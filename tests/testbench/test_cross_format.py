@@ -281,7 +281,7 @@ def test_the_command_sees_what_is_wrong(
     sample(tmp_path, seed=1)
     for suffix in (".pte", ".bef"):
         device, reference = samples / "dense.package", tmp_path / f"dense{suffix}"
-        command = ["verify", str(device), "--reference", str(reference), "--json"]
+        command = ["verify", str(device), "--reference", str(reference), "--json", "--runs", "1"]
         command += ["--natives", "darwinn_testbench.sample.natives"] * (suffix == ".bef")
         assert run_command_line(command) == 1
         (row,) = json.loads(capsys.readouterr().out)["rows"]

@@ -97,7 +97,7 @@ def test_a_wrong_weight_of_an_image_is_named_in_the_other_layout() -> None:
         darwinn.dump(compile_network(network)), executorch_program(network), localise=True
     )
     assert (right.verdict, right.figures["divergences"]) == (Verdict.PASS, [])
-    report = verify_against(device, executorch_program(network), localise=True)
+    report = verify_against(device, executorch_program(network), localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert found.layers == (0,)
     assert found.operation == "quantized_decomposed::quantize_per_tensor.out"
@@ -109,7 +109,8 @@ def test_a_wrong_weight_is_named_against_an_iree_module(corpus: Path) -> None:
     weights = weights_of(path, 8).copy()
     weights[3, 5] = ~weights[3, 5]
     network = matrix_product("qmm", weights, 4, **constants_of(path))
-    report = verify_against(darwinn.dump(compile_network(network)), path, localise=True)
+    compiled = darwinn.dump(compile_network(network))
+    report = verify_against(compiled, path, localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert found.layers == (0,)
     assert "dispatch" in found.operation
@@ -161,7 +162,7 @@ def test_programs_of_different_instructions_are_aligned_by_type_and_size() -> No
     y = method.tensor(np.float32, (1, 4))
     method.call("aten::mul.out", x, program.constant(np.full((1, 4), 2, np.float32)), outputs=[y])
     method.output(y)
-    report = verify_against(program.build(), plain(2.5), localise=True)
+    report = verify_against(program.build(), plain(2.5), localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert (found.operation, found.elements) == ("aten::mul.out", 4)
 
@@ -213,7 +214,8 @@ def test_a_real_network_with_three_wrong_bytes(corpus: Path) -> None:
         for each in package.executables
     ]
     device = darwinn.Package.of(*changed, min_runtime_version=package.min_runtime_version)
-    report = verify(darwinn.dump(device), corpus / "tflite" / f"{name}.tflite", localise=True)
+    reference = corpus / "tflite" / f"{name}.tflite"
+    report = verify(darwinn.dump(device), reference, localise=True, runs=1)
     found = report.figures["divergences"]
     assert report.verdict is Verdict.MISMATCH
     assert 2 <= len(found) <= 3

@@ -272,7 +272,7 @@ def test_stored_outputs_of_random_inputs_are_verified_by_their_seed(
     capsys.readouterr()
     assert command(*again, "6") == 1
     shown = capsys.readouterr().out
-    assert "2 calls, inputs random, seed 6" in shown
+    assert "2 calls, inputs drawn from seed 6" in shown
     assert "next: --seed N or --inputs names the inputs" in shown
 
 
@@ -304,7 +304,7 @@ def test_two_programs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture
     right.write_bytes(add_program(1.0))
     assert command("verify", left, "--reference", right, "--runs", 2) == 0
     right.write_bytes(add_program(1.5))
-    assert command("verify", left, "--reference", right, "--json") == 1
+    assert command("verify", left, "--reference", right, "--json", "--runs", 1) == 1
     (row,) = json.loads(capsys.readouterr().out.partition("{\n")[2].join(["{\n", ""]))["rows"]
     assert (row["decided_by"], row["counterpart"]) == ("reference", "output0")
     assert row["comparison"]["differing"] == 6

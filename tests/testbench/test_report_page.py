@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from darwinn_formats import darwinn
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.input_kinds import InputKind
 from darwinn_testbench.profile.page import Page, Section, render
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.sample import compile_network, random_dense, uncompiled
@@ -142,8 +143,9 @@ def test_tables_hold_what_the_sections_promise(pages: Path, browser: Any) -> Non
         found = browser.find_elements("xpath", path)
         return [[cell.text for cell in row.find_elements("tag name", "td")] for row in found]
 
-    (output,) = rows("Outputs")
-    assert "all 70 elements equal" in output
+    outputs = rows("Outputs")
+    assert [row[2].split()[0] for row in outputs] == list(InputKind)
+    assert all("all 70 elements equal" in row for row in outputs)
     first, *_, last = layers = rows("Layers")
     assert (first[1], last[1]) == ("before layer 0", "after the last layer")
     assert [row[1] for row in layers if row[0]] == ["dense"]

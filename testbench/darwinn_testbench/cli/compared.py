@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 
 from darwinn_testbench.compare import Comparison
+from darwinn_testbench.excitation import ExcitationFigures
+from darwinn_testbench.execution import TensorOutputRow
 from darwinn_testbench.programs.verify import ComparedRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
@@ -25,6 +28,7 @@ def difference(comparison: Comparison | None) -> str:
 
 _COLUMNS: tuple[Column[ComparedRow], ...] = (
     Column("run", lambda row: row.run, "right"),
+    Column("inputs", lambda row: row.origin),
     Column("output", lambda row: row.name, may_shrink=True),
     Column("counterpart", lambda row: row.counterpart, may_shrink=True),
     Column("difference", lambda row: difference(row.comparison)),
@@ -34,17 +38,31 @@ _COLUMNS: tuple[Column[ComparedRow], ...] = (
 )
 
 
+def notes(rows: Sequence[TensorOutputRow]) -> list[str]:
+    """What there is to say of outputs, a line each."""
+    return [f"run {row.run} {row.name}: {row.message}" for row in rows if row.message]
+
+
+def moved(found: ExcitationFigures) -> list[str]:
+    """How much of the network the inputs moved, and what makes that too little."""
+    return [str(found), *(f"warning: {each}" for each in found.warnings)]
+
+
+def head(figures: Mapping[str, Any], noun: str) -> str:
+    """How many inferences there were, on which inputs, and how long it took."""
+    source = f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"
+    count = counted(figures["inferences"], noun)
+    return f"{count}, inputs {source}; {figures['seconds']:.1f} s in all"
+
+
 def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
     """The table of outputs, with what there is to say of them."""
     figures = report.figures
     done = {row.name: row.conversion for row in report.rows if row.conversion}
-    notes = [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
-    notes += [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
-    notes += [str(each) for each in figures["divergences"]]
-    source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
-    calls = counted(figures["inferences"], "call")
-    head = f"{calls}, inputs {source}; {figures['seconds']:.1f} s in all"
-    return [table(_COLUMNS, report.rows), *notes, head]
+    how = [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
+    found = [str(each) for each in figures["divergences"]]
+    lines = [*how, *notes(report.rows), *found, *moved(figures["excitation"])]
+    return [table(_COLUMNS, report.rows), *lines, head(figures, "call")]
 
 
 def next_step(report: Report[ComparedRow], file: str) -> str:

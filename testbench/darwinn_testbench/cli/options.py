@@ -12,6 +12,7 @@ import typer
 from darwinn_formats.files import Content, Source, read_file, read_stream
 
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.input_kinds import InputKind
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.reference.protocol import Unavailable
 from darwinn_testbench.report import InputError
@@ -50,17 +51,35 @@ Seed = Annotated[
         "--seed",
         metavar="N",
         min=0,
-        help="Seed of random inputs and of memory that nothing has written; it is printed.",
+        help="Seed of drawn inputs and of memory that nothing has written; it is printed.",
     ),
 ]
 Runs = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--runs",
         metavar="K",
         min=1,
         max=1_000_000_000,
-        help="Inferences with random inputs, without reloading.",
+        help=(
+            "Inferences with drawn inputs, without reloading, each of the next kind. By default "
+            "`verify` and `report` make one of each kind; of stored outputs, on the RTL and for "
+            "`run` it is one, or one of each --inputs-kind."
+        ),
+        show_default=False,
+    ),
+]
+InputsKind = Annotated[
+    list[InputKind] | None,
+    typer.Option(
+        "--inputs-kind",
+        metavar="KIND",
+        help=(
+            "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
+            "it for several; all of them by default. With the seed of a row, --inputs-kind KIND "
+            "--seed N repeats it alone."
+        ),
+        show_default=False,
     ),
 ]
 Strict = Annotated[

@@ -99,6 +99,7 @@ Output = Annotated[
 
 _COLUMNS: tuple[Column[RunRow], ...] = (
     Column("run", lambda row: row.run, "right"),
+    Column("inputs", lambda row: row.origin, may_shrink=True),
     Column("output", lambda row: row.name, may_shrink=True),
     Column("tensor", lambda row: f"{row.dtype} {'x'.join(map(str, row.shape))}", may_shrink=True),
     Column("minimum", lambda row: row.minimum, "right"),
@@ -113,7 +114,8 @@ def command(
     file: options.AnyFile,
     inputs: options.Inputs = None,
     seed: options.Seed = 0,
-    runs: options.Runs = 1,
+    runs: options.Runs = None,
+    inputs_kind: options.InputsKind = None,
     output: Output = None,
     until: Until = None,
     tap: Taps = None,
@@ -129,7 +131,7 @@ def command(
 ) -> None:
     """Run a compiled model: load its parameters, then one inference for each set of inputs.
 
-    Without --inputs the inputs are random, from the seed. --until and --tap look inside before
+    Without --inputs the inputs are drawn from the seed. --until and --tap look inside before
     the end. A bare stream runs on the buffers of its descriptors: input0, output0 and so on.
     Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
     """
@@ -156,6 +158,7 @@ def command(
                 natives=None if natives is None else load_natives(natives),
                 seed=seed,
                 runs=runs,
+                inputs_kind=inputs_kind or (),
                 progress=progress,
             )
         _finish(report, file, output, json)
@@ -172,6 +175,7 @@ def command(
             then=then or (),
             seed=seed,
             runs=runs,
+            inputs_kind=inputs_kind or (),
             until=stop,
             taps=taps,
             preloads=preloads,
@@ -219,8 +223,8 @@ def _narrow_memory(report: Report[RunRow]) -> list[str]:
 
 
 def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
-    random = f"random inputs, seed {report.figures['seed']}"
-    source = random if report.figures["random_inputs"] else "given inputs"
+    drawn = f"inputs drawn from seed {report.figures['seed']}"
+    source = drawn if report.figures["random_inputs"] else "given inputs"
     count = report.figures["inferences"]
     lines = [f"{counted(count, 'inference')} on {source}"] if count else []
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]

@@ -99,7 +99,7 @@ def command(
     chosen = Options(
         references=not no_reference,
         seed=seed,
-        runs=runs,
+        runs=runs or 1,
         strict=strict,
         require_reference=require_reference,
         timeout=timeout,

@@ -19,7 +19,7 @@ from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.verify import verify_against
-from darwinn_testbench.report import Column, InputError, Report, Verdict, counted, seconds, table
+from darwinn_testbench.report import Column, InputError, Report, Verdict, seconds, table
 from darwinn_testbench.verify import OutputRow, verify
 
 EXAMPLES = """**Examples**
@@ -75,7 +75,7 @@ Expected = Annotated[
         help=(
             "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
             "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
-            "random ones of --seed: those of `darwinn run --seed N --output PATH`."
+            "drawn ones of --seed: those of `darwinn run --seed N --output PATH`."
         ),
         show_default=False,
     ),
@@ -114,6 +114,7 @@ RequireReference = Annotated[
 
 _COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("run", lambda row: row.run, "right"),
+    Column("inputs", lambda row: row.origin),
     Column("output", lambda row: row.name, may_shrink=True),
     Column("vs chip", lambda row: compared.difference(row.chip_arithmetic)),
     Column("vs LiteRT", lambda row: compared.difference(row.litert)),
@@ -164,7 +165,8 @@ def command(
     reference: Reference = None,
     inputs: options.Inputs = None,
     seed: options.Seed = 0,
-    runs: options.Runs = 1,
+    runs: options.Runs = None,
+    inputs_kind: options.InputsKind = None,
     policy: PolicyText = None,
     model: options.Model = 0,
     companions: options.Companions = None,
@@ -223,6 +225,7 @@ def command(
                 policy=declared,
                 seed=seed,
                 runs=runs,
+                inputs_kind=inputs_kind or (),
                 strict=strict,
                 localise=localise,
                 require_reference=require_reference,
@@ -247,6 +250,7 @@ def command(
             companions=companions or (),
             seed=seed,
             runs=runs,
+            inputs_kind=inputs_kind or (),
             policy=declared,
             strict=strict,
             layers=layers,
@@ -269,14 +273,13 @@ def command(
 
 def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     figures = report.figures
-    source = f"random, seed {figures['seed']}" if figures["random_inputs"] else "given"
-    notes = [f"run {row.run} {row.name}: {row.message}" for row in report.rows if row.message]
+    notes = compared.notes(report.rows)
     notes += [f"{row.name}: {row.message}" for row in figures["dma"] if row.message]
     notes += [str(each) for each in figures["divergences"]]
-    inferences = counted(figures["inferences"], "inference")
-    head = f"{inferences}, inputs {source}; {figures['seconds']:.1f} s in all"
+    head = compared.head(figures, "inference")
     tensors = figures["tensors"]
     notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
+    notes += compared.moved(figures["excitation"])
     within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
     columns = _RTL_COLUMNS if any(row.rtl for row in report.rows) else _COLUMNS
     return [*within, table(columns, report.rows), *notes, head]

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from darwinn_formats.files import Source
-from darwinn_sim.dma_trace import DmaRow
+from darwinn_sim.dma_trace import DmaComparison, DmaRow
 
 from darwinn_testbench import __version__
 from darwinn_testbench.cycles import DEFAULT_CHIP
@@ -58,7 +58,8 @@ def make_report(
     chip_name: str = DEFAULT_CHIP,
     host_name: str | None = None,
     seed: int = 0,
-    runs: int = 1,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
     strict: bool = True,
     require_reference: bool = False,
     progress: ProgressCallback = silent,
@@ -75,6 +76,7 @@ def make_report(
         companions=companions,
         seed=seed,
         runs=runs,
+        inputs_kind=inputs_kind,
         strict=strict,
         require_reference=require_reference,
         progress=progress,
@@ -107,7 +109,7 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
     places = regions(inference, timing.program, found.profiled.caching)
     return [
         _timing_summary(found),
-        table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _seed(verified)),
+        table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _inputs(verified)),
         Section("Time by layer", picture=figures.time_by_layer(timing)),
         Section("Time by unit", picture=figures.time_by_unit(timing)),
         Section("Timeline", picture=figures.timeline(timing)),
@@ -142,9 +144,12 @@ def _timing_summary(found: ProfileFigures) -> Section:
     return Section("Summary", text, headings=("figure", "value"), rows=rows)
 
 
-def _seed(verified: Report[OutputRow]) -> str:
-    sets = counted(verified.figures["inferences"], "random set")
-    return f"Inputs: {sets}, seed {verified.figures['seed']}."
+def _inputs(verified: Report[OutputRow]) -> str:
+    figures = verified.figures
+    sets = counted(figures["inferences"], "set")
+    excitation = figures["excitation"]
+    lines = (f"Inputs: {sets}, drawn from seed {figures['seed']}", str(excitation))
+    return ". ".join((*lines, *excitation.warnings)) + "."
 
 
 _TRANSFER_COLUMNS: tuple[Column[DmaRow], ...] = (
@@ -156,8 +161,13 @@ _TRANSFER_COLUMNS: tuple[Column[DmaRow], ...] = (
 
 
 def _dma(runs: Sequence[DmaFigures]) -> list[Section]:
+    """A section for each run, but for one that did the same as a run of the executable before."""
     sections = []
+    seen: list[DmaComparison | None] = []
     for run in runs:
+        if run.comparison in seen:
+            continue
+        seen.append(run.comparison)
         rows = run.comparison.rows if run.comparison else ()
         entries = rows[:_MAX_TRANSFERS]
         text = f"{run.hints} hints, {run.issued} transfers, interrupts and fences issued"

@@ -39,6 +39,7 @@ _SHOWN_CAUSES = 3
 OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("run", lambda row: row.run, "right"),
     Column("output", lambda row: row.name),
+    Column("inputs", lambda row: row.origin),
     Column("shape", lambda row: " x ".join(map(str, row.shape))),
     Column("against the chip's arithmetic", lambda row: _difference(row.chip_arithmetic)),
     Column("against LiteRT", lambda row: _difference(row.litert)),

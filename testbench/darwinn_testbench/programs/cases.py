@@ -10,7 +10,14 @@ import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.files import Source
 
-from darwinn_testbench.inputs import Inputs, TensorMap
+from darwinn_testbench.inputs import (
+    Inputs,
+    Origin,
+    TensorMap,
+    few_runs,
+    origin_of,
+    refuse_drawing,
+)
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.run import choose_values
 from darwinn_testbench.programs.sides import Side
@@ -27,6 +34,7 @@ class Case:
     function: str | None = None
     stored: tuple[Output, ...] | None = None
     fresh: bool = False
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,9 @@ class Cases:
         return len(self.calls)
 
     def __iter__(self) -> Iterator[Case]:
-        for call in self.calls:
-            yield call if isinstance(call, Case) else Case(call, self.function)
+        for number in range(len(self.calls)):
+            call, origin = self.calls[number], origin_of(self.calls, number)
+            yield call if isinstance(call, Case) else Case(call, self.function, origin=origin)
 
 
 def cases_of(
@@ -52,12 +61,13 @@ def cases_of(
     expected: str | os.PathLike[str] | None,
     function: str | None,
     seed: int,
-    runs: int,
+    runs: int | None,
+    inputs_kind: Sequence[str] = (),
 ) -> Cases:
     """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
 
-    Stored outputs without inputs are those of the given inputs, or of the random ones of ``seed``,
-    as ``darwinn run`` takes them.
+    Stored outputs without inputs are those of the given inputs, or of the drawn ones of ``seed``,
+    as ``darwinn run`` takes them: of one set, unless ``runs`` or ``inputs_kind`` says otherwise.
 
     Raises:
         InputError: data that does not fit.
@@ -66,22 +76,32 @@ def cases_of(
     if expected is None:
         bundled = [] if inputs is not None else _bundled(source)
         if bundled:
+            refuse_drawing(None, inputs_kind)
             wanted = [call for call in bundled if function in (None, call.function)]
             return Cases([_stored_case(left, call) for call in wanted])
-        sets = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
+        ports = left.inputs(function)
+        sets = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
         return Cases(sets, function, drawn=inputs is None)
+    runs = few_runs(runs, inputs_kind)
     given: Sequence[TensorMap] = ()
     if inputs is not None:
-        given = choose_values(inputs, left.inputs(function), seed=seed, runs=runs)
-    calls = read_stored(expected, len(given) or runs)
+        ports = left.inputs(function)
+        given = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
+    calls = read_stored(expected, len(given) or runs or len(inputs_kind))
     if inputs is None and all(call.inputs is not None for call in calls):
+        refuse_drawing(None, inputs_kind)
         return Cases([_stored_case(left, call, function) for call in calls])
-    sets = given or choose_values(None, left.inputs(function), seed=seed, runs=runs)
+    sets = given or choose_values(
+        None, left.inputs(function), seed=seed, runs=runs, inputs_kind=inputs_kind
+    )
     if len(calls) != len(sets):
         raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
-    together = zip(sets, calls, strict=True)
+    together = enumerate(zip(sets, calls, strict=True))
     return Cases(
-        [Case(values, function or call.function, call.outputs) for values, call in together],
+        [
+            Case(values, function or call.function, call.outputs, origin=origin_of(sets, number))
+            for number, (values, call) in together
+        ],
         drawn=inputs is None,
     )
 

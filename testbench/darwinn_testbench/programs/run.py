@@ -18,10 +18,12 @@ from darwinn_testbench.inputs import (
     Tensor,
     TensorMap,
     TensorPort,
+    few_runs,
     input_sets,
+    origin_of,
     random_inputs,
     read_arrays,
-    refuse_runs_of_given,
+    refuse_drawing,
 )
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Natives, Opening, Suite
@@ -41,12 +43,13 @@ def run_program(
     engine: Engine = Engine.MODEL,
     natives: Natives | None = None,
     seed: int = 0,
-    runs: int = 1,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
-    Inputs are given as for :func:`darwinn_testbench.execution.run`; random ones have size 1 where
+    Inputs are given as for :func:`darwinn_testbench.execution.run`; drawn ones have size 1 where
     the program leaves a size open. State that the program has stays from call to call. A BEF file
     of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the test
     that it is: every function without arguments, in order. What kernels print is in the figures.
@@ -59,12 +62,14 @@ def run_program(
     printed = io.StringIO()
     suite = _suite_of(source, function) if inputs is None and engine is Engine.MODEL else None
     if suite is not None:
+        refuse_drawing(runs, inputs_kind)
         return _run_suite(source, suite, natives, printed)
     program = open_program(
         source, function=function, engine=engine, natives=natives, output=printed
     )
     ports = inputs_of(program, function, name_of(source))
-    sets = choose_values(inputs, ports, seed=seed, runs=runs)
+    few = few_runs(runs, inputs_kind)
+    sets = choose_values(inputs, ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     rows: list[RunRow] = []
     fault: ExecutionError | None = None
     begin = time.perf_counter()
@@ -76,7 +81,7 @@ def run_program(
             seconds = time.perf_counter() - start
             names = unique([Port(each.name, None, None) for each in outputs])
             rows += [
-                run_row(number, port.name, np.asarray(each.data), seconds)
+                run_row(number, port.name, np.asarray(each.data), seconds, origin_of(sets, number))
                 for port, each in zip(names, outputs, strict=True)
             ]
     except ExecutionError as error:
@@ -166,17 +171,23 @@ def unique(ports: Sequence[Port]) -> tuple[Port, ...]:
 
 
 def choose_values(
-    given: Inputs, ports: Sequence[Port], *, seed: int, runs: int
+    given: Inputs,
+    ports: Sequence[Port],
+    *,
+    seed: int,
+    runs: int | None,
+    inputs_kind: Sequence[str] = (),
 ) -> Sequence[TensorMap]:
-    """Values by port name: from files, arrays, or ``runs`` random sets.
+    """Values by port name: from files, arrays, or drawn as ``inputs.choose_inputs`` draws them.
 
     Raises:
-        InputError: data that does not fit, or a type that the program does not say.
+        InputError: data that does not fit, a type that the program does not say, or runs or kinds
+            of given data.
         OSError: a file that cannot be read.
     """
     if given is None:
-        return random_inputs([_random_port(port) for port in ports], seed, runs)
-    refuse_runs_of_given(runs)
+        return random_inputs([_random_port(port) for port in ports], seed, runs, inputs_kind)
+    refuse_drawing(runs, inputs_kind)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
         arrays = read_arrays(files, [_reading_port(port) for port in ports])

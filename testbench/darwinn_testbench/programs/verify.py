@@ -20,6 +20,7 @@ from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.compare import Comparison, compare
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.excitation import Excitation
 from darwinn_testbench.execution import TensorOutputRow, row_fields
 from darwinn_testbench.inputs import Inputs
 from darwinn_testbench.localise import Divergence
@@ -78,7 +79,8 @@ def verify_against(
     engine: Engine = Engine.MODEL,
     policy: Policy | None = None,
     seed: int = 0,
-    runs: int = 1,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
     strict: bool = False,
     localise: bool = False,
     require_reference: bool = False,
@@ -89,8 +91,9 @@ def verify_against(
     Args:
         source: a compiled model, or a program of another format.
         reference: a program of any format, not compiled for the Edge TPU, or an object that runs.
-        inputs: files, or arrays by the names of ``source``; without them ``runs`` random sets from
-            ``seed``, or the inputs of ``expected``.
+        inputs: files, or arrays by the names of ``source``; without them the inputs of
+            ``expected``, or ``runs`` sets of the kinds ``inputs_kind`` that are drawn from ``seed``
+            (``inputs.choose_inputs``): one of each by default, of stored outputs one.
         expected: stored outputs in place of a reference (``stored.read_stored``). A bundled
             ExecuTorch program needs neither: its test cases are judged.
         function: which function of a program, and of the reference if it has one of this name.
@@ -126,7 +129,7 @@ def verify_against(
         strict=strict,
     )
     right = None if reference is None else open_reference(reference, engine, natives)
-    cases = cases_of(source, left, inputs, expected, function, seed, runs)
+    cases = cases_of(source, left, inputs, expected, function, seed, runs, inputs_kind)
     uncompared = Verdict.NOT_COMPARED if require_reference else Verdict.RAN
     job = _Job(left, right, maps, policy, localise, uncompared)
     begin = time.perf_counter()
@@ -155,6 +158,7 @@ def verify_against(
             "random_inputs": cases.drawn,
             "policy": None if policy is None else str(policy),
             "seconds": time.perf_counter() - begin,
+            "excitation": job.excitation.figures(),
             "divergences": job.divergences,
         },
         decided=verdict_of(fault) if fault else None if rows else uncompared,
@@ -176,6 +180,8 @@ class _Job:
     ) -> None:
         self.left, self.right, self.policy, self.localise = left, right, policy, localise
         self.maps, self.uncompared = maps, uncompared
+        self.decider = STORED if right is None else REFERENCE
+        self.excitation = Excitation()
         self.rows: list[ComparedRow] = []
         self.divergences: list[Divergence] = []
         self.calls: list[tuple[str | None, Sequence[Datum]]] = []
@@ -196,14 +202,16 @@ class _Job:
         outputs = self.left.program.run(values, function=case.function)
         seconds = time.perf_counter() - start
         actual = _realised(outputs, self.left.outputs(case.function))
+        self.excitation.add({port.name: np.asarray(data) for port, data in actual}, {})
         if expected is None:
-            ran = [_row(number, port, data, COMPLETION, seconds) for port, data in actual]
+            ran = [_row(number, port, data, COMPLETION, seconds, case) for port, data in actual]
             self.rows += [replace(row, verdict=self.uncompared) for row in ran]
             return
         wanted = _realised(expected, None)
         for each in self._pairs(actual, wanted, given, stored=self.right is None):
             (data,) = (data for port, data in actual if port is each.left)
-            self.rows.append(self._judge(number, each, data, wanted[each.position][1], seconds))
+            row = _row(number, each.left, data, self.decider, seconds, case)
+            self.rows.append(self._judge(row, each, data, wanted[each.position][1]))
         if self.localise and self.right is not None:
             self.calls.append((case.function, values))
             self._localise(number)
@@ -287,11 +295,8 @@ class _Job:
             all_right=stored,
         )
 
-    def _judge(
-        self, number: int, each: Pair, actual: Datum, expected: Datum, seconds: float
-    ) -> ComparedRow:
-        by = STORED if self.right is None else REFERENCE
-        row = replace(_row(number, each.left, actual, by, seconds), counterpart=each.right.name)
+    def _judge(self, row: ComparedRow, each: Pair, actual: Datum, expected: Datum) -> ComparedRow:
+        row = replace(row, counterpart=each.right.name)
         tensor, wanted = np.asarray(actual), np.asarray(expected)
         if tensor.dtype.kind not in "fiub" or wanted.dtype.kind not in "fiub":
             same = type(actual) is type(expected) and actual == expected
@@ -368,9 +373,11 @@ def _realised(outputs: Sequence[Output], ports: Sequence[Port] | None) -> list[t
     return found
 
 
-def _row(number: int, port: Port, data: Datum, decided_by: str, seconds: float) -> ComparedRow:
+def _row(
+    number: int, port: Port, data: Datum, decided_by: str, seconds: float, case: Case
+) -> ComparedRow:
     return ComparedRow(
-        **row_fields(number, port.name, np.asarray(data), seconds),
+        **row_fields(number, port.name, np.asarray(data), seconds, case.origin),
         counterpart="",
         conversion="",
         decided_by=decided_by,

@@ -19,6 +19,7 @@ from darwinn_formats.files import read_file
 from msgspec import Meta
 
 from darwinn_testbench import policy as policies
+from darwinn_testbench.input_kinds import InputKind
 from darwinn_testbench.report import InputError
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -35,7 +36,8 @@ _MAX_RUNS = 1_000_000_000
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One executable and how it is judged; the fields are the keys of a ``[[case]]``.
 
-    ``seeds`` times ``engines`` tasks are made of it, each of ``runs`` inferences. ``timeout`` is in
+    ``seeds`` times ``engines`` tasks are made of it, each of ``runs`` inferences
+    (one for each kind of inputs, if it is not said). ``timeout`` is in
     seconds for one task.
     """
 
@@ -46,7 +48,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     companions: tuple[str, ...] = msgspec.field(name="with", default=())
     model: Annotated[int, Meta(ge=0)] = 0
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
-    runs: Annotated[int, Meta(ge=1, le=_MAX_RUNS)] = 1
+    runs: Annotated[int, Meta(ge=1, le=_MAX_RUNS)] | None = None
+    inputs_kind: tuple[InputKind, ...] = ()
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     strict: bool = False
     policy: str | None = None
