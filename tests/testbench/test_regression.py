@@ -77,6 +77,7 @@ def test_a_pattern_is_a_case_for_each_file(folder: Path) -> None:
         ('[[case]]\nfile = "a"\nseeds = [-1]', ">= 0 - at `$.seeds[0]`"),
         ('[[case]]\nfile = "a"\nruns = 9999999999', "<= 1000000000 - at `$.runs`"),
         ('[[case]]\nfile = "a"\nengines = ["magic"]', "Invalid enum value 'magic'"),
+        ('[[case]]\nfile = "a"\ninputs_kind = ["all"]', "Invalid enum value 'all'"),
         ('[[case]]\nfile = "a"\npolicy = "roughly"', "roughly"),
         ('[[case]]\nfile = "a"\n[[case]]\nfile = "a"', 'two cases are called "a"'),
         ('[[case]]\nfile = "none*"', "case 1: $.file: no file matches none*"),
@@ -165,13 +166,14 @@ def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
             "model": 1,
             "strict": True,
             "require_reference": True,
+            "inputs_kind": ["edges", "noise"],
             "policy": "lsb:1",
         },
         Case,
     )
     assert outcome_of(Task("a", case, "rtl", 2), Verdict.PASS, "").command == (
         "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --with h --model 1 "
-        "--seed 2 --engine rtl --policy lsb:1 --strict "
+        "--seed 2 --inputs-kind edges --inputs-kind noise --engine rtl --policy lsb:1 --strict "
         "--require-reference"
     )
 
