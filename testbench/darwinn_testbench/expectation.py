@@ -54,6 +54,8 @@ class References:
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
             self._match(output)
+        for given in bound.inputs:
+            self._refuse_other_input(given)
         ports = [network.tensor(self.name(port.name)) for port in bound.ports]
         self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
         self._check_weights(bound)
@@ -75,6 +77,18 @@ class References:
                 f"{matched.difference}"
             )
         self._tensors[name] = matched.tensor.index
+
+    def _refuse_other_input(self, given: BoundLayer) -> None:
+        try:
+            (matched,) = self.cpu.match([replace(given.layer, name=self.name(given.layer.name))])
+        except ModelError:
+            # A model that names its inputs otherwise gives them in order.
+            return
+        if matched.difference:
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: input {given.port.name}: "
+                f"{matched.difference}"
+            )
 
     def _check_weights(self, bound: BoundModel) -> None:
         differ = [each.operator for each in self.stored_weights(bound) if each.differs]

@@ -352,6 +352,18 @@ def test_what_a_program_steps_by_is_taken() -> None:
     assert taken.reshape(-1)[:3].tolist() == [0, 54, 108]
 
 
+def test_a_constant_may_have_more_dimensions_than_what_it_multiplies() -> None:
+    constant = np.array([[[2]]], np.int8)
+    tensors = [
+        tensor(0, (3,), "i1", 0.5, 1),
+        tensor(1, (1, 1, 1), "i1", 0.5, 0, constant),
+        tensor(2, (1, 1, 3), "i1", 0.5, 1),
+    ]
+    for name, expected in (("MUL", [0, 1, 8]), ("ADD", [2, 3, 10])):
+        found = compute(single(name, tensors, (0, 1), (2,)), np.array([0, 1, 8], np.int8))
+        assert found.tolist() == [[expected]]
+
+
 def test_sixteen_bits_are_refused_by_name() -> None:
     tensors = [tensor(k, (2,), "i2", 0.5) for k in range(2)]
     values = ChipArithmetic(single("RELU", tensors, (0,), (1,))).run([np.zeros(2, np.int16)])

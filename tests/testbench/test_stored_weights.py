@@ -23,7 +23,7 @@ LAYERS = {"CONV_2D": 26, "DEPTHWISE_CONV_2D": 25}
 """A layer of each kind of a MobileNet, by its operator."""
 
 RELATED = "_cocompiled_with_"
-UNLIKE = frozenset({"mnist_lenet_quant"})
+UNLIKE = frozenset({"mnist_lenet_quant", "yolov8n_pallets_640"})
 """Files beside an executable of their name that are not what it was compiled from."""
 
 
@@ -78,6 +78,12 @@ def test_one_changed_weight_is_a_mismatch(corpus: Path, tmp_path: Path) -> None:
 def test_another_training_run_is_bad_input(wild: Path) -> None:
     name = "mnist_lenet_quant"
     with pytest.raises(InputError, match="weights of operators 3 CONV_2D, 5 CONV_2D, 7 FULLY_"):
+        verify(wild / "darwinn" / f"{name}_edgetpu.tflite", wild / "tflite" / f"{name}.tflite")
+
+
+def test_another_quantisation_of_the_input_is_bad_input(wild: Path) -> None:
+    name = "yolov8n_pallets_640"
+    with pytest.raises(InputError, match="input serving_default_images:0: the layer has scale"):
         verify(wild / "darwinn" / f"{name}_edgetpu.tflite", wild / "tflite" / f"{name}.tflite")
 
 

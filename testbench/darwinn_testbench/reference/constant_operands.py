@@ -40,7 +40,7 @@ def weighted_sum(
     # In float32 0.5 would be a little less than half of an odd number of steps of 2/255.
     steps = float(constant.scale) / float(computed.scale)
     bias = np.rint(constant.centred(np.float64).reshape(-1) * steps).astype(np.int64)
-    total = signs[0] * computed.centred() + signs[1] * bias
+    total = signs[0] * _spread(call, computed) + signs[1] * bias
     factor = conversion_factor(computed.scale, call.output)
     return output_stage(total, factor, call.output, call.activation)
 
@@ -49,7 +49,12 @@ def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:
     """``computed * constant``: factor = float32(float32(s_in * constant) * float32(1 / s_out))."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
     factor = conversion_factor(computed.scale, call.output, _real(constant))
-    return output_stage(computed.centred(), factor, call.output, call.activation)
+    return output_stage(_spread(call, computed), factor, call.output, call.activation)
+
+
+def _spread(call: Call, computed: Operand) -> AnyArray:
+    """The centred values in the output's shape: the constant may have more dimensions."""
+    return np.broadcast_to(computed.centred(), call.output.shape)
 
 
 def _real(constant: Operand) -> NDArray[np.float32]:
