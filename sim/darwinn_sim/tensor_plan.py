@@ -2,8 +2,9 @@
 
 The five traversals of a tensor instruction do not depend on data, and the same instruction runs on
 many tiles and in every inference. So they are walked once, when a program is loaded, into plain
-arrays. A segment is a stretch of iterations in which nothing but multiply and add happens: it ends
-where a watcher is tested, a run of sums starts or ends, or lanes or zero points change.
+arrays, and instructions that walk alike share what was found. A segment is a stretch of iterations
+in which nothing but multiply and add happens: it ends where a watcher is tested, a run of sums
+starts or ends, or lanes or zero points change.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ MAX_PLAN_BYTES = 1 << 29
 class TensorPlan(NamedTuple):
     """The plan of all tensor instructions of a program.
 
-    ``place`` is indexed by tensor instruction. ``operand`` holds the byte address of the
-    activations of each iteration, ``granule`` the granule of its parameters (of an interpolation:
-    the weight of its tap), ``write_address`` the byte address of each result word and
-    ``write_flag`` what it adds to flag 0.
+    ``place`` is indexed by tensor instruction; several may have the same place. ``operand`` holds
+    the byte address of the activations of each iteration, ``granule`` the granule of its parameters
+    (of an interpolation: the weight of its tap), ``write_address`` the byte address of each result
+    word and ``write_flag`` what it adds to flag 0.
     """
 
     place: NDArray[np.void]
@@ -119,7 +120,11 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     total = np.zeros(3, np.int64)
     states = np.zeros(1, _STATES)[0]
     budget = MAX_PLAN_BYTES
-    for row, instruction in enumerate(instructions):
+    known: dict[bytes, int] = {}
+    for row, (instruction, key) in enumerate(zip(instructions, _keys(instructions), strict=True)):
+        if known.setdefault(key, row) != row:
+            place[row] = place[known[key]]
+            continue
         main = most_elements(instruction["main"])
         writes = most_elements(instruction["narrow_write"])
         if budget < 0 or max(main, writes) > MAX_ITERATIONS:
@@ -150,6 +155,33 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
         )
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
     return TensorPlan(place, *columns) if columns else _EMPTY
+
+
+_BESIDE_THE_PLAN = (
+    "pc",
+    "scale",
+    "high_clip",
+    "low_clip",
+    "raw",
+    "bias",
+    "offset",
+    "apply_bias",
+    "use_scales",
+    "symmetric",
+    "odd",
+)
+"""Fields that no walk depends on."""
+
+
+def _keys(instructions: NDArray[np.void]) -> list[bytes]:
+    """For each instruction the same bytes as for those that walk alike.
+
+    A long chain of small operations has few ways to walk, and hundreds of instructions.
+    """
+    walks = instructions.copy()
+    for name in _BESIDE_THE_PLAN:
+        walks[name] = 0
+    return [walk.tobytes() for walk in walks]
 
 
 # Of an iteration, a segment and a written word.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from darwinn_sim import program
 from darwinn_sim.errors import UnsupportedInstruction
@@ -147,6 +148,25 @@ def test_more_iterations_than_a_plan_holds_are_refused() -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
         lower(second_chunk("TensorMac", fields))
     assert (caught.value.chunk, caught.value.pc, caught.value.field) == (1, 3, "main_limit")
+
+
+def test_instructions_that_walk_alike_share_their_plan() -> None:
+    """A chain of a hundred additions, which would be too long; each has a scale of its own."""
+    fields: dict[str, Any] = {"partial_sum_read": 3, "main_limit": [1023, 1023, *[0] * 6]}
+    alike = [
+        ("TensorMac", fields | {"output_scale": k / 2, "apply_bias": k & 1}) for k in range(99)
+    ]
+    others: list[tuple[str, dict[str, Any]]] = [
+        ("TensorMac", fields | {"narrow_read_base": 4}),
+        ("TensorMac", fields | {"watcher_valid": [1, *[0] * 5]}),
+        ("TensorMac", fields | {"parameter_read_producer_increment": 1}),
+    ]
+    plan = lower([frame(build([*alike, *others, alike[0]]))]).tables.tensor_plan
+    assert (np.delete(plan.place, range(99, 102)) == plan.place[0]).all()
+    assert len(np.unique(plan.place)) == 1 + len(others)
+    assert plan.operand[plan.place[99]["iteration"]] == 4
+    assert plan.segment[plan.place[0]["segment"]]["waits"] == 0
+    assert plan.segment[plan.place[100]["segment"]]["waits"] != 0
 
 
 def test_a_program_counter_is_located_in_its_chunk() -> None:
