@@ -22,7 +22,7 @@ def test_a_page_that_is_not_is_named_and_brought_up_to_date(
     for page in PAGES:
         shutil.copy(DOCUMENTS / page, tmp_path)
     path = tmp_path / name
-    path.write_text(path.read_text().replace("add", "subtract"))
+    path.write_text(path.read_text().replace("add", "subtract").replace("ADD", "SUBTRACT"))
     assert main(["--check", str(tmp_path)]) == 1
     assert name in capsys.readouterr().out
     assert main([str(tmp_path)]) == 0

@@ -63,6 +63,8 @@ def _weighted_sum(call: Call, sign: int) -> AnyArray:
     if found is not None:
         signs = (1, sign) if found[0] is left else (sign, 1)
         return constant_operands.weighted_sum(call, *found, signs)
+    if sign < 0:
+        call.assume("a difference is a sum whose second weight is negative")
     step = call.choices.addition_steps.get(call.operator.index)
     if step is None:
         first, second, factor = addition_weights(left.scale, right.scale, call.output)

@@ -111,7 +111,11 @@ RULES: Mapping[str, Rule] = {
     ),
     "SQUEEZE": _moves(moves.reshape),
     "STRIDED_SLICE": _moves(moves.strided_slice),
-    "SUB": Rule(operators.subtract, ("movenet_single_pose_lightning_ptq",)),
+    "SUB": Rule(
+        operators.subtract,
+        ("movenet_single_pose_lightning_ptq",),
+        forms="a difference of two tensors is a sum whose second weight is negative",
+    ),
     "SUM": Rule(reductions.total, assumption="one output stage after the whole sum, as of MEAN"),
     "TANH": Rule(operators.tanh, ("keras_lstm",)),
     "TILE": _moves(moves.tile),
