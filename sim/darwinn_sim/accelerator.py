@@ -24,7 +24,9 @@ from darwinn_sim.errors import (
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.host_interface import HostInterface, Tag
 from darwinn_sim.host_memory import HostMemory
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.program import LoweredProgram, awaits_chunk, lower, patch
 
 DEFAULT_WORK_LIMIT = 1 << 31
@@ -83,6 +85,8 @@ class Accelerator:
         dma_only: run the scalar core and its DMA alone; the tiles do nothing, and outputs, scratch
             and what tiles would send to scalar memory come from the seed.
         work_limit: work that a run may do before it is called endless.
+        assumptions: execute values whose meaning is assumed; False refuses them. A program's are
+            in ``load(executable).assumptions``, those of all programs in ``assumed``.
     """
 
     def __init__(
@@ -92,13 +96,16 @@ class Accelerator:
         seed: int = 0,
         dma_only: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
+        assumptions: bool = True,
     ) -> None:
         self.strict = strict
+        self.assumptions = assumptions
         self.seed = seed
         self.dma_only = dma_only
         self.work_limit = work_limit
         self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
+        self._assumed: dict[tuple[bytes, ...], tuple[Assumption, ...]] = {}
         self.observer: Callable[[int], None] | None = None
         """Called with a tile that stands before an observed segment (``tensor_plan.SEGMENT``)."""
         self.power_ups = 0
@@ -144,6 +151,11 @@ class Accelerator:
         self._tiles[tile]["wide"].view(np.uint8)[first:last] = np.frombuffer(data, np.uint8)
         self._tiles[tile]["wide_written"].view(np.uint8)[first:last] = 1
 
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What the programs that were loaded so far assume."""
+        return grading.merged(self._assumed.values())
+
     def load(self, executable: Executable) -> LoweredProgram:
         """Decode and lower ``executable``; later runs of it use the result.
 
@@ -158,7 +170,10 @@ class Accelerator:
         if chunks not in self._programs:
             while len(self._programs) >= _CACHED_PROGRAMS:
                 del self._programs[next(iter(self._programs))]
-            self._programs[chunks] = lower(chunks, dma_only=self.dma_only)
+            self._programs[chunks] = lower(
+                chunks, dma_only=self.dma_only, assumptions=self.assumptions
+            )
+            self._assumed[chunks] = self._programs[chunks].assumptions
         return self._programs[chunks]
 
     def run(
@@ -314,7 +329,7 @@ class ProgramRun:
         while (chunk := self.host.fetch_chunk()) is not None:
             patch(self.program, number, chunk)
             start = self.program.starts[number]
-            self.core["pc"] = start + 1
+            self.core["pc"] = self.program.entries[number]
             self.core["end_pc"] = start + self.program.chunks[number].bundles
             self.core["halted"] = 0
             self.core["loop_depth"] = 0
@@ -336,6 +351,9 @@ class ProgramRun:
                 raise self._fault()
             if reason == scalar_core.DESCRIPTOR:
                 self._issue()
+                continue
+            if reason == scalar_core.INTERRUPT:
+                self._raise_interrupt()
                 continue
             if reason == scalar_core.FENCED:
                 self.host.fence()
@@ -398,6 +416,11 @@ class ProgramRun:
             elif tag == Tag.OUTPUT:
                 self.host.push(self.random.integers(0, 256, size, np.uint8))
         self.core["output_pending"] = self.host.output_pending
+
+    def _raise_interrupt(self) -> None:
+        """Raise the host interrupt of the instruction that the scalar core has just executed."""
+        self.core["work"] += _DESCRIPTOR_WORK
+        self.host.issue(Tag.INTERRUPT + int(self.core["interrupt"]), 0, 0)
 
     def _serve_host(self) -> bool:
         """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""

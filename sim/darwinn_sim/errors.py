@@ -8,22 +8,37 @@ class SimulationError(Exception):
 
 
 class UnsupportedInstruction(SimulationError):
-    """An instruction, or a value of one of its fields, that the model does not implement.
+    """An instruction, or a value of one of its fields, that the model does not execute.
 
     ``chunk`` is the index of the instruction chunk, ``pc`` the bundle within it, ``field`` the
-    name of the field (empty: the whole opcode) and ``value`` what the field holds.
+    name of the field (empty: the whole opcode) and ``value`` what the field holds. ``rule`` says
+    why it is refused, or, if it is ``assumed`` and assumptions are not wanted, what would be
+    executed.
     """
 
-    def __init__(self, opcode: int, chunk: int, pc: int, field: str, value: int) -> None:
+    def __init__(
+        self,
+        opcode: int,
+        chunk: int,
+        pc: int,
+        field: str,
+        value: int,
+        rule: str = "",
+        *,
+        assumed: bool = False,
+    ) -> None:
+        what = "is an assumption" if assumed else "is not implemented"
         super().__init__(
-            f"opcode {opcode} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} "
-            "is not implemented"
+            f"opcode {opcode} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} {what}"
+            + (f": {rule}" if rule else "")
         )
         self.opcode = opcode
         self.chunk = chunk
         self.pc = pc
         self.field = field
         self.value = value
+        self.rule = rule
+        self.assumed = assumed
 
 
 class Deadlock(SimulationError):

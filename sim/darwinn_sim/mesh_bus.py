@@ -68,6 +68,8 @@ def neighbour(tile: int, link: int) -> int:
 def start(unit: Record, parameters: Record) -> None:
     """Begin an instruction; a side whose traversal is off is done at once."""
     traversal.start(unit.first, parameters.narrow_read)
+    if unit.base >= 0:
+        unit.first.address = unit.base
     traversal.start(unit.second, parameters.narrow_write)
     unit.first_done = parameters.narrow_read.off
     unit.second_done = parameters.narrow_write.off and not parameters.immediate_valid

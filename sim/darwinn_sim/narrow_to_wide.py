@@ -120,8 +120,8 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
         # An unfinished block is filled up with zeros: a maximum over its bytes relies on them.
         unit.row.data[unit.row.words : words] = 0
         unit.row.written[unit.row.words : words] = state.WRITTEN
-        _transpose(unit.row.data, words, block)
-        _transpose(unit.row.written, words, block)
+        transpose(unit.row.data, words, block)
+        transpose(unit.row.written, words, block)
     base = row * chip.ROW_WORDS
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
@@ -132,7 +132,7 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
 
 
 @inner
-def _transpose(data: NDArray[np.uint32], words: int, block: int) -> None:
+def transpose(data: NDArray[np.uint32], words: int, block: int) -> None:
     """Turn each group of ``block`` words: element j of word i becomes element i of word j."""
     if block == 4:
         octets = data.view(np.uint8)

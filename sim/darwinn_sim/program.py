@@ -1,18 +1,18 @@
 """Lowering: from the decoded chunks of an executable to the tables that the kernels execute.
 
-Every value that the model does not implement is refused here, by name, before anything runs.
+Every value that the instruction table refuses is refused here, by name, before anything runs, and
+every assumption that the table makes is found here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import (
-    chip,
     input_pop,
     mesh_bus,
     narrow_to_wide,
@@ -25,8 +25,10 @@ from darwinn_sim import (
     wide_to_narrow,
 )
 from darwinn_sim.errors import IncompleteProgram, UnsupportedInstruction
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode
-from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.tensor_plan import PlanTooLong, TensorPlan
 
@@ -66,11 +68,14 @@ class Tables(NamedTuple):
 
 
 class LoweredProgram(NamedTuple):
-    """The tables, the chunks they come from, and the program counter at which each chunk starts."""
+    """The tables, the chunks they come from, the program counter at which each chunk begins, and
+    at which it is started, and what its execution assumes."""
 
     tables: Tables
     chunks: tuple[Program, ...]
     starts: tuple[int, ...]
+    entries: tuple[int, ...]
+    assumptions: tuple[Assumption, ...] = ()
 
     def locate(self, pc: int) -> tuple[int, int]:
         """(chunk, bundle in it) of a program counter that runs through all chunks."""
@@ -141,88 +146,6 @@ _UNIT_OF = {
 }
 """Tile unit that executes an instruction."""
 
-_ZERO = (0,)
-_TILE_SET = range(1 << chip.TILES)
-_TENSOR_FIELDS: dict[str, Sequence[int]] = {
-    "hiccup": _ZERO,
-    "partial_sum_wrap": _ZERO,
-    "reserved_1848": _ZERO,
-    "alternate_base": _ZERO,
-    "partial_sum_read": (1, 3),
-    "mac_disable": tuple(tensor_unit.MAC_DISABLE_PRODUCTS),
-}
-_NO_BASE: dict[str, Sequence[int]] = {"base_override": _ZERO}
-
-IMPLEMENTED: dict[str, dict[str, Sequence[int]]] = {
-    "TensorMac": _TENSOR_FIELDS | {"function": (0, 1, 3, 4, 5, 7)},
-    "TensorMax": _TENSOR_FIELDS
-    | {
-        "function": (0, 1, 3, 4, 5, 7),
-        "partial_sum_read": (3,),
-        "mac_disable": (0, 14),
-        "load_parameter_zero_point": _ZERO,
-    },
-    "TensorSum": _TENSOR_FIELDS
-    | {
-        "function": (0, 1, 3, 4, 5, 7),
-        "mac_disable": _ZERO,
-        "load_parameter_zero_point": _ZERO,
-    },
-    "TensorInterpolate": _TENSOR_FIELDS
-    | {
-        "function": _ZERO,
-        "use_scales": _ZERO,
-        "symmetric_function": _ZERO,
-        "odd_function": _ZERO,
-    },
-    "RingProducer": _NO_BASE | {"wide_read_prologue_enable": _ZERO},
-    "RingConsumerA": _NO_BASE | {"destination": _ZERO},
-    "RingConsumerB": _NO_BASE | {"destination": _ZERO},
-    "WideToNarrow": _NO_BASE | {"transpose": _ZERO, "double_operand": _ZERO},
-    "MeshSouth": _NO_BASE,
-    "MeshWest": _NO_BASE,
-    "MeshNorth": _NO_BASE,
-    "MeshEast": _NO_BASE,
-    "TileFence": {"halt": _ZERO},
-    "Scalar": {
-        "store_op": (0, 1, 2, 3, 4, 5, 6),
-        "alu_op": (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22),
-        "function_op": (0, 2, 3),
-    },
-    "Halt": {"goto_halt": _ZERO, "interrupt": _ZERO},
-    "ScalarFence": {"reset_tile_fences": _TILE_SET, "tile_fence_valid": _TILE_SET},
-    "Loop": {"count": range(1, 1 << 16), "body": range(1, 1 << 8)},
-    "Branch": {"relative": (1,), "reserved_32": _ZERO},
-    "RingInfeed": {
-        "fifo": (0, 1, 2),
-        "buffer_prologue_enable": _ZERO,
-        "targets": _TILE_SET,
-        "tiles_register": _ZERO,
-        "base_register": _ZERO,
-        "counter_register": _ZERO,
-    },
-    "RingOutfeed": {"base_register": _ZERO, "counter_register": _ZERO},
-    "LoadProgram": {"start_pc": _ZERO},
-    "Execute": {"start_pc": _ZERO, "load_pc": (1,)},
-}
-"""Values that the model implements, of the fields that restrict it. Other values are refused."""
-
-_TENSOR_COMBINATIONS: tuple[dict[str, Sequence[int]], ...] = (
-    {"mac_disable": (14,), "activation_16bit": (1,)},
-    {"mac_disable": (14,), "parameter_16bit": (1,)},
-    {"mac_disable": (12,), "activation_16bit": (1,), "parameter_16bit": (1,)},
-    {"symmetric_function": (1,), "function": (0, 3, 4, 7)},
-    {"odd_function": (1,), "symmetric_function": (0,)},
-)
-NOT_COMBINED: dict[str, tuple[dict[str, Sequence[int]], ...]] = {
-    "TensorMac": _TENSOR_COMBINATIONS,
-    "TensorMax": _TENSOR_COMBINATIONS,
-    "TensorSum": _TENSOR_COMBINATIONS,
-}
-"""Values that are refused together, since no known program shows what they would mean."""
-
-_NOT_IMPLEMENTED = ("Interrupt",)
-
 
 def awaits_chunk(chunks: Sequence[Program]) -> bool:
     """Whether a program goes on in a chunk that is not there: none of its last halts is its end."""
@@ -235,23 +158,30 @@ def incomplete_note(chunks: Sequence[Program]) -> str:
     return str(IncompleteProgram(len(chunks))) if awaits_chunk(chunks) else ""
 
 
-def lower(chunks: Sequence[bytes], *, dma_only: bool = False) -> LoweredProgram:
+def lower(
+    chunks: Sequence[bytes], *, dma_only: bool = False, assumptions: bool = True
+) -> LoweredProgram:
     """Decode and lower the chunks of one executable.
 
     Args:
         chunks: instruction chunks, patched with addresses.
         dma_only: lower only what the scalar core executes itself; tile instructions are kept as
             instructions without effect.
+        assumptions: take values that are executed by an assumed rule (``isa.grading``).
 
     Raises:
-        UnsupportedInstruction: an opcode, or a value of a field, that is not implemented.
+        UnsupportedInstruction: an opcode, or a value of a field, that is refused, or assumed
+            without ``assumptions``.
         DecodeError: bytes that are no instruction stream.
     """
     programs = tuple(_decode(number, chunk) for number, chunk in enumerate(chunks))
     starts = tuple(int(v) for v in np.cumsum([0, *(p.bundles for p in programs)])[:-1])
-    for number, program in enumerate(programs):
-        _check(number, program, dma_only)
-    return LoweredProgram(_tables(programs, starts, dma_only), programs, starts)
+    assumed = _check(programs, dma_only, assumptions)
+    entries = tuple(
+        start + _entry(program) for program, start in zip(programs, starts, strict=True)
+    )
+    tables = _tables(programs, starts, dma_only)
+    return LoweredProgram(tables, programs, starts, entries, assumed)
 
 
 def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
@@ -285,6 +215,30 @@ def _unpatch(program: LoweredProgram, decoded: Program, start: int) -> None:
 
 
 _SCALAR = BY_NAME["Scalar"].opcode
+_BRANCH = BY_NAME["Branch"].opcode
+_LOAD = BY_NAME["LoadProgram"].opcode
+_EXECUTE = BY_NAME["Execute"].opcode
+
+
+def _framing_field(program: Program, opcode: int, field: str) -> int:
+    """A field of the bundle that loads, or starts, the program of a chunk; 0 without one."""
+    columns = program.columns.get(opcode)
+    return 0 if columns is None else int(columns[field][0])
+
+
+def _entry(program: Program) -> int:
+    """Bundle of a chunk at which its program starts; behind the last if it is none of them."""
+    start = _framing_field(program, _EXECUTE, "start_pc")
+    entry = 1 + start - _framing_field(program, _LOAD, "start_pc")
+    return entry if 0 < entry < program.bundles else program.bundles
+
+
+def _branch_offsets(
+    program: Program, columns: Columns, pcs: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Bundles from each branch to its target, whether that is given so or as an address."""
+    address = 1 - _framing_field(program, _LOAD, "start_pc") - pcs
+    return columns["offset"] + np.where(columns["relative"], 0, address)
 
 
 def _plan(tensor: Table, programs: Sequence[Program], starts: Sequence[int]) -> TensorPlan:
@@ -312,60 +266,17 @@ def _decode(number: int, chunk: bytes) -> Program:
 _SCALAR_SIDE = ("Scalar", "Halt", "Branch", "Loop", "ScalarFence", "LoadProgram", "Execute", "NoOp")
 
 
-def _check(number: int, program: Program, dma_only: bool) -> None:
-    for opcode, columns in program.columns.items():
-        instruction = INSTRUCTIONS[opcode]
-        if dma_only and instruction.name not in _SCALAR_SIDE:
-            continue
-        pcs = program.pc[program.opcode == opcode]
-        if instruction.name in _NOT_IMPLEMENTED:
-            raise UnsupportedInstruction(opcode, number, int(pcs[0]), "opcode", opcode)
-        for field, refused in refusals(instruction, columns):
-            rows = np.flatnonzero(refused)
-            if len(rows):
-                row = int(rows[0])
-                raise UnsupportedInstruction(
-                    opcode, number, int(pcs[row]), field, int(columns[field][row])
-                )
-        if "watcher_flag" in columns:
-            _check_watchers(number, instruction, columns, pcs)
-
-
-def refusals(instruction: Instruction, columns: Columns) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Fields of an instruction, each with the rows in which its value is refused."""
-    restricted = {"trace": _ZERO, **IMPLEMENTED.get(instruction.name, {})}
-    if instruction.name != "Scalar":
-        restricted["gate"] = _ZERO
-    if "register_sources" in columns:
-        restricted["register_sources"] = _ZERO
-    for field, allowed in restricted.items():
-        yield field, ~_holds(columns[field], allowed)
-    for combination in NOT_COMBINED.get(instruction.name, ()):
-        together = [_holds(columns[field], values) for field, values in combination.items()]
-        yield next(iter(combination)), np.logical_and.reduce(together)
-
-
-def _holds(column: NDArray[np.int64], values: Sequence[int]) -> NDArray[np.bool_]:
-    """Where a column holds one of ``values``."""
-    if isinstance(values, range):
-        return (column >= values.start) & (column < values.stop)
-    return np.isin(column, values)
-
-
-def _check_watchers(
-    number: int, instruction: Instruction, columns: Columns, pcs: NDArray[np.int64]
-) -> None:
-    """Refuse a watcher of a flag that its unit does not have."""
-    codes = instruction.field("watcher_flag").codes
-    known = [] if codes is None else [int(code) for code in codes]
-    flags = columns["watcher_flag"].reshape(len(pcs), -1)
-    valid = columns["watcher_valid"].reshape(len(pcs), -1).astype(bool)
-    wrong = np.argwhere(valid & ~np.isin(flags, known))
-    if len(wrong):
-        row, watcher = wrong[0]
-        raise UnsupportedInstruction(
-            instruction.opcode, number, int(pcs[row]), "watcher_flag", int(flags[row, watcher])
-        )
+def _check(programs: Sequence[Program], dma_only: bool, allowed: bool) -> tuple[Assumption, ...]:
+    """The assumptions of a program; what no rule covers is refused (see ``isa.grades``)."""
+    opcodes = [BY_NAME[name].opcode for name in _SCALAR_SIDE] if dma_only else None
+    found = grading.uses(programs, opcodes)
+    for use in found:
+        if use.grade is Grade.REFUSED or not allowed:
+            assumed = use.grade is Grade.ASSUMED
+            raise UnsupportedInstruction(
+                use.opcode, use.chunk, use.pc, use.field, use.value, use.rule, assumed=assumed
+            )
+    return grading.assumptions(found)
 
 
 def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) -> Tables:
@@ -384,12 +295,14 @@ def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) 
         for opcode, columns in program.columns.items():
             instruction = INSTRUCTIONS[opcode]
             members = np.flatnonzero(program.opcode == opcode)
-            if "tiles" in columns:
+            if opcode != _SCALAR:
                 tiles[members] = scalar_core.lower_dispatch(columns, len(members))
             if instruction.name not in _LOWERING or (dma_only and instruction.name in _UNIT_OF):
                 continue
             table, _, fill = _LOWERING[instruction.name]
             filled = fill(columns, len(members))
+            if opcode == _BRANCH:
+                filled["offset"] = _branch_offsets(program, columns, program.pc[members])
             if "pc" in (filled.dtype.names or ()):
                 filled["pc"] = program.pc[members] + start
             row[members] = counts.get(table, 0) + np.arange(len(members))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip, layers, state, sync, tensor_unit
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.driver import layer_bytes
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.program import LoweredProgram, Tables
 
 Places = NDArray[np.int64]
@@ -115,7 +116,7 @@ class Provenance:
 
     ``reads`` is indexed by (instruction, tile); an instruction that is never executed there has no
     entry. ``outputs`` holds those that come from the tiles as they are; the others are computed by
-    the scalar core, from what ``scalar_core`` tells.
+    the scalar core, from what ``scalar_core`` tells. ``assumed`` is what the run assumed.
     """
 
     program: LoweredProgram
@@ -123,24 +124,32 @@ class Provenance:
     reads: Mapping[tuple[int, int], Reads]
     outputs: Mapping[str, Origin]
     scalar_core: Origin
+    assumed: tuple[Assumption, ...] = ()
 
 
-def trace(caching: Executable | None, inference: Executable, *, seed: int = 0) -> Provenance:
+def trace(
+    caching: Executable | None,
+    inference: Executable,
+    *,
+    seed: int = 0,
+    assumptions: bool = True,
+) -> Provenance:
     """Run a model on marked data, once for every 250 layers or so.
 
     Args:
         caching: the executable that caches the model's parameters, or None.
         inference: the executable to look at.
-        seed: see :class:`Accelerator`.
+        seed, assumptions: see :class:`Accelerator`.
 
     Raises:
         SimulationError: the program fails, or uses what the model of the chip lacks.
         FormatError: it has no instructions.
     """
     most = _PARAMETER_MARK - 1 - len(inference.input_layers)
-    runs = [_MarkedRun(caching, inference, range(most), seed)]
+    runs = [_MarkedRun(caching, inference, range(most), seed, assumptions)]
     for first in range(most, len(runs[0].layers), most):
-        runs.append(_MarkedRun(caching, inference, range(first, first + most), seed))
+        window = range(first, first + most)
+        runs.append(_MarkedRun(caching, inference, window, seed, assumptions))
     reads = [run.reads() for run in runs]
     return Provenance(
         runs[0].program,
@@ -152,6 +161,7 @@ def trace(caching: Executable | None, inference: Executable, *, seed: int = 0) -
             if any(run.outputs[name].computed for run in runs)
         },
         reduce(Origin.__or__, (run.scalar_core for run in runs)),
+        runs[0].assumed,
     )
 
 
@@ -211,12 +221,18 @@ class _MarkedRun:
     """One run of a model, in which the layers of ``window`` and all inputs write marks."""
 
     def __init__(
-        self, caching: Executable | None, inference: Executable, window: range, seed: int
+        self,
+        caching: Executable | None,
+        inference: Executable,
+        window: range,
+        seed: int,
+        assumptions: bool,
     ) -> None:
-        accelerator = _MarkingAccelerator(seed=seed)
+        accelerator = _MarkingAccelerator(seed=seed, assumptions=assumptions)
         if caching is not None:
             accelerator.run(_with_places(caching, 0), {})
         self.program = accelerator.load(inference)
+        self.assumed = accelerator.assumed
         self.layers = layers.find(self.program.chunks)
         self._window = window
         self._inputs = [layer.name for layer in inference.input_layers]

@@ -153,6 +153,8 @@ def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
 def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin a RingProducer instruction."""
     traversal.start(unit.first, parameters.wide_read)
+    if unit.base >= 0:
+        unit.first.address = unit.base
     if parameters.wide_read.double_offset:
         unit.first.second ^= tile.ring_read_second
 
@@ -199,6 +201,8 @@ def produce(
 def start_consumer(unit: Record, parameters: Record) -> None:
     """Begin a RingConsumer instruction."""
     traversal.start(unit.first, parameters.wide_write)
+    if unit.base >= 0:
+        unit.first.address = unit.base
 
 
 @inner
@@ -285,6 +289,8 @@ def unit_words(fifo: int) -> int:
 @inner
 def is_last(position: Record, parameters: Record) -> bool:
     """True at the last element of a traversal."""
+    if position.prologue_left:
+        return False
     for loop in range(parameters.loops):
         if position.index[loop] < traversal.limit_of(position, parameters, loop):
             return False

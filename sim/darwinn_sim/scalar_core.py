@@ -63,6 +63,10 @@ FENCE = np.dtype(
 )
 DISPATCH = np.dtype(
     [
+        ("gate", "i8"),
+        ("predicate", "i8"),
+        ("polarity", "i8"),
+        ("interrupt", "i8"),
         ("tiles", "i8"),
         ("tiles_override", "i8"),
         ("tiles_register", "i8"),
@@ -70,11 +74,14 @@ DISPATCH = np.dtype(
         ("base_register", "i8"),
     ]
 )
-"""Where a tile instruction goes, and the registers that may replace its tile set and base."""
+"""What instructions other than scalar bundles have in common: the gate, the host interrupt that is
+raised (-1: none), where a tile instruction goes, and the registers that may replace its tile set
+and base."""
 
-BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL = range(8)
+BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, INTERRUPT = range(9)
 """Why the core stopped: it waits; it has halted; it issues a descriptor; it has passed a DMA fence;
-it has reached the stop point; it has used up its steps; a fault; the tap must be emptied."""
+it has reached the stop point; it has used up its steps; a fault; the tap must be emptied; it raises
+the host interrupt ``core.interrupt``."""
 
 IDLE_ACTIVATION_POP, IDLE_PARAMETER_POP, IDLE_INFEED, IDLE_OUTFEED, IDLE_OUTPUT = range(5)
 """Bits of ScalarFence.wait_idle."""
@@ -84,6 +91,7 @@ FUNCTION_RECIPROCAL, FUNCTION_EXP2 = 2, 3
 
 _SCALAR = BY_NAME["Scalar"].opcode
 _HALT = BY_NAME["Halt"].opcode
+_INTERRUPT = BY_NAME["Interrupt"].opcode
 _BRANCH = BY_NAME["Branch"].opcode
 _LOOP = BY_NAME["Loop"].opcode
 _FENCE = BY_NAME["ScalarFence"].opcode
@@ -123,11 +131,16 @@ def lower_fence(columns: Columns, rows: int) -> NDArray[np.void]:
 
 
 def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Tile sets and register overrides of decoded tile instructions as an array of ``DISPATCH``."""
+    """What decoded instructions have in common, as an array of ``DISPATCH``."""
     out = np.zeros(rows, DISPATCH)
     for name in DISPATCH.names or ():
         if name in columns:
             out[name] = columns[name]
+    if "interrupt" not in columns:
+        out["interrupt"] = -1
+    elif "chunk_end" in columns:
+        # Of a halt, the flag and the number are two fields.
+        out["interrupt"] = np.where(columns["interrupt"], columns["chunk_end"], -1)
     return out
 
 
@@ -185,9 +198,18 @@ def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: 
         _scalar(core, bundle)
         _advance(core, core.pc + 1)
         return DESCRIPTOR if bundle.store_op == STORE_ISSUE else _NEXT
+    common = tables.dispatch[instruction]
+    if common.gate and core.predicates[common.predicate] != common.polarity:
+        _advance(core, following(tables, core.pc))
+        return _NEXT
     if opcode == _HALT:
         core.halted = 1
-        return HALTED
+        core.interrupt = common.interrupt
+        return HALTED if common.interrupt < 0 else INTERRUPT
+    if opcode == _INTERRUPT:
+        core.interrupt = common.interrupt
+        _advance(core, core.pc + 1)
+        return INTERRUPT
     if opcode == _BRANCH:
         branch = tables.branch[row]
         taken = not branch.conditional or (
@@ -240,6 +262,9 @@ def _advance(core: Record, pc: int) -> None:
 def _enter_loop(core: Record, parameters: Record) -> None:
     if core.loop_depth == state.MAX_LOOP_DEPTH:
         state.fail(core, state.FAULT_LOOP_DEPTH, core.pc, -1, core.loop_depth)
+        return
+    if parameters.count == 0 or parameters.body == 0:
+        _advance(core, core.pc + 1 + parameters.body)
         return
     core.pc += 1
     loop = core.loops[core.loop_depth]
@@ -399,8 +424,12 @@ def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
         return bool(a == b)
     if operation == 10:
         return bool(a != b)
+    if operation == 11:
+        return bool(_signed(a) > _signed(b))
     if operation == 12:
         return bool(_signed(a) < _signed(b))
+    if operation == 14:
+        return bool(a >= b)
     return bool(_signed(a) >= _signed(b))
 
 
@@ -421,6 +450,8 @@ def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
         return np.uint32(np.uint64(a) << shift)
     if operation == 7:
         return np.uint32(np.uint64(a) >> shift)
+    if operation == 8:
+        return np.uint32((_signed(a) >> np.int64(shift)) & np.int64(0xFFFFFFFF))
     return b
 
 

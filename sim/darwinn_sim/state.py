@@ -150,6 +150,7 @@ CORE = np.dtype(
         ("pc", "i8"),
         ("end_pc", "i8"),
         ("halted", "i8"),
+        ("interrupt", "i8"),
         ("loops", LOOP, (MAX_LOOP_DEPTH,)),
         ("loop_depth", "i8"),
         ("flags", "i8", (chip.SCALAR_FLAGS,)),

@@ -236,7 +236,7 @@ def _walk(
             segment = segments[count - 1]
         first, last = _reduction_edges(main, instruction)
         if starts:
-            segment.continues = not instruction.keeps_sum and not first
+            segment.continues = instruction.reads_first or not (instruction.keeps_sum or first)
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
         operand[iteration] = traversal.address(states.narrow_read, instruction.narrow_read)

@@ -36,10 +36,12 @@ PARAMETERS = np.dtype(
         ("read_producer", sync.PRODUCER),
         ("sum_producer", sync.PRODUCER),
         ("watchers", sync.WATCHERS),
+        ("reads_first", "i8"),
         ("keeps_sum", "i8"),
         ("activation_16bit", "i8"),
         ("parameter_16bit", "i8"),
         ("products", "i8"),
+        ("working", "i8"),
         ("load_zero_point", "i8"),
         ("parameter_zero_point", "i8"),
         ("activation_zero_point", "i8"),
@@ -70,7 +72,9 @@ PARAMETERS = np.dtype(
     ]
 )
 """A tensor instruction. ``keeps_sum``: sums stay in the accumulator; otherwise they start from and
-go back to wide memory. ``products`` per iteration. ``scale_watcher``: index of the watcher of flag
+go back to wide memory, where ``reads_first`` has the first pass of a reduction start, too.
+``products``: places of products of an iteration, up to the last of those (bit k: product k) that
+are ``working``. ``scale_watcher``: index of the watcher of flag
 12, whose count selects the half of the scale/bias buffer; -1: none. ``raw``: the low byte of the
 sum is the output."""
 
@@ -83,8 +87,7 @@ TABLE = np.dtype(
 )
 """A CoefficientTable instruction."""
 
-MAC_DISABLE_PRODUCTS = {0: 4, 12: 2, 14: 1}
-"""8 x 8 bit products per iteration by the field mac_disable (docs/isa.md)."""
+_MULTIPLIERS = 4
 
 _NAMES = {
     MAC: "TensorMac",
@@ -113,8 +116,10 @@ def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
     out["read_producer"] = sync.lower_producer("parameter_read_producer", columns, rows)
     out["sum_producer"] = sync.lower_producer("partial_sum_producer", columns, rows)
     out["watchers"] = sync.lower_watchers(columns, rows)
-    out["keeps_sum"] = columns["partial_sum_read"] == 3
-    out["products"] = _products(columns, opcode)
+    out["reads_first"] = columns["partial_sum_read"] & 1 ^ 1
+    out["keeps_sum"] = columns["partial_sum_read"] >> 1
+    out["working"] = _working(columns, opcode)
+    out["products"] = np.frexp(out["working"])[1]
     out["load_zero_point"] = columns["load_parameter_zero_point"]
     out["last_block_lanes"] = columns["last_block_lanes"] + 1
     out["block_lanes"] = columns["block_lanes"] + 1
@@ -166,18 +171,20 @@ def _float32(bits: NDArray[np.int64]) -> NDArray[np.float32]:
     return bits.astype(np.uint32).view(np.float32)
 
 
-def _products(columns: Columns, opcode: int) -> NDArray[np.int64]:
-    """Products per iteration: up to four 8 x 8 multipliers; a 16-bit operand takes two of them.
+def _working(columns: Columns, opcode: int) -> NDArray[np.int64]:
+    """Products of an iteration that are made (bit k: product k), of those of four multipliers.
 
-    A maximum or a sum has no activations.
+    A 16-bit operand takes two multipliers for a product, two of them all four; a maximum or a sum
+    has no activations. A product is made if all of its multipliers work. An interpolation makes
+    one.
     """
+    if opcode == INTERPOLATE:
+        return np.ones(len(columns["mac_disable"]), np.int64)
     operands = ("parameter_16bit",) if opcode in (MAXIMUM, SUM) else _OPERANDS_16BIT
-    products = np.zeros(len(columns["mac_disable"]), np.int64)
-    for field, count in MAC_DISABLE_PRODUCTS.items():
-        products[columns["mac_disable"] == field] = count
-    for wide in operands:
-        products = np.where(columns[wide] == 1, np.maximum(products // 2, 1), products)
-    return products
+    works = ~columns["mac_disable"] & (1 << _MULTIPLIERS) - 1
+    pairs = (works & works >> 1) & 1 | ((works >> 2 & works >> 3) & 1) << 1
+    wide = sum((columns[name] for name in operands), np.zeros(len(works), np.int64))
+    return np.select([wide == 0, wide == 1], [works, pairs], (works == 15).astype(np.int64))
 
 
 def _scale_watcher(watchers: NDArray[np.void]) -> NDArray[np.int64]:
@@ -308,16 +315,13 @@ def _start_sum(
 ) -> None:
     """Start a run: from the least value, from zero, or from the row in wide memory."""
     lanes = segment.lanes
-    if parameters.operation == MAXIMUM:
-        unit.accumulator[:lanes] = _LEAST
-    elif segment.continues:
+    if segment.continues:
         base = _row_base(core, tile, parameters, segment.sum_row)
         for lane in range(lanes):
             unit.accumulator[lane] = np.int32(tile.wide[base + lane])
             unit.lane_written[lane] = tile.wide_written[base + lane]
         return
-    else:
-        unit.accumulator[:lanes] = 0
+    unit.accumulator[:lanes] = _LEAST if parameters.operation == MAXIMUM else np.int32(0)
     unit.lane_written[:lanes] = state.WRITTEN
 
 
@@ -364,14 +368,15 @@ def _check_operands(
                     _mark(core, tile, unit, parameters, lane, address)
             continue
         if parameters.operation != MAC:
-            count = values_of(parameters, granules[i])
-            for plane in range(granules[i], granules[i] + planes * count):
-                for lane in range(lanes):
-                    _check_wide(core, tile, unit, parameters, plane, lane)
+            for k in range(values_of(parameters, granules[i])):
+                for plane in range(planes * k, planes * (k + 1) if works(parameters, k) else 0):
+                    for lane in range(lanes):
+                        _check_wide(core, tile, unit, parameters, granules[i] + plane, lane)
             continue
         for k in range(parameters.products):
-            granule = granules[i] + planes * k
-            _check_product(core, tile, unit, parameters, lanes, operands[i], granule, k)
+            if works(parameters, k):
+                granule = granules[i] + planes * k
+                _check_product(core, tile, unit, parameters, lanes, operands[i], granule, k)
 
 
 @inner
@@ -439,7 +444,7 @@ def _multiply_accumulate(
 ) -> None:
     """Add activations times parameters to the sums, modulo 2^32 as the chip's accumulators do."""
     simple = (
-        parameters.products == 4
+        parameters.working == 15
         and not parameters.load_zero_point
         and not parameters.activation_16bit
         and not parameters.parameter_16bit
@@ -449,7 +454,10 @@ def _multiply_accumulate(
             _multiply_row(core, tile, unit, parameters, segment.lanes, operands[i], granules[i])
         else:
             for k in range(parameters.products):
-                _multiply_plane(core, tile, unit, parameters, segment, operands[i], granules[i], k)
+                if works(parameters, k):
+                    _multiply_plane(
+                        core, tile, unit, parameters, segment, operands[i], granules[i], k
+                    )
 
 
 @inner
@@ -531,9 +539,15 @@ def _multiply_plane(
 
 
 @inner
+def works(parameters: Record, k: int) -> bool:
+    """True if product ``k`` of an iteration is made: its multipliers do not stand still."""
+    return bool((parameters.working >> k) & 1)
+
+
+@inner
 def values_of(parameters: Record, granule: int) -> int:
-    """Values of a lane that an iteration of a maximum or sum takes: as many as multipliers work,
-    where the granule begins a row, and one elsewhere.
+    """Values of a lane that an iteration of a maximum or sum can take: as many as multipliers make,
+    where the granule begins a row, and one elsewhere. Those whose multipliers :func:`works` count.
     """
     return 1 if granule & 3 else parameters.products
 
@@ -552,6 +566,8 @@ def _reduce(
     planes = 2 if parameters.parameter_16bit else 1
     for i in range(len(granules)):
         for k in range(values_of(parameters, granules[i])):
+            if not works(parameters, k):
+                continue
             plane = granules[i] + planes * k
             base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
             values = tile.wide.view(np.uint8)[base:]
@@ -597,21 +613,20 @@ def polynomial(tile: Record, y: np.float32) -> np.float32:
 @inner
 def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
     """The non-linear function: the coefficient table, with range reduction or symmetry."""
-    if parameters.range_reduction:
-        # y = m * 4^k with 1 <= m < 4; the result is table(m) * 2^-k. Powers of 2 are exact.
-        factor = np.float32(1)
-        if y > 0 and y < np.float32(np.inf):
-            while y >= np.float32(4):
-                y *= np.float32(0.25)
-                factor *= np.float32(0.5)
-            while y < np.float32(1):
-                y *= np.float32(4)
-                factor *= np.float32(2)
-        return np.float32(polynomial(tile, y) * factor)
+    negates = parameters.odd and y < 0
     if parameters.symmetric:
-        value = polynomial(tile, abs(y))
-        return -value if parameters.odd and y < 0 else value
-    return polynomial(tile, y)
+        y = abs(y)
+    factor = np.float32(1)
+    if parameters.range_reduction and y > 0 and y < np.float32(np.inf):
+        # y = m * 4^k with 1 <= m < 4; the result is table(m) * 2^-k. Powers of 2 are exact.
+        while y >= np.float32(4):
+            y *= np.float32(0.25)
+            factor *= np.float32(0.5)
+        while y < np.float32(1):
+            y *= np.float32(4)
+            factor *= np.float32(2)
+    value = np.float32(polynomial(tile, y) * factor)
+    return -value if negates else value
 
 
 @inner

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, state, sync, traversal
+from darwinn_sim import chip, narrow_to_wide, state, sync, traversal
 from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
@@ -24,9 +24,13 @@ PARAMETERS = np.dtype(
         ("producer", sync.PRODUCER),
         ("watchers", sync.WATCHERS),
         ("scale_bias", "i8"),
+        ("transpose", "i8"),
         ("row_loop", "i8"),
     ]
 )
+
+_BLOCK = 4
+"""Bytes of the sides of a block that is transposed."""
 
 _SCALE_STEPS = chip.SCALE_BIAS_WORDS // 2
 
@@ -39,6 +43,9 @@ def lower(columns: Columns, rows: int) -> NDArray[np.void]:
     out["producer"] = sync.lower_producer("producer", columns, rows)
     out["watchers"] = sync.lower_watchers(columns, rows)
     out["scale_bias"] = columns["scale_bias"]
+    out["transpose"] = columns["transpose"]
+    # As in narrow-to-wide: the short side of a block is loop 0.
+    out["narrow_write"]["alternate_target"] = columns["transpose"]
     out["row_loop"] = columns["row_loop"]
     return out
 
@@ -104,6 +111,9 @@ def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> b
     base = row * chip.ROW_WORDS
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
+    if parameters.transpose:
+        narrow_to_wide.transpose(unit.row.data, chip.ROW_WORDS, _BLOCK)
+        narrow_to_wide.transpose(unit.row.written, chip.ROW_WORDS, _BLOCK)
     traversal.step(read, parameters.wide_read)
     unit.position = 0
     return True

@@ -11,7 +11,9 @@ from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.files import Source
 from darwinn_sim import bare_stream, timing
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.program import incomplete_note, lower
 
 from darwinn_testbench.inspection import check_number, chunks_of
@@ -77,6 +79,11 @@ class CyclesRow(Row):
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
     @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What the program assumes; nothing of what could not be timed."""
+        return () if self.timing is None else self.timing.program.assumptions
+
+    @property
     def milliseconds_text(self) -> str:
         """The milliseconds for people; a nominal clock makes none."""
         known = self.timing is not None and not has_nominal_clock(self.timing.chip)
@@ -98,6 +105,7 @@ def measure(
     chip: str = DEFAULT_CHIP,
     host: str | None = None,
     executable: int | None = None,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[CyclesRow]:
     """Time each executable of a file by itself.
@@ -107,6 +115,7 @@ def measure(
         chip: a built-in chip description or a TOML file.
         host: a built-in host link or a TOML file, or ``none``; by default that of the chip.
         executable: only this one.
+        assumptions: time values whose meaning is assumed.
         progress: told what is being done.
 
     An executable that refuses or fails gives a row that says so.
@@ -129,7 +138,8 @@ def measure(
     for number, each in enumerate(executables):
         if executable in (None, number):
             progress("timing", len(rows), None)
-            rows.append(time_executable(each, f"executable {number}", chip_description, host_link))
+            name = f"executable {number}"
+            rows.append(time_executable(each, name, chip_description, host_link, assumptions))
     return Report(
         command="cycles",
         file=file.file,
@@ -140,6 +150,7 @@ def measure(
             "clock_hz": chip_description.clock.value,
             "host": host_link.name if host_link else NO_HOST,
             "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
+            "assumptions": grading.merged(row.assumed for row in rows),
         },
         message="; ".join(
             [
@@ -156,11 +167,19 @@ def measure_files(
     chip: str = DEFAULT_CHIP,
     host: str | None = None,
     executable: int | None = None,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[CyclesRow]:
     """``measure`` of several files as one report; its rows then have the names of their files."""
     reports = [
-        measure(source, chip=chip, host=host, executable=executable, progress=progress)
+        measure(
+            source,
+            chip=chip,
+            host=host,
+            executable=executable,
+            assumptions=assumptions,
+            progress=progress,
+        )
         for source in sources
     ]
     if len(reports) == 1:
@@ -168,6 +187,10 @@ def measure_files(
     return replace(
         reports[0],
         file=f"{len(reports)} files",
+        figures={
+            **reports[0].figures,
+            "assumptions": grading.merged(each.assumptions for each in reports),
+        },
         rows=tuple(
             replace(row, name=f"{Path(report.file).name}: {row.name}")
             for report in reports
@@ -195,6 +218,7 @@ def time_executable(
     name: str,
     chip: timing.ChipDescription,
     host: timing.HostLink | None,
+    assumptions: bool = True,
 ) -> CyclesRow:
     """The row of one executable."""
     facts: dict[str, Any] = {
@@ -205,7 +229,7 @@ def time_executable(
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     sizes = [len(chunk) for chunk in chunks]
     try:
-        program = lower(chunks)
+        program = lower(chunks, assumptions=assumptions)
         result = timing.simulate_program(program, sizes, chip, host)
         bound = timing.static_bound(program, sizes, chip, host)
     except (SimulationError, DecodeError) as error:

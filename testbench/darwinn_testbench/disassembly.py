@@ -10,7 +10,7 @@ from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
 from darwinn_formats.files import Source
 from darwinn_sim import layers
 from darwinn_sim.errors import IncompleteProgram
-from darwinn_sim.isa import disassembler
+from darwinn_sim.isa import disassembler, grading
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
 from darwinn_sim.program import awaits_chunk
 
@@ -115,6 +115,13 @@ def _row(
     if index == chunks - 1 and awaits_chunk([program]):
         message = message or str(IncompleteProgram(chunks))
     remarks = {pc: f"layer {layer}" for pc, layer in starts.items()}
+    marks: dict[int, list[str]] = {}
+    for mark in grading.marks(program):
+        text = f"{mark.grade}: {mark.field} {mark.value}: {mark.rule}"
+        marks.setdefault(mark.pc, []).append(text)
+    for entry in instructions:
+        if entry["pc"] in marks:
+            entry["grades"] = marks[entry["pc"]]
     lines = disassembler.disassemble(program, relocations)
     return ChunkRow(
         name=name,
@@ -125,7 +132,7 @@ def _row(
         bundles=program.bundles,
         unexplained_bits=unexplained,
         instructions=instructions,
-        text="\n".join(disassembler.to_text(lines, remarks)),
+        text="\n".join(disassembler.to_text(lines, remarks, marks)),
     )
 
 

@@ -16,6 +16,8 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.dma_trace import DmaComparison, Transfer, compare_with_hints
 from darwinn_sim.driver import layer_bytes
 from darwinn_sim.errors import IncompleteProgram, SimulationError
+from darwinn_sim.isa import grading
+from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.inspection import check_number
 from darwinn_testbench.model import executable_of_stream
@@ -49,15 +51,16 @@ def check_dma(
     with_tiles: bool = False,
     executable: int | None = None,
     seed: int = 0,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[DmaFigures]:
     """Run every executable of a file and compare its DMA with its hints.
 
     Only the scalar core and its DMA run, with inputs, outputs and scratch filled from ``seed``, so
-    that this works for programs whose tile instructions are not implemented; ``with_tiles`` runs
-    the whole chip. An executable that refuses or fails gives a row that says so. A bare instruction
-    stream has no hints: its transfers are shown, and nothing is judged. What has nothing to be
-    compared with is RAN, not PASS.
+    that this works for programs whose tile instructions are refused; ``with_tiles`` runs the whole
+    chip. Without ``assumptions`` what is executed may hold no assumed value. An executable that
+    refuses or fails gives a row that says so. A bare instruction stream has no hints: its transfers
+    are shown, and nothing is judged. What has nothing to be compared with is RAN, not PASS.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -69,16 +72,23 @@ def check_dma(
     executables = (executable_of_stream(file),) if bare else file.executables
     check_number("executable", executable, len(executables), file.file)
     rows: dict[int, DmaFigures] = {}
+    assumed: list[tuple[Assumption, ...]] = []
     for done, group in enumerate(_groups(executables, file.models)):
         progress("running", done, None)
-        for number, row in _run_group(executables, group, with_tiles=with_tiles, seed=seed):
+        accelerator = Accelerator(seed=seed, dma_only=not with_tiles, assumptions=assumptions)
+        for number, row in _run_group(executables, group, accelerator):
             rows[number] = row
+        assumed.append(accelerator.assumed)
     chosen = tuple(rows[k] for k in range(len(executables)) if executable in (None, k))
     return Report(
         command="dma",
         file=file.file,
         rows=chosen,
-        figures={"seed": seed, "with_tiles": with_tiles},
+        figures={
+            "seed": seed,
+            "with_tiles": with_tiles,
+            "assumptions": grading.merged(assumed),
+        },
         message="; ".join(
             [
                 "a bare instruction stream: there are no hints to compare with"
@@ -162,13 +172,10 @@ def _members(model: CompiledModel) -> tuple[Executable, ...]:
 def _run_group(
     executables: Sequence[Executable],
     group: Sequence[Executable],
-    *,
-    with_tiles: bool,
-    seed: int,
+    accelerator: Accelerator,
 ) -> Iterator[tuple[int, DmaFigures]]:
     """Numbers of the executables of ``group``, with what each of them moves."""
-    accelerator = Accelerator(seed=seed, dma_only=not with_tiles)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(accelerator.seed)
     for executable in group:
         number = next(k for k, each in enumerate(executables) if each is executable)
         inputs = {

@@ -18,7 +18,9 @@ from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
 from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.narrow_usage import used_narrow_bytes
 from darwinn_sim.program import LoweredProgram
 
@@ -58,8 +60,8 @@ class Device:
     Models that were compiled together carry the same token and have their parameters in different
     places, so all of them stay cached; a model with another token makes all be loaded anew.
     ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
-    ``preloads`` are in wide memory before anything runs. ``accelerator`` is the chip itself, if it
-    is to be another one.
+    ``preloads`` are in wide memory before anything runs. Without ``assumptions`` a program that
+    holds assumed values is refused. ``accelerator`` is the chip itself, if it is to be another one.
     """
 
     def __init__(
@@ -68,9 +70,12 @@ class Device:
         strict: bool = False,
         seed: int = 0,
         preloads: Sequence[Preload] = (),
+        assumptions: bool = True,
         accelerator: Accelerator | None = None,
     ) -> None:
-        self.accelerator = accelerator or Accelerator(strict=strict, seed=seed)
+        self.accelerator = accelerator or Accelerator(
+            strict=strict, seed=seed, assumptions=assumptions
+        )
         self._preloads = preloads
         self._power_ups = 0
         self._token: int | None = None
@@ -112,15 +117,23 @@ class Session:
         strict: bool = False,
         seed: int = 0,
         preloads: Sequence[Preload] = (),
+        assumptions: bool = True,
     ) -> None:
         self.model = model
-        self.device = device or Device(strict=strict, seed=seed, preloads=preloads)
+        self.device = device or Device(
+            strict=strict, seed=seed, preloads=preloads, assumptions=assumptions
+        )
         self.caching: RunResult | None = None
 
     @property
     def accelerator(self) -> Accelerator:
         """The chip."""
         return self.device.accelerator
+
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What the results of the chip rest on without evidence; see ``Accelerator.assumed``."""
+        return self.accelerator.assumed
 
     @property
     def program(self) -> LoweredProgram:
@@ -333,13 +346,14 @@ def run(
     taps: Sequence[Tap] = (),
     preloads: Sequence[Preload] = (),
     strict: bool = False,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
     inference), or on drawn sets (``inputs.choose_inputs``), one if neither ``runs`` nor
     ``inputs_kind`` says otherwise. ``preloads`` are in wide memory before anything runs. ``then``
     are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
-    of the whole.
+    of the whole. Without ``assumptions`` assumed values are refused.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -350,11 +364,10 @@ def run(
     bound = choose_model(open_models(source, companions), model)
     few = few_runs(runs, inputs_kind)
     sets = choose_inputs(inputs, bound.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
-    session = Session(bound, strict=strict, seed=seed, preloads=preloads)
+    options: dict[str, Any] = {"strict": strict, "seed": seed, "assumptions": assumptions}
+    session = Session(bound, preloads=preloads, **options)
     following = [choose_model(open_models(each), 0) for each in then]
-    pipeline = Pipeline(
-        [session, *(Session(segment, strict=strict, seed=seed) for segment in following)]
-    )
+    pipeline = Pipeline([session, *(Session(segment, **options) for segment in following)])
     if then and (until or taps):
         raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
     rows: list[RunRow] = []
@@ -401,6 +414,7 @@ def run(
             "narrow_bytes_declared": declared_narrow_bytes(bound.compiled.inference),
             "warnings": warnings,
             "taps": taps_found,
+            "assumptions": grading.merged(each.assumed for each in pipeline.segments),
         },
         decided=None if fault is None else verdict_of(fault),
         message=bound.note if fault is None else str(fault),

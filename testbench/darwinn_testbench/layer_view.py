@@ -119,6 +119,7 @@ def view_layers(
     model: int = 0,
     companions: Sequence[Source] = (),
     seed: int = 0,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[LayerRow]:
     """Recover the network of a compiled model.
@@ -128,6 +129,7 @@ def view_layers(
         model: which of its models.
         companions: files that were compiled together with it (see ``open_models``).
         seed: contents of memory that nothing has written.
+        assumptions: execute values whose meaning is assumed.
         progress: told what is being done.
 
     Raises:
@@ -137,7 +139,9 @@ def view_layers(
     """
     bound = choose_model(open_models(source, companions), model)
     progress("running on marked data", 0, None)
-    found = provenance.trace(bound.compiled.caching, bound.compiled.inference, seed=seed)
+    found = provenance.trace(
+        bound.compiled.caching, bound.compiled.inference, seed=seed, assumptions=assumptions
+    )
     rows = _View(bound, found).rows()
     return Report(
         command="layers",
@@ -148,6 +152,7 @@ def view_layers(
             "seed": seed,
             "ports": _ports(bound, rows),
             "scalar_core": _scalar_core(bound, found, rows),
+            "assumptions": found.assumed,
         },
         message="; ".join(
             filter(None, [_message(rows), incomplete_note(found.program.chunks), bound.note])

@@ -57,6 +57,7 @@ class Darwinn:
         inputs_kind: Sequence[str] = (),
         policy: str | None = None,
         strict: bool = True,
+        assumptions: bool = True,
         require_reference: bool = False,
         model: int = 0,
         companions: Sequence[str | os.PathLike[str]] = (),
@@ -86,10 +87,12 @@ class Darwinn:
                 inputs_kind=inputs_kind,
                 policy=None if policy is None else policies.parse(policy),
                 strict=strict,
+                assumptions=assumptions,
                 require_reference=require_reference,
                 model=model,
                 companions=[self._path(each) for each in companions],
             )
+        self._note_assumptions(report)
         self.properties.append(("darwinn_verdict", report.verdict.value))
         self.properties.extend((f"sha256 {row.case}", row.sha256) for row in report.rows)
         _fail_if_failed(report)
@@ -104,12 +107,14 @@ class Darwinn:
         chip: str = "beagle-max",
         host: str | None = None,
         model: int = 0,
+        assumptions: bool = True,
     ) -> int:
         """Fail the test if an inference takes more than ``at_most`` cycles; returns the cycles.
 
         They are those of ``darwinn cycles``: of the chip's clock, approximate, and the same every
         time. With ``baseline``, a file that ``darwinn cycles --baseline`` wrote, every figure of
-        every executable of ``file`` has to be as it says.
+        every executable of ``file`` has to be as it says. Without ``assumptions`` values that are
+        executed by an assumed rule are refused.
 
         Raises:
             pytest.fail.Exception: it takes longer, a figure is not that of the baseline, the
@@ -118,12 +123,19 @@ class Darwinn:
         from darwinn_testbench.profile.profile import profile
 
         if baseline is not None:
-            self._check_baseline(file, baseline, chip, host)
+            self._check_baseline(file, baseline, chip, host, assumptions)
         with _failing(f"darwinn cycles {os.fspath(file)}"):
-            report = profile(self._path(file), chip_name=chip, host_name=host, model=model)
+            report = profile(
+                self._path(file),
+                chip_name=chip,
+                host_name=host,
+                model=model,
+                assumptions=assumptions,
+            )
         figures = report.figures["profile"]
         cycles = int(figures.cycles)
         self.properties.append(("darwinn_cycles", cycles))
+        self._note_assumptions(report)
         if at_most is not None and cycles > at_most:
             slowest = max(report.rows, key=lambda row: row.cycles, default=None)
             where = f"; the longest is {slowest.name} with {slowest.cycles:,}" if slowest else ""
@@ -135,17 +147,28 @@ class Darwinn:
             )
         return cycles
 
+    def _note_assumptions(self, report: Report[Any]) -> None:
+        """Keep what the result rests on without evidence, as properties of the test."""
+        self.properties.extend(("darwinn_assumption", each.text) for each in report.assumptions)
+
     def _check_baseline(
         self,
         file: str | os.PathLike[str],
         baseline: str | os.PathLike[str],
         chip: str,
         host: str | None,
+        assumptions: bool,
     ) -> None:
         from darwinn_testbench.regression.cycles import check_cycles
 
         with _failing(f"darwinn cycles {os.fspath(file)}"):
-            report = check_cycles([self._path(file)], self._path(baseline), chip=chip, host=host)
+            report = check_cycles(
+                [self._path(file)],
+                self._path(baseline),
+                chip=chip,
+                host=host,
+                assumptions=assumptions,
+            )
         _fail_if_failed(report)
 
     def _path(self, path: str | os.PathLike[str]) -> str:

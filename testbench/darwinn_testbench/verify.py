@@ -101,6 +101,7 @@ def verify(
     engine: Engine = Engine.MODEL,
     waves: Path | None = None,
     require_reference: bool = False,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[OutputRow]:
     """Run a compiled model on the simulated chip and judge every output of every inference.
@@ -127,6 +128,8 @@ def verify(
         engine: RTL runs everything in Verilog as well, whose outputs must equal the model's.
         waves: file for the waves of the RTL, an FST.
         require_reference: an output that is compared with no reference fails (NOT_COMPARED).
+        assumptions: execute values whose meaning is assumed (docs/isa.md, "Values by grade");
+            those that the model holds are in the figures under ``assumptions``.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -143,7 +146,7 @@ def verify(
     if engine is Engine.RTL:
         runs = few_runs(runs, inputs_kind)
     sets = choose_inputs(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
-    session = Session(bound, strict=strict, seed=seed)
+    session = Session(bound, strict=strict, seed=seed, assumptions=assumptions)
     rtl = _open_rtl(bound, seed, waves, progress) if engine is Engine.RTL else None
     excitation = Excitation(None if references is None else references.cpu.network)
     rows: list[OutputRow] = []
@@ -208,6 +211,7 @@ def verify(
             "dma": transfers,
             "tensors": tensor_rows,
             "divergences": divergences,
+            "assumptions": session.assumed,
         },
         decided=_decide(rows, transfers, fault, references is not None, uncompared),
         message=_summary(rows, tensor_rows, transfers, fault, bound.note),

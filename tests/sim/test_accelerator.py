@@ -93,7 +93,7 @@ FAILURES: dict[str, tuple[list[Operation], type[SimulationError]]] = {
     "output that is short": (SHORT, SimulationError),
     "an endless loop": ([*sample.operations()[:8], SPIN], Deadlock),
     "a row outside the memory": (sample.changed("RingConsumerA", wide_write_base=4000), ChipFault),
-    "an opcode that is not implemented": ([("Interrupt", {})], UnsupportedInstruction),
+    "a value that is refused": ([("Branch", {"reserved_32": 1})], UnsupportedInstruction),
 }
 
 
@@ -126,11 +126,15 @@ def test_errors_of_the_caller_leave_the_chip_usable() -> None:
 def test_a_refused_program_reaches_nothing() -> None:
     """No transfer is made, and the first refused instruction is named, also in a later chunk."""
     accelerator = Accelerator()
-    program = sample.changed("RingProducer", base_override=1)
+    program = sample.changed("RingProducer", register_sources=1)
     whole = sample.executable(program, split=12)
     with pytest.raises(UnsupportedInstruction) as caught:
         accelerator.run(whole, {"image": IMAGE})
-    assert (caught.value.chunk, caught.value.field, caught.value.value) == (1, "base_override", 1)
+    assert (caught.value.chunk, caught.value.field, caught.value.value) == (
+        1,
+        "register_sources",
+        1,
+    )
     assert accelerator.host.transfers == []
 
 
@@ -265,7 +269,7 @@ def test_dma_only_gives_the_same_descriptors() -> None:
 
 
 def test_dma_only_runs_programs_whose_tiles_are_refused() -> None:
-    program = sample.changed("TensorSum", hiccup=1)
+    program = sample.changed("TensorSum", alternate_base=1)
     assert run(Accelerator(dma_only=True), program).interrupts == [0]
     with pytest.raises(UnsupportedInstruction):
         run(Accelerator(), program)

@@ -82,7 +82,7 @@ def _lanes(draw: Draw) -> dict[str, int]:
     }
 
 
-def _writes(draw: Draw, fields: dict[str, Any]) -> dict[str, Any]:
+def writes(draw: Draw, fields: dict[str, Any]) -> dict[str, Any]:
     """A write traversal with a place for each word of the results."""
     size = slow.output_bytes(fields)
     words = sum(-(-size * lanes // 4) for lanes in slow.output_lanes(fields))
@@ -178,7 +178,7 @@ def instructions(draw: Any, operation: str, aims: Aims = NO_AIMS) -> dict[str, A
     fields |= {"partial_sum_read": mode} | _lanes(draw)
     fields |= _sums(draw, fields) | _reads(draw, fields) | _operands(draw, operation, aims)
     fields |= output_stage(draw)
-    fields |= _writes(draw, fields)
+    fields |= writes(draw, fields)
     return fields | watchers(draw, operation, WATCHED, LOOPS - 1, most=3)
 
 
@@ -225,7 +225,7 @@ def interpolations(draw: Any) -> dict[str, Any]:
     fields |= walk(draw, MAC, "parameter_read", low=0, high=400, most=4).fields(
         INTERPOLATE, "parameter_read"
     )
-    fields |= producer(draw, "parameter_read_producer", LOOPS) | _writes(draw, fields)
+    fields |= producer(draw, "parameter_read_producer", LOOPS) | writes(draw, fields)
     return fields | watchers(draw, INTERPOLATE, WATCHED, LOOPS - 1, most=2)
 
 

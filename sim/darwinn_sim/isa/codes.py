@@ -83,13 +83,13 @@ class AluOperation(Code):
     XOR = 5, "a ^ b"
     SHIFT_LEFT = 6, "a << b"
     SHIFT_RIGHT = 7, "a >> b, zeros shifted in"
-    ARITHMETIC_SHIFT_RIGHT = 8, "a >> b, sign shifted in; never seen, name from public code"
+    ARITHMETIC_SHIFT_RIGHT = 8, "a >> b, sign shifted in; assumed, name from public code"
     EQUAL = 9, "predicate = (a == b)"
     NOT_EQUAL = 10, "predicate = (a != b)"
-    GREATER = 11, "predicate = (a > b), signed; never seen, name from public code"
+    GREATER = 11, "predicate = (a > b), signed; assumed, name from public code"
     LESS = 12, "predicate = (a < b), signed: programs test the top bit with it to get a carry"
     GREATER_EQUAL = 13, "predicate = (a >= b), signed"
-    GREATER_EQUAL_UNSIGNED = 14, "predicate = (a >= b), perhaps unsigned; never seen"
+    GREATER_EQUAL_UNSIGNED = 14, "predicate = (a >= b), unsigned; assumed"
     MOVE = 15, "b"
     TO_FLOAT = 16, "float32 of the signed b; how it rounds beyond 2^24 is unknown"
     TO_INTEGER = 17, "integer nearest to the float32 b"
@@ -220,7 +220,9 @@ class WatcherSide(Code):
 class PartialSumMode(Code):
     """What becomes of the accumulator."""
 
+    WIDE_MEMORY_FIRST = 0, "as 1, and the first pass reads the row, too; assumed"
     WIDE_MEMORY = 1, "read the int32 row in wide memory at the start, write it at the end of a run"
+    ACCUMULATOR_FIRST = 2, "read the row at the start, write none; assumed"
     ACCUMULATOR = 3, "start from 0, keep the sum in the accumulator, write none"
 
 

@@ -9,7 +9,7 @@ instructions of few kinds.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -90,12 +90,17 @@ def disassemble(program: Program, relocations: Mapping[int, str] | None = None) 
             ends.append(pc + 1 + int(program.columns[opcode]["body"][row]))
 
 
-def to_text(lines: Iterable[Line], remarks: Mapping[int, str] | None = None) -> Iterator[str]:
+def to_text(
+    lines: Iterable[Line],
+    remarks: Mapping[int, str] | None = None,
+    marks: Mapping[int, Sequence[str]] | None = None,
+) -> Iterator[str]:
     """Yield the lines of text of a listing: details are indented below their instruction.
 
-    ``remarks`` stand above instructions, by the bundle at which these begin.
+    ``remarks`` stand above instructions, ``marks`` with an exclamation mark below them, by the
+    bundle at which these begin.
     """
-    remarks = remarks or {}
+    remarks, marks = remarks or {}, marks or {}
     for line in lines:
         if line.pc in remarks:
             yield f"; {remarks[line.pc]}"
@@ -105,6 +110,8 @@ def to_text(lines: Iterable[Line], remarks: Mapping[int, str] | None = None) -> 
         yield f"{line.pc:6}  {indent}{line.mnemonic:<16} {line.operands}".rstrip()
         for detail in line.details:
             yield f"{'':8}{indent}    {detail}"
+        for mark in marks.get(line.pc, ()):
+            yield f"{'':6}! {indent}    {mark}"
 
 
 def to_json(program: Program, relocations: Mapping[int, str] | None = None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from darwinn_sim.isa.codes import (
     AluOperation,
@@ -25,7 +26,7 @@ from darwinn_sim.isa.codes import (
     TileUnit,
     WatcherSide,
 )
-from darwinn_sim.isa.fields import Field, Instruction
+from darwinn_sim.isa.fields import Field, Grade, Graded, Instruction
 from darwinn_sim.isa.table import HEADER, INSTRUCTIONS, TILE_HEADER
 
 _CODES: Sequence[type[Code]] = (
@@ -68,6 +69,17 @@ sure its meaning is and from what.
 | medium | one explanation fits, few examples or no test that could refute it |
 | low | a guess from the place of the field, or a name from public code |
 | open | unknown; the value that known programs hold is stated |
+
+A field that is understood may hold values that no known program has shown. Each value has a grade:
+
+| grade | meaning |
+|---|---|
+| known | real programs hold it, and what they compute is right |
+| assumed | no known program holds it; it is executed by the rule that its neighbours follow |
+| refused | no rule can be given, or several are equally natural: the program is refused by name |
+
+Every value is known but for those of [values by grade](#values-by-grade). Whatever depends on an
+assumption names it; `--no-assumptions` refuses it.
 
 *Byte-exact simulation of whole programs* means: a simulation from the instruction bits and the
 parameter bytes alone gave the bytes of an independent computation from the uncompiled model.
@@ -131,7 +143,15 @@ Units of a tile run independently of each other; sync flags, 16-bit counters, or
 def document() -> str:
     """Return the text of docs/isa.md."""
     return "\n".join(
-        [_PREAMBLE, *_signals(), *_codes(), *_overview(), *_headers(), *_instructions()]
+        [
+            _PREAMBLE,
+            *_signals(),
+            *_codes(),
+            *_overview(),
+            *_headers(),
+            *_instructions(),
+            *_grades(),
+        ]
     )
 
 
@@ -208,13 +228,70 @@ def _instructions() -> Iterator[str]:
             yield ""
 
 
+def _grades() -> Iterator[str]:
+    yield "## Values by grade"
+    yield ""
+    yield (
+        "All assumed and refused values. In a row with several values the first row of a field "
+        "that fits decides. RTL: whether the SystemVerilog executes the value as assumed; where it "
+        "does not, `--engine rtl` refuses it."
+    )
+    yield ""
+    for grade, rule in ((Grade.ASSUMED, "executed as"), (Grade.REFUSED, "why")):
+        yield f"### {grade.capitalize()}"
+        yield ""
+        holders: dict[tuple[str, Graded], list[Instruction]] = {}
+        for instruction in INSTRUCTIONS.values():
+            for field in instruction.graded_fields:
+                for entry in field.grades:
+                    if entry.grade is grade:
+                        holders.setdefault((field.name, entry), []).append(instruction)
+        rows = [
+            (
+                _instruction_names(found),
+                f"`{name}`",
+                _graded_values(entry),
+                entry.reason,
+                *(["yes" if entry.rtl else "no"] if grade is Grade.ASSUMED else []),
+            )
+            for (name, entry), found in holders.items()
+        ]
+        head = ("instruction", "field", "values", rule)
+        yield from _table((*head, "RTL") if grade is Grade.ASSUMED else head, rows)
+
+
+def _instruction_names(found: Sequence[Instruction]) -> str:
+    """The instructions that share an entry; where nearly all do, those that do not."""
+    absent = [each.name for each in INSTRUCTIONS.values() if each not in found]
+    if not absent:
+        return "all"
+    if len(absent) < 4:
+        return f"all but {', '.join(absent)}"
+    return ", ".join(each.name for each in found)
+
+
+def _graded_values(entry: Graded) -> str:
+    if entry.mask:
+        values = f"bits of {entry.mask:#x}"
+    else:
+        values = f"not {_values_text(entry.values)}" if entry.others else _values_text(entry.values)
+    conditions = [f"`{name}` {_values_text(held)}" for name, held in entry.given]
+    return f"{values} with {' and '.join(conditions)}" if conditions else values
+
+
+def _values_text(values: Sequence[int]) -> str:
+    if isinstance(values, range) and len(values) > 2:
+        return f"{values.start} to {values.stop - 1}"
+    return ", ".join(map(str, values))
+
+
 def _unit(instruction: Instruction) -> str:
     return instruction.unit.replace("_", " ")
 
 
 def _own_fields(instruction: Instruction) -> tuple[Field, ...]:
     """Return the fields after the header or the tile header."""
-    fields = instruction.fields
+    fields = tuple(replace(field, grades=()) for field in instruction.fields)
     header = TILE_HEADER if fields[: len(TILE_HEADER)] == TILE_HEADER else HEADER
     return fields[len(header) :]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Literal
 
 from darwinn_sim.isa.codes import Code, ScalarFlag, TileFlag
@@ -18,6 +19,36 @@ Confidence = Literal["high", "medium", "low", "open"]
 Kind = Literal["uint", "int", "flag", "float32", "tiles", "mask", "register"]
 
 
+class Grade(StrEnum):
+    """How sure it is what a value of a field does (docs/isa.md, "Values by grade")."""
+
+    KNOWN = "known"
+    """Real programs hold it, and their results are right."""
+    ASSUMED = "assumed"
+    """No known program holds it; it is executed by the rule that its neighbours follow."""
+    REFUSED = "refused"
+    """No rule can be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """Values of a field that are not known, with their grade.
+
+    The field holds one of ``values`` (with ``others``: none of them; with ``mask``: one of these
+    bits), while each field in ``given`` (``name``, or ``name[k]`` for one repetition) holds one of
+    its values. ``reason`` is what an assumed value is executed as, in one sentence, or why a value
+    is refused; ``rtl`` says that the SystemVerilog executes it so, too.
+    """
+
+    grade: Grade
+    values: tuple[int, ...] | range
+    reason: str
+    others: bool = False
+    mask: int = 0
+    given: tuple[tuple[str, tuple[int, ...] | range], ...] = ()
+    rtl: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of an instruction, or ``count`` like fields that stand ``pitch`` bits apart.
@@ -25,7 +56,9 @@ class Field:
     ``offset`` and ``width`` are in bits. ``kind`` says how a person should see the value;
     only ``int`` is sign-extended when decoded. ``confidence`` is how well the meaning is
     established, ``evidence`` from what. ``codes`` names the values of the field, or its bits if
-    it is a mask. ``shown_as`` is what a listing calls it where the name would mislead.
+    it is a mask. ``shown_as`` is what a listing calls it where the name would mislead. ``grades``
+    are the values that are not known; the first entry that names a value decides, and a value that
+    none names is known.
     """
 
     name: str
@@ -39,6 +72,7 @@ class Field:
     offset: int = -1
     codes: type[Code] | None = None
     shown_as: str = ""
+    grades: tuple[Graded, ...] = ()
 
     @property
     def signed(self) -> bool:
@@ -145,6 +179,11 @@ class Instruction:
     def bits(self) -> int:
         """Length of the instruction in bits."""
         return 8 * BUNDLE_BYTES * self.bundles
+
+    @property
+    def graded_fields(self) -> tuple[Field, ...]:
+        """The fields that have values which are not known."""
+        return tuple(field for field in self.fields if field.grades)
 
     def field(self, name: str) -> Field:
         """Return the field called ``name``; raise ``KeyError`` if there is none."""

@@ -28,6 +28,7 @@ from darwinn_sim.isa.codes import (
     TileUnit,
 )
 from darwinn_sim.isa.fields import Field, Instruction, Signal, place
+from darwinn_sim.isa.grades import with_grades
 from darwinn_sim.isa.layout import SIMULATION, Layout
 
 _DESCRIPTORS = "the descriptors of 170 executables come out exact"
@@ -1186,12 +1187,20 @@ def _instructions() -> Iterable[Instruction]:
     yield (
         Layout(HEADER)
         .plain(Field("interrupt", 2, "uint", "Host interrupt.", "low", "never seen"))
-        .build(40, "Interrupt", 1, "scalar_core", "Never seen; known from a later generation.")
+        .build(
+            40,
+            "Interrupt",
+            1,
+            "scalar_core",
+            "Raises a host interrupt; never seen, known from a later generation.",
+        )
     )
     yield from _framing()
 
 
-INSTRUCTIONS: dict[int, Instruction] = {entry.opcode: entry for entry in _instructions()}
+INSTRUCTIONS: dict[int, Instruction] = {
+    entry.opcode: with_grades(entry) for entry in _instructions()
+}
 """Every instruction by opcode."""
 
 BY_NAME: dict[str, Instruction] = {entry.name: entry for entry in INSTRUCTIONS.values()}

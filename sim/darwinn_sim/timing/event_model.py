@@ -39,6 +39,7 @@ def simulate(
     *,
     spans: bool = False,
     limit: int = DEFAULT_CYCLE_LIMIT,
+    assumptions: bool = True,
 ) -> Timing:
     """Time one run of ``executable``; the same arguments always give the same cycles.
 
@@ -48,6 +49,7 @@ def simulate(
         host: the host link; None is one of endless speed.
         spans: record each execution of an instruction.
         limit: cycles after which the run is called endless.
+        assumptions: as ``program.lower``.
 
     Raises:
         FormatError: it has no instructions.
@@ -59,7 +61,8 @@ def simulate(
     if not any(chunks):
         raise FormatError("instruction_bitstreams", "the executable has no instructions")
     sizes = [len(chunk) for chunk in chunks]
-    return simulate_program(lower(chunks), sizes, chip_parameters, host, spans=spans, limit=limit)
+    program = lower(chunks, assumptions=assumptions)
+    return simulate_program(program, sizes, chip_parameters, host, spans=spans, limit=limit)
 
 
 def simulate_program(
@@ -334,4 +337,4 @@ def _products(program: LoweredProgram, row: int) -> int:
     place = plan.place[row]
     segments = plan.segment[place["segment"] : place["segment"] + place["segments"]]
     cells = int((segments["count"].astype(np.int64) * segments["lanes"]).sum())
-    return cells * int(program.tables.tensor[row]["products"])
+    return cells * int(program.tables.tensor[row]["working"]).bit_count()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from darwinn_sim import scalar_core, state
 from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.host_interface import Tag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.program import LoweredProgram
 from darwinn_sim.timing.machine import (
@@ -35,6 +36,7 @@ MAX_BUNDLES = 1 << 28
 
 _BLOCK = 1 << 12
 _MORE, _HALTED, _FAULT = range(3)
+_INTERRUPT_TAG = int(Tag.INTERRUPT)
 _PLAIN = -1
 
 _SCALAR = BY_NAME["Scalar"].opcode
@@ -59,7 +61,7 @@ def record(program: LoweredProgram) -> NDArray[np.void]:
     core["random"] = 1
     parts: list[NDArray[np.void]] = []
     for number, start in enumerate(program.starts):
-        core["pc"], core["halted"], core["loop_depth"] = start + 1, 0, 0
+        core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
         begin = np.zeros(1, STEP)
         begin["kind"], begin["target"] = STEP_CHUNK, number
@@ -90,6 +92,12 @@ def _record(
         pc = core.pc
         instruction = tables.at[pc]
         step = block[used]
+        if core.halted:
+            # Behind the interrupt that the halt has raised.
+            step.kind = STEP_HALT
+            step.instruction = instruction
+            step.target = -1
+            return used + 1, _HALTED
         kind = _kind(core, tables, instruction)
         if kind != _PLAIN:
             step.kind = kind
@@ -108,8 +116,9 @@ def _record(
             continue
         step.length = length
         if kind == STEP_DESCRIPTOR:
-            step.size = core.descriptor[2]
-            step.target = core.descriptor[3]
+            raises = tables.opcode[instruction] != _SCALAR
+            step.size = 0 if raises else core.descriptor[2]
+            step.target = _INTERRUPT_TAG + core.interrupt if raises else core.descriptor[3]
         used += 1
         if kind == STEP_HALT:
             return used, _HALTED
@@ -127,6 +136,11 @@ def _kind(core: Record, tables: Tables, instruction: int) -> int:
         if bundle.store_op == scalar_core.STORE_PUSH:
             return STEP_PUSH
         return STEP_DESCRIPTOR if bundle.store_op == scalar_core.STORE_ISSUE else _PLAIN
+    common = tables.dispatch[instruction]
+    if common.gate and core.predicates[common.predicate] != common.polarity:
+        return _PLAIN
+    if common.interrupt >= 0:
+        return STEP_DESCRIPTOR
     if opcode == _HALT:
         return STEP_HALT
     if opcode == _FENCE:

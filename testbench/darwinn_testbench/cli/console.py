@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
+from darwinn_sim.isa.grading import Assumption
 from rich.console import Console, RenderableType
 
 from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
+
+_MOST_ASSUMPTIONS = 10
 
 RowType = TypeVar("RowType", bound=Row)
 
@@ -37,6 +40,7 @@ def finish(
         _say_why(report)
     else:
         _print_body(body(report))
+        _print_body(assumption_lines(report.assumptions))
         _print_summary(report, next_step, stderr=summary_on_stderr)
     raise Exit(EXIT_CODES[report.verdict])
 
@@ -45,6 +49,15 @@ def _say_why(report: Report[RowType]) -> None:
     if EXIT_CODES[report.verdict]:
         text = " ".join(report.headline.split())
         print_line(f"darwinn {report.command}: {report.verdict.value}: {text}")
+
+
+def assumption_lines(assumptions: Sequence[Assumption]) -> list[str]:
+    """A line for each assumption, up to a number that a person reads."""
+    lines = [wrapped(f"assumed: {each.text}") for each in assumptions[:_MOST_ASSUMPTIONS]]
+    more = len(assumptions) - len(lines)
+    if more:
+        lines.append(f"and {more:,} more assumptions; --json has them all")
+    return [*lines, "(--no-assumptions refuses them)"] if lines else []
 
 
 def wrapped(line: str) -> str:

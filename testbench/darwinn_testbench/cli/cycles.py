@@ -83,6 +83,7 @@ def command(
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     executable: options.Executable = None,
+    no_assumptions: options.NoAssumptions = False,
     baseline: Baseline = None,
     update: Update = False,
     reason: Reason = "",
@@ -110,6 +111,7 @@ def command(
                 executable=executable,
                 update=update,
                 reason=reason,
+                assumptions=not no_assumptions,
                 progress=progress,
             )
         written.write([checked])
@@ -123,6 +125,7 @@ def command(
             chip=chip,
             host=host,
             executable=executable,
+            assumptions=not no_assumptions,
             progress=progress,
         )
     written.write([report])

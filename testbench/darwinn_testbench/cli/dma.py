@@ -46,6 +46,7 @@ def command(
     executable: options.Executable = None,
     full: Full = False,
     seed: options.Seed = 0,
+    no_assumptions: options.NoAssumptions = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -65,6 +66,7 @@ def command(
             with_tiles=full,
             executable=executable,
             seed=seed,
+            assumptions=not no_assumptions,
             progress=progress,
         )
     written.write([report])

@@ -56,6 +56,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     seed: options.Seed = 0,
+    no_assumptions: options.NoAssumptions = False,
     json: options.Json = False,
 ) -> None:
     """Recover the network from the executable alone, layer by layer.
@@ -74,6 +75,7 @@ def command(
             model=model,
             companions=companions or (),
             seed=seed,
+            assumptions=not no_assumptions,
             progress=progress,
         )
     if graph is not None:

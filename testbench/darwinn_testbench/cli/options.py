@@ -86,6 +86,16 @@ Strict = Annotated[
     bool,
     typer.Option("--strict", help="Reading memory that nothing has written is a fault."),
 ]
+NoAssumptions = Annotated[
+    bool,
+    typer.Option(
+        "--no-assumptions",
+        help=(
+            "Refuse values of instruction fields that no known program holds and that are executed "
+            "by an assumed rule."
+        ),
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(

@@ -60,6 +60,7 @@ def command(
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     operations: Operations = False,
+    no_assumptions: options.NoAssumptions = False,
     model: options.Model = 0,
     companions: options.Companions = None,
     csv: Csv = None,
@@ -82,6 +83,7 @@ def command(
             chip_name=chip,
             host_name=host,
             operations=operations,
+            assumptions=not no_assumptions,
             progress=progress,
         )
         figures: ProfileFigures = report.figures["profile"]

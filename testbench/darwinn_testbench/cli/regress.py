@@ -70,6 +70,7 @@ def command(
     jobs: options.Jobs = None,
     scheduler: Scheduler = None,
     fresh: options.Fresh = False,
+    no_assumptions: options.NoAssumptions = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -87,7 +88,13 @@ def command(
     written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = regress(
-            manifest, out, jobs=jobs, scheduler=scheduler, fresh=fresh, progress=progress
+            manifest,
+            out,
+            jobs=jobs,
+            scheduler=scheduler,
+            fresh=fresh,
+            assumptions=not no_assumptions,
+            progress=progress,
         )
     written.write([report])
     finish(report, file=manifest, as_json=json, body=_body, next_step=_next_step(report))

@@ -46,6 +46,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: Strict = True,
+    no_assumptions: options.NoAssumptions = False,
     require_reference: RequireReference = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
@@ -75,6 +76,7 @@ def command(
             runs=runs,
             inputs_kind=inputs_kind or (),
             strict=strict,
+            assumptions=not no_assumptions,
             require_reference=require_reference,
             progress=progress,
         )

@@ -124,6 +124,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
+    no_assumptions: options.NoAssumptions = False,
     engine: options.RunEngine = Engine.MODEL,
     function: options.Function = None,
     natives: options.Natives = None,
@@ -148,6 +149,7 @@ def command(
             model=model or None,
             with_=companions,
             strict=strict,
+            no_assumptions=no_assumptions,
         )
         with progress_bar() as progress:
             report = run_program(
@@ -180,6 +182,7 @@ def command(
             taps=taps,
             preloads=preloads,
             strict=strict,
+            assumptions=not no_assumptions,
             progress=progress,
         )
     _finish(report, file, output, json)

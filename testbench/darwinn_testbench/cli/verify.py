@@ -171,6 +171,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     strict: options.Strict = False,
+    no_assumptions: options.NoAssumptions = False,
     layers: Layers = False,
     localise: Localise = False,
     maps: MapOption = None,
@@ -209,7 +210,13 @@ def command(
         options.only_for("compiled models with a .tflite reference", layers=layers)
         options.no_rtl(engine)
         if is_program:
-            options.only_for("DarwiNN files", with_=companions, model=model or None, strict=strict)
+            options.only_for(
+                "DarwiNN files",
+                with_=companions,
+                model=model or None,
+                strict=strict,
+                no_assumptions=no_assumptions,
+            )
         with progress_bar() as progress:
             judged = verify_against(
                 source,
@@ -227,6 +234,7 @@ def command(
                 runs=runs,
                 inputs_kind=inputs_kind or (),
                 strict=strict,
+                assumptions=not no_assumptions,
                 localise=localise,
                 require_reference=require_reference,
                 progress=progress,
@@ -253,6 +261,7 @@ def command(
             inputs_kind=inputs_kind or (),
             policy=declared,
             strict=strict,
+            assumptions=not no_assumptions,
             layers=layers,
             localise=localise,
             maps=maps or (),

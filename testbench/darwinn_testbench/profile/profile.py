@@ -11,6 +11,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.isa import grading
 from darwinn_sim.narrow_usage import WORD_BYTES
 from darwinn_sim.program import incomplete_note
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
@@ -101,6 +102,7 @@ def profile(
     chip_name: str = DEFAULT_CHIP,
     host_name: str | None = None,
     operations: bool = False,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[ProfileRow]:
     """Time one inference and say where its cycles went.
@@ -114,6 +116,7 @@ def profile(
             default that of the chip.
         operations: also recover what each layer computes and how many bytes it needs, which takes
             a functional run.
+        assumptions: time values whose meaning is assumed.
         progress: told what is being done.
 
     The figures of the report are one ``ProfileFigures`` under ``profile``.
@@ -126,10 +129,24 @@ def profile(
     bound = choose_model(open_models(source, companions), model)
     progress("timing", 0, None)
     chip = timing.chip_description(chip_name)
-    timed = timing.simulate(bound.compiled.inference, chip, link_of(chip, host_name), spans=True)
+    timed = timing.simulate(
+        bound.compiled.inference,
+        chip,
+        link_of(chip, host_name),
+        spans=True,
+        assumptions=assumptions,
+    )
+    assumed = [timed.program.assumptions]
     found: tuple[LayerRow, ...] = ()
     if operations:
-        found = view_layers(source, model=model, companions=companions, progress=progress).rows
+        viewed = view_layers(
+            source,
+            model=model,
+            companions=companions,
+            assumptions=assumptions,
+            progress=progress,
+        )
+        found, assumed = viewed.rows, [viewed.assumptions]
     rows = _rows(timed, found)
     figures = _figures(
         timed, Profiled(timed, bound.compiled.inference, bound.compiled.caching, found)
@@ -138,7 +155,11 @@ def profile(
         command="profile",
         file=bound.file,
         rows=rows,
-        figures={"model": model, "profile": figures},
+        figures={
+            "model": model,
+            "profile": figures,
+            "assumptions": grading.merged(assumed),
+        },
         message="; ".join(
             filter(
                 None,

@@ -61,6 +61,7 @@ def make_report(
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
     strict: bool = True,
+    assumptions: bool = True,
     require_reference: bool = False,
     progress: ProgressCallback = silent,
 ) -> ReportPage:
@@ -78,6 +79,7 @@ def make_report(
         runs=runs,
         inputs_kind=inputs_kind,
         strict=strict,
+        assumptions=assumptions,
         require_reference=require_reference,
         progress=progress,
     )
@@ -88,6 +90,7 @@ def make_report(
         chip_name=chip_name,
         host_name=host_name,
         operations=True,
+        assumptions=assumptions,
         progress=progress,
     )
     progress("drawing", 0, None)
@@ -109,6 +112,7 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
     places = regions(inference, timing.program, found.profiled.caching)
     return [
         _timing_summary(found),
+        *_assumptions(verified),
         table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _inputs(verified)),
         Section("Time by layer", picture=figures.time_by_layer(timing)),
         Section("Time by unit", picture=figures.time_by_unit(timing)),
@@ -126,6 +130,15 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
         *_dma(verified.figures["dma"]),
         _environment(found),
     ]
+
+
+def _assumptions(verified: Report[OutputRow]) -> list[Section]:
+    """What verdict and times rest on without evidence, if there is such a thing."""
+    found = [(each.text,) for each in verified.assumptions]
+    if not found:
+        return []
+    text = "No known program holds these values: what they do is assumed (docs/isa.md)."
+    return [Section("Assumptions", text, headings=("value and rule",), rows=tuple(found))]
 
 
 def _timing_summary(found: ProfileFigures) -> Section:

@@ -175,6 +175,7 @@ def open_side(
     companions: Sequence[Source] = (),
     seed: int = 0,
     strict: bool = False,
+    assumptions: bool = True,
 ) -> Side:
     """Whatever a file is, ready to run.
 
@@ -192,7 +193,10 @@ def open_side(
         return Side(TfliteProgram(source), name_of(source))
     models = open_models(source, companions)
     bound = choose_model(models, model)
-    return Side(DeviceProgram(bound, Session(bound, strict=strict, seed=seed)), name_of(source))
+    return Side(
+        DeviceProgram(bound, Session(bound, strict=strict, seed=seed, assumptions=assumptions)),
+        name_of(source),
+    )
 
 
 def open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:

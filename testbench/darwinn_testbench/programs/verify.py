@@ -84,6 +84,7 @@ def verify_against(
     strict: bool = False,
     localise: bool = False,
     require_reference: bool = False,
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[ComparedRow]:
     """Run ``source`` and judge every output by a reference, or by stored outputs.
@@ -108,6 +109,7 @@ def verify_against(
         strict: reading memory that nothing has written is a fault.
         localise: also find the first value that differs (:mod:`localise`).
         require_reference: an output that is compared with nothing fails (NOT_COMPARED, not RAN).
+        assumptions: execute values of a compiled model whose meaning is assumed.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -127,6 +129,7 @@ def verify_against(
         companions=companions,
         seed=seed,
         strict=strict,
+        assumptions=assumptions,
     )
     right = None if reference is None else open_reference(reference, engine, natives)
     cases = cases_of(source, left, inputs, expected, function, seed, runs, inputs_kind)
@@ -160,6 +163,7 @@ def verify_against(
             "seconds": time.perf_counter() - begin,
             "excitation": job.excitation.figures(),
             "divergences": job.divergences,
+            "assumptions": () if left.device is None else left.device.session.assumed,
         },
         decided=verdict_of(fault) if fault else None if rows else uncompared,
         message=str(fault) if fault is not None else _summary(rows, right, left),

@@ -11,6 +11,8 @@ import numpy as np
 from darwinn_formats.files import Content, read_file
 from darwinn_sim import layers, state
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.isa import grading
+from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.program import LoweredProgram
 from darwinn_sim.timing import Cause, Timing, chip_description
@@ -36,14 +38,16 @@ def check_cycles(
     executable: int | None = None,
     update: bool = False,
     reason: str = "",
+    assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[MetricRow]:
     """Time every executable of ``files`` and compare the figures with the baseline at ``path``.
 
     ``executable`` is the number of the only one that is looked at. With ``update`` the baseline is
     rewritten with the figures (and made where there is none), ``reason`` with every entry that
-    changed, and nothing is judged. An executable that cannot be timed gives no entry: it is among
-    ``unmeasured`` in the figures, and its verdict counts.
+    changed, and nothing is judged. Without ``assumptions`` assumed values are refused. An
+    executable that cannot be timed gives no entry: it is among ``unmeasured`` in the figures, and
+    its verdict counts.
 
     Raises:
         InputError: two files of one name, or a description with the name of a built-in one.
@@ -60,10 +64,14 @@ def check_cycles(
     expected = baseline.load(path) if there else ()
     measured: list[Entry] = []
     unmeasured: list[Row] = []
+    assumed: list[tuple[Assumption, ...]] = []
     for done, file in enumerate(files):
         progress(Path(file).name, done, len(files))
         content = Content(read_file(file), os.fspath(file))
-        report = measure(content, chip=chip, host=host, executable=executable)
+        report = measure(
+            content, chip=chip, host=host, executable=executable, assumptions=assumptions
+        )
+        assumed.append(report.assumptions)
         digest = hashlib.sha256(content).hexdigest()
         for row in report.rows:
             if row.timing is None:
@@ -84,6 +92,7 @@ def check_cycles(
             "files": len(files),
             "updated": update,
             "unmeasured": unmeasured,
+            "assumptions": grading.merged(assumed),
         },
         decided=worst(row.verdict for row in (*rows, *unmeasured)),
         message=_message(len(measured), rows, unmeasured, update),

@@ -52,6 +52,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     inputs_kind: tuple[InputKind, ...] = ()
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     strict: bool = False
+    assumptions: bool = True
     policy: str | None = None
     require_reference: bool = False
     natives: str | None = None

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from darwinn_sim.accelerator import compile_kernels
+from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench import __version__
 from darwinn_testbench import policy as policies
@@ -61,6 +62,7 @@ class Outcome(Row):
     command: str
     inferences: int = 0
     seconds: float = 0.0
+    assumptions: tuple[Assumption, ...] = ()
 
     @property
     def case(self) -> str:
@@ -98,18 +100,18 @@ def perform(task: Task) -> Outcome:
         compile_kernels()
     begin = time.perf_counter()
     try:
-        verdict, message, inferences = _verify(task)
+        verdict, message, figures = _verify(task)
     except Exception as error:
         known = verdict_of(error)
         text = one_line(error)
         verdict = known or Verdict.FAULT
         message = text if known else f"internal error: {type(error).__name__}: {text}"
-        inferences = 0
+        figures = {}
     return outcome_of(
         task,
         verdict,
         message,
-        inferences=inferences,
+        **figures,
         seconds=round(time.perf_counter() - begin, 3),
     )
 
@@ -150,15 +152,20 @@ def command_of(task: Task) -> str:
     return shlex.join(["darwinn", "verify", case.file, *words, *flags])
 
 
-def _verify(task: Task) -> tuple[Verdict, str, int]:
+def _verify(task: Task) -> tuple[Verdict, str, dict[str, Any]]:
     report = verified(task.case, Engine(task.engine), task.seed)
-    return report.verdict, told(report), report.figures["inferences"]
+    figures = {
+        "inferences": report.figures["inferences"],
+        "assumptions": report.assumptions,
+    }
+    return report.verdict, told(report), figures
 
 
 def told(report: Report[Row]) -> str:
     """What a verification says, in one line, with the first output that does not pass."""
     failed = next((row for row in report.rows if row.verdict.failed), None)
-    return report.message + (f"; {failed.case}: {failed.why}" if failed else "")
+    said = "; ".join(filter(None, (report.qualification, report.message)))
+    return said + (f"; {failed.case}: {failed.why}" if failed else "")
 
 
 def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
@@ -180,6 +187,7 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
             runs=case.runs,
             inputs_kind=case.inputs_kind,
             strict=case.strict,
+            assumptions=case.assumptions,
             require_reference=case.require_reference,
         )
     return verify(
@@ -193,6 +201,7 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
         inputs_kind=case.inputs_kind,
         policy=policy,
         strict=case.strict,
+        assumptions=case.assumptions,
         engine=engine,
         require_reference=case.require_reference,
     )

@@ -32,6 +32,8 @@ def to_junit(reports: Sequence[Report[Row]]) -> bytes:
         for name, value in report.figures.items():
             if isinstance(value, str | int | float):
                 suite.add_property(name, str(value))
+        for number, assumption in enumerate(report.assumptions):
+            suite.add_property(f"assumption {number}", assumption.text)
         suite.add_testcases(_cases(report))
         document.add_testsuite(suite)
     document.update_statistics()

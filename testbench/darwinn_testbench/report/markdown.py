@@ -26,6 +26,15 @@ def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
             ),
         ),
     ]
+    assumed = [(report, each) for report in reports for each in report.assumptions]
+    if assumed:
+        lines += [
+            "",
+            *_table(
+                ("file", "assumed"),
+                ((report.file, each.text) for report, each in assumed[:_MAX_DETAILS]),
+            ),
+        ]
     rows = [row for report in reports for row in report.rows if row.cells]
     if rows:
         lines += [

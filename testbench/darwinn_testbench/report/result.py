@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.report.verdict import MEANINGS, UNJUDGED, Verdict, worst
 
@@ -81,12 +82,27 @@ class Report(Generic[RowKind]):
         return worst(row.verdict for row in self.rows)
 
     @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the verdict rests on without evidence: assumed values of the programs."""
+        return tuple(self.figures.get("assumptions", ()))
+
+    @property
+    def qualification(self) -> str:
+        """``under N assumptions``; empty if there are none."""
+        count = len(self.assumptions)
+        return f"under {count} assumption{'s' * (count > 1)}" if count else ""
+
+    @property
     def headline(self) -> str:
-        """``message``, and before it why nothing was found out where a row could not be judged.
+        """``message``, and before it how many assumptions the verdict rests on, and why nothing
+        was found out where a row could not be judged.
 
         Such a row's own message is the reason of the whole; a judgement counts in ``message``, and
         where there is none, what the first of the rows that decide says.
         """
+        return "; ".join(filter(None, (self.qualification, self._told())))
+
+    def _told(self) -> str:
         deciding = (row for row in self.rows if row.verdict is self.verdict and row.message)
         first = next(deciding, None)
         if self.decided is not None or first is None or first.message in self.message:

@@ -23,6 +23,12 @@ _LEVELS = {
 }
 
 
+ASSUMED = "assumed"
+"""Rule of a note for each assumption that the results rest on."""
+
+_ASSUMED_MEANING = "a value of an instruction's field that is executed by an assumed rule"
+
+
 def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
     """``reports`` as one SARIF run: a result for each row that did not pass."""
     run = {
@@ -31,8 +37,8 @@ def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
                 "name": "darwinn",
                 "version": __version__,
                 "rules": [
-                    {"id": verdict.value, "shortDescription": {"text": text}}
-                    for verdict, text in MEANINGS.items()
+                    {"id": str(verdict), "shortDescription": {"text": text}}
+                    for verdict, text in (*MEANINGS.items(), (ASSUMED, _ASSUMED_MEANING))
                 ],
             }
         },
@@ -51,4 +57,13 @@ def _results(report: Report[Row]) -> Iterator[dict[str, Any]]:
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
             # Servers tell a finding that they know already by this.
             "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{row.case}"},
+        }
+    for each in report.assumptions:
+        name = f"{each.instruction}.{each.field} {each.value}"
+        yield {
+            "ruleId": ASSUMED,
+            "level": "note",
+            "message": {"text": f"assumed: {each.text}"},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
+            "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{name}"},
         }

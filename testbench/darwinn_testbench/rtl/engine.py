@@ -145,6 +145,8 @@ class _RtlRun(ProgramRun):
                 raise self._fault()
             if reason == scalar_core.DESCRIPTOR:
                 self._issue()
+            elif reason == scalar_core.INTERRUPT:
+                self._raise_interrupt()
             elif reason == scalar_core.BLOCKED:
                 self._hand_over()
             elif reason == scalar_core.SPENT:
@@ -249,9 +251,11 @@ class RtlAccelerator(Accelerator):
     def load(self, executable: Executable) -> LoweredProgram:
         """Decode and lower ``executable``; see ``Accelerator.load``.
 
-        Raises ``UnsupportedInstruction`` as well for what needs tiles that this build lacks.
+        Raises ``UnsupportedInstruction`` as well for assumed values that the RTL does not execute,
+        and for what needs tiles that this build lacks.
         """
         program = super().load(executable)
+        check_assumptions(program)
         tiles = self._design.parameters["Tiles"]
         if tiles < chip.TILES:
             check_tiles(program, tiles)
@@ -260,6 +264,20 @@ class RtlAccelerator(Accelerator):
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Not available: memories of the RTL are filled by programs alone."""
         raise Unavailable("the RTL engine lets programs alone fill wide memory")
+
+
+def check_assumptions(program: LoweredProgram) -> None:
+    """Refuse assumed values that the SystemVerilog does not execute as the model does."""
+    for each in program.assumptions:
+        if not each.rtl:
+            raise UnsupportedInstruction(
+                BY_NAME[each.instruction].opcode,
+                each.chunk,
+                each.pc,
+                each.field,
+                each.value,
+                f"the RTL lacks what the model assumes: {each.rule}",
+            )
 
 
 def check_tiles(program: LoweredProgram, tiles: int) -> None:

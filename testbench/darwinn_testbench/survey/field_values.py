@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError, decode
+from darwinn_sim.isa.fields import Grade
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.program import refusals
 from numpy.typing import NDArray
 
-KNOWN, ASSUMED, REFUSED = GRADES = ("known", "assumed", "refused")
+KNOWN, ASSUMED, REFUSED = GRADES = tuple(str(grade) for grade in Grade)
 
 _MOST_VALUES = 24
 """Values of a field that are listed; of fields with more (addresses, sizes) the bounds are told."""
@@ -89,21 +90,28 @@ def _of_chunk(chunk: bytes) -> Iterator[FieldValues]:
         return
     for opcode, columns in program.columns.items():
         instruction = INSTRUCTIONS[opcode]
-        refused = _refused(dict(refusals(instruction, columns)))
+        grades = {
+            field.name: np.full(columns[field.name].shape, KNOWN, "U8")
+            for field in instruction.fields
+        }
+        for field, entry, where in grading.graded(instruction, columns):
+            grades[field.name][where] = entry.grade
         for field in instruction.fields:
-            column = np.asarray(columns[field.name])
-            wrong = refused.get(field.name, np.zeros(len(column), np.bool_))
-            for grade, rows in ((KNOWN, ~wrong), (REFUSED, wrong)):
-                if rows.any():
-                    yield _values(instruction.name, field.name, grade, column[rows])
+            column, of_field = columns[field.name], grades[field.name]
+            for grade in GRADES:
+                held = of_field == grade
+                if held.any():
+                    yield _values(instruction.name, field.name, grade, column, held)
 
 
-def _refused(found: Mapping[str, NDArray[np.bool_]]) -> Mapping[str, NDArray[np.bool_]]:
-    return {name: rows for name, rows in found.items() if rows.any()}
-
-
-def _values(instruction: str, field: str, grade: str, column: NDArray[np.int64]) -> FieldValues:
-    distinct = np.unique(column)
+def _values(
+    instruction: str,
+    field: str,
+    grade: str,
+    column: NDArray[np.int64],
+    held: NDArray[np.bool_],
+) -> FieldValues:
+    distinct = np.unique(column[held])
     return FieldValues(
         instruction=instruction,
         field=field,
@@ -111,7 +119,7 @@ def _values(instruction: str, field: str, grade: str, column: NDArray[np.int64])
         values=tuple(distinct.tolist()) if len(distinct) <= _MOST_VALUES else (),
         lowest=int(distinct[0]),
         highest=int(distinct[-1]),
-        instructions=len(column),
+        instructions=int(held.reshape(len(held), -1).any(axis=1).sum()),
     )
 
 

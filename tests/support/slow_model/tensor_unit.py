@@ -68,7 +68,7 @@ def output_lanes(fields: Fields) -> list[int]:
     """Lanes of every result that leaves the unit."""
     out = []
     for element, ends in zip(main_elements(fields), run_ends(fields), strict=True):
-        keeps = fields["partial_sum_read"] == 3
+        keeps = fields["partial_sum_read"] in (2, 3)
         if ends and (keeps or reduction_edges(fields, element.index)[1]):
             out.append(lanes(fields, element.index))
     return out
@@ -95,23 +95,24 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
         total = sums[i % len(sums)]
         if accumulator is None:
             accumulator = [0 if operation != MAXIMUM else -(1 << 30)] * 64
-            if fields["partial_sum_read"] == 1 and not first:
+            again = fields["partial_sum_read"] == 1 and not first
+            if again or fields["partial_sum_read"] in (0, 2):
                 row = tile.row(total.address >> 2)
                 accumulator = [int.from_bytes(word, "little", signed=True) for word in row]
         read, granule = reads[i % len(reads)].address, parameters[i % len(parameters)]
         for lane in range(count):
             terms = _terms(tile, operation, fields, read, granule.address, lane, zero_row, element)
             if operation == MAXIMUM:
-                accumulator[lane] = max(accumulator[lane], *terms)
+                accumulator[lane] = max([accumulator[lane], *terms])
             else:
                 accumulator[lane] = wrap(accumulator[lane] + sum(terms))
         tile.flags[1] += produce(fields, "parameter_read_producer", granule.ends)
         tile.flags[2] += produce(fields, "partial_sum_producer", total.ends)
         if ends[i]:
-            if fields["partial_sum_read"] == 1:
+            if fields["partial_sum_read"] in (0, 1):
                 words = [v.to_bytes(4, "little", signed=True) for v in accumulator[:count]]
                 tile.write_row(total.address >> 2, words)
-            if fields["partial_sum_read"] == 3 or last:
+            if fields["partial_sum_read"] in (2, 3) or last:
                 half = scale_half(watchers)
                 results = [
                     output(tile, operation, fields, accumulator[lane], lane, half)
@@ -142,27 +143,29 @@ def _terms(
         return [_tap(tile, fields, read, lane, element.index)]
     wide = fields["parameter_16bit"]
     if operation != MAC:
-        planes = {0: 4, 12: 2, 14: 1}[fields["mac_disable"]]
-        count = max(planes // (1 + wide), 1) if granule % 4 == 0 else 1
-        return [_parameter(tile, granule + (1 + wide) * k, lane, wide) for k in range(count)]
+        made = [k for k in working(fields, wide) if granule % 4 == 0 or k == 0]
+        return [_parameter(tile, granule + (1 + wide) * k, lane, wide) for k in made]
     zero = fields["parameter_zero_point"]
     if fields["load_parameter_zero_point"]:
         zero = int.from_bytes(tile.row(zero_row)[lane], "little", signed=True)
     terms = []
-    for k in range(products(fields)):
+    for k in working(fields, wide + fields["activation_16bit"]):
         parameter = _parameter(tile, granule + (1 + wide) * k, lane, wide)
         terms.append(_activation(tile, fields, read, k) * (parameter - zero))
     return terms
 
 
+def working(fields: Fields, wide_operands: int) -> list[int]:
+    """Products of a step whose multipliers all work: of 1, 2 or 4 multipliers each."""
+    multipliers = 1 << wide_operands
+    works = [not fields["mac_disable"] >> k & 1 for k in range(4)]
+    groups = [works[k : k + multipliers] for k in range(0, 4, multipliers)]
+    return [k for k, group in enumerate(groups) if all(group)]
+
+
 def products(fields: Fields) -> int:
     """Products of a step: four 8 x 8, two with one 16-bit operand, one with two."""
-    wide = fields["activation_16bit"] + fields["parameter_16bit"]
-    if wide == 2:
-        return 1
-    if wide == 1:
-        return {0: 2, 12: 1}[fields["mac_disable"]]
-    return {0: 4, 12: 2, 14: 1}[fields["mac_disable"]]
+    return len(working(fields, fields["activation_16bit"] + fields["parameter_16bit"]))
 
 
 def _parameter(tile: Tile, granule: int, lane: int, wide: int) -> int:
@@ -228,18 +231,16 @@ def output(tile: Tile, operation: str, fields: Fields, total: int, lane: int, ha
 
 
 def function(tile: Tile, fields: Fields, y: np.float32) -> np.float32:
-    """The coefficient table, with range reduction x = m * 4^k or with symmetry."""
-    if fields["function"] >> 1 & 1:
-        k = 0
-        while float(y) / 4.0**k >= 4:
+    """The coefficient table, with range reduction x = m * 4^k and with symmetry."""
+    x = abs(y) if fields["symmetric_function"] else y
+    k = 0
+    if fields["function"] >> 1 & 1 and 0 < x < np.inf:
+        while float(x) / 4.0**k >= 4:
             k += 1
-        while float(y) / 4.0**k < 1:
+        while float(x) / 4.0**k < 1:
             k -= 1
-        return table(tile, np.float32(float(y) / 4.0**k)) * np.float32(2.0**-k)
-    if fields["symmetric_function"]:
-        value = table(tile, abs(y))
-        return -value if fields["odd_function"] and y < 0 else value
-    return table(tile, y)
+    value = table(tile, np.float32(float(x) / 4.0**k)) * np.float32(2.0**-k)
+    return -value if fields["odd_function"] and y < 0 else value
 
 
 def table(tile: Tile, y: np.float32) -> np.float32:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slow_model.memory import Tile
+from slow_model.narrow_to_wide import transposed
 from slow_model.sync import Watchers, produce
 from slow_model.traversal import walk
 
@@ -16,7 +17,7 @@ def rows_needed(fields: Mapping[str, Any]) -> int:
     """Rows that the write traversal uses up: after 64 words, or after a block, comes a new one."""
     rows, left = 0, 0
     per_step = 2 if fields["scale_bias"] else 1
-    for element in walk(fields, "narrow_write"):
+    for element in walk(fields, "narrow_write", target=fields.get("transpose", 0)):
         if left == 0:
             rows, left = rows + 1, 64
         left -= per_step
@@ -35,7 +36,7 @@ def run(tile: Tile, fields: Mapping[str, Any]) -> bool:
         # The half of the buffer continues from the blocks that flag 12 has counted.
         fields = {**fields, "narrow_write_double_start": tile.flags[SCALE_FLAG] & 1}
     words: list[bytes] = []
-    for element in walk(fields, "narrow_write"):
+    for element in walk(fields, "narrow_write", target=fields.get("transpose", 0)):
         if not writing.passes(tile.flags, element.begins):
             return False
         if not words:
@@ -43,6 +44,8 @@ def run(tile: Tile, fields: Mapping[str, Any]) -> bool:
             if not reading.passes(tile.flags, read.begins):
                 return False
             words = tile.row(read.address)
+            if fields.get("transpose"):
+                words = transposed(words, {"transpose": 1, "transpose_16bit": 0})
         if fields["scale_bias"]:
             step = 8 * element.address
             tile.scale_bias[step : step + 8] = words[0] + words[1]
