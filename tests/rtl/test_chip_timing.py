@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chip_programs import Operation, programs
+from chip_programs import FROM_RESET, Operation, counted_turns, programs
 from chip_runs import rtl_chip
 from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
@@ -38,6 +38,13 @@ def predicted(operations: list[Operation]) -> int:
 def test_programs_of_the_chip_take_the_predicted_cycles(nightly: bool) -> None:
     """Every unit alone and with others: ring, mesh, fences, scalar side, tiles."""
     check_cases("cycles of chip programs", programs(), check_program, 25, nightly=nightly)
+
+
+@nightly_too
+def test_fences_that_count_turns_take_the_predicted_cycles(nightly: bool) -> None:
+    """A fence passes in the cycle in which the turns are as many as it says, on both."""
+    cases = counted_turns().map(lambda operations: [*FROM_RESET, *operations])
+    check_cases("cycles of counting fences", cases, check_program, 15, nightly=nightly)
 
 
 def check_program(operations: list[Operation]) -> None:

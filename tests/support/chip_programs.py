@@ -119,6 +119,49 @@ def fences(draw: Any) -> list[Operation]:
     return [("TileFence", fence), ("ScalarFence", awaited | idle)]
 
 
+@st.composite
+def counted_turns(draw: Any) -> list[Operation]:
+    """A sender that passes the turn with its rows, or in the middle of them, and tiles that count.
+
+    Those that await fewer turns than there are must not be late.
+    """
+    channel = draw(st.integers(0, 1))
+    turns = draw(st.integers(1, 5))
+    flag = 1 << chip.TILE_FLAGS - 2 + channel
+    counting = {
+        "tiles": draw(st.integers(1, ALL_TILES)),
+        "producer_count_valid": 1 << channel,
+        "producer_count": draw(st.integers(0, turns)),
+        "wait_idle": draw(st.sampled_from([0, 1 << 4, 1 << 5])),
+        "reset_flags": draw(st.sampled_from([0, flag])),
+    }
+    sends = {"consumer_b": channel, "token_producer_increment": 1}
+    if draw(st.booleans()):
+        units = Walk((turns, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+        row_words = draw(st.integers(0, 5))
+        rows = -(-turns // (row_words + 1))
+        sends |= units | {"fifo": 2, "row_words": row_words, "targets": 1}
+        sender: Operation = ("RingInfeed", sends)
+    else:
+        rows = turns
+        read = Walk((turns, 1, 1, 1), (1, 0, 0, 0)).fields("RingProducer", "wide_read")
+        tiles = {"targets": 1, "tiles": 1 << draw(st.integers(0, chip.TILES - 1))}
+        sender = ("RingProducer", sends | read | tiles)
+    return [
+        ("TileFence", {"tiles": ALL_TILES, "reset_flags": flag}),
+        *take_rows(1, channel, rows),
+        sender,
+        ("TileFence", counting),
+        *work_behind(counting["tiles"]),
+    ]
+
+
+def work_behind(tiles: int) -> list[Operation]:
+    """Something of a known length that shows when the fence before it was passed."""
+    fill = Walk((40, 1, 1, 1), (1, 0, 0, 0)).fields("MeshSouth", "narrow_write")
+    return [("MeshSouth", fill | {"tiles": tiles, "immediate_valid": 1})]
+
+
 def programs() -> st.SearchStrategy[list[Operation]]:
     """Some of all of these, one behind the other; some of them get stuck."""
     parts = st.one_of(
