@@ -448,16 +448,32 @@ class ProgramRun:
     def collect(self, tiles: NDArray[np.void], core: NDArray[np.void]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""
         self._take_tapped()
-        words = np.concatenate(self.records) if self.records else self.tap_buffer[:0]
+        words = self._words_by_layer()
         return [TappedBytes(tap, self._tapped(tap, words, tiles, core)) for tap in self.taps]
 
+    def _words_by_layer(self) -> dict[int, NDArray[np.void]]:
+        """The words that were tapped, by number of layer; those of a layer as they were written."""
+        firsts = np.array([layer.first for layer in self.layers], np.int64)
+        parts: dict[int, list[NDArray[np.void]]] = {}
+        while self.records:
+            record = self.records.pop(0)
+            numbers = np.searchsorted(firsts, record["instruction"], side="right") - 1
+            record = record[np.argsort(numbers, kind="stable")]
+            ends = np.cumsum(np.bincount(numbers))
+            for number in np.unique(numbers).tolist():
+                start = ends[number - 1] if number else 0
+                parts.setdefault(number, []).append(record[start : ends[number]])
+        return {number: np.concatenate(each) for number, each in parts.items()}
+
     def _tapped(
-        self, tap: Tap, words: NDArray[np.void], tiles: NDArray[np.void], core: NDArray[np.void]
+        self,
+        tap: Tap,
+        words: Mapping[int, NDArray[np.void]],
+        tiles: NDArray[np.void],
+        core: NDArray[np.void],
     ) -> NDArray[np.void] | NDArray[np.uint8]:
         if tap.layer >= 0:
-            layer = self._layer(tap.layer)
-            chosen = (words["instruction"] >= layer.first) & (words["instruction"] <= layer.last)
-            return words[chosen]
+            return words.get(tap.layer, self.tap_buffer[:0])
         source = core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
         return source.view(np.uint8)[tap.start : tap.end].copy()
 

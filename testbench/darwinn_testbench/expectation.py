@@ -7,17 +7,22 @@ names, or other ones that the caller maps.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from darwinn_sim.program import LoweredProgram
 
+from darwinn_testbench.compare import Comparison
 from darwinn_testbench.execution import Inference
 from darwinn_testbench.inputs import Tensor, TensorMap, TensorPort
-from darwinn_testbench.layer_check import RENAMING, TensorRow, check_layers
+from darwinn_testbench.layer_candidates import Candidates, find_candidates
+from darwinn_testbench.layer_check import TensorRow, compare_tensors
 from darwinn_testbench.localise import Divergence, localise_layers
 from darwinn_testbench.model import BoundLayer, BoundModel
+from darwinn_testbench.on_chip import RENAMING, same_bytes, tensors_on_chip
+from darwinn_testbench.operator_coverage import Coverage, LiteRtParts, cover
+from darwinn_testbench.policy import Policy
 from darwinn_testbench.programs.pairing import parse_maps
 from darwinn_testbench.programs.sides import port_of, refuse_compiled
 from darwinn_testbench.reference.graph import ModelError, Network, TensorValues
@@ -25,6 +30,7 @@ from darwinn_testbench.reference.graph import Tensor as GraphTensor
 from darwinn_testbench.reference.model import CpuModel
 from darwinn_testbench.reference.stored_weights import LayerShare, layer_shares
 from darwinn_testbench.report import InputError
+from darwinn_testbench.taken_tensors import TakenTensor, TensorTaker
 
 _MOST_NAMED = 3
 """Layers of other weights that a message names."""
@@ -58,6 +64,9 @@ class References:
             self._refuse_other_input(given)
         ports = [network.tensor(self.name(port.name)) for port in bound.ports]
         self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
+        self.on_chip = frozenset(tensors_on_chip(network, self._inputs, self._tensors.values()))
+        self._groups = same_bytes(network)
+        self._parts = LiteRtParts(self.cpu.data, network)
         self._check_weights(bound)
 
     def name(self, port: str) -> str:
@@ -141,44 +150,139 @@ class References:
             if each.index in values.assumed
         )
 
+    def complete(
+        self,
+        expectation: Expectation,
+        program: LoweredProgram,
+        inference: Inference,
+        tensors: TensorMap,
+        policy: Policy | None,
+    ) -> Expectation:
+        """The expectation, gone on from what the chip has where the oracle could not.
+
+        An incomplete one needs an inference with ``layer_taps``.
+        """
+        sent = self._sent(inference)
+        candidates = find_candidates(program, inference.result.tapped)
+        taker = TensorTaker(self.cpu.chip, candidates, sent, self.on_chip, self._parts.estimate)
+        values = expectation.chip
+        rows: tuple[TensorRow, ...] = ()
+        if expectation.incomplete:
+            given = [tensors[port.name] for port in self.ports]
+            values = self.cpu.chip.run(given, supply=taker.supply)
+            rows = self._compare_tensors(candidates, values, sent, taker.taken)
+        coverage = cover(
+            self.cpu.network,
+            values,
+            self.on_chip,
+            self._inputs,
+            sent,
+            taker.taken,
+            rows,
+            self._parts,
+            policy,
+        )
+        return replace(expectation, chip=values, coverage=coverage)
+
     def localise(
-        self, program: LoweredProgram, inference: Inference, tensors: TensorMap, run: int
+        self,
+        expectation: Expectation,
+        program: LoweredProgram,
+        inference: Inference,
+        tensors: TensorMap,
+        run: int,
     ) -> list[Divergence]:
         """The tensors that the chip computes wrongly, each from what it was given itself."""
         values = [tensors[port.name] for port in self.ports]
-        return localise_layers(
-            lambda given: self.check_layers(
-                program, inference, self.cpu.chip.run(values, given), run
-            ),
+        taken = expectation.coverage.taken
+        candidates = find_candidates(program, inference.result.tapped)
+        sent = self._sent(inference)
+        supplied = {index: each.value for index, each in taken.items()}
+
+        def check(given: Mapping[int, Tensor]) -> tuple[TensorRow, ...]:
+            expected = self.cpu.chip.run(values, {**supplied, **given})
+            return self._compare_tensors(candidates, expected, sent, taken, run)
+
+        return localise_layers(check, run)
+
+    def check_layers(
+        self, expectation: Expectation, program: LoweredProgram, inference: Inference, run: int
+    ) -> tuple[TensorRow, ...]:
+        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
+        candidates = find_candidates(program, inference.result.tapped)
+        return self._compare_tensors(
+            candidates,
+            expectation.chip,
+            self._sent(inference),
+            expectation.coverage.taken,
             run,
         )
 
-    def check_layers(
-        self, program: LoweredProgram, inference: Inference, chip: TensorValues, run: int
+    def _compare_tensors(
+        self,
+        candidates: Candidates,
+        expected: TensorValues,
+        sent: Mapping[int, Tensor],
+        taken: Mapping[int, TakenTensor],
+        run: int = 0,
     ) -> tuple[TensorRow, ...]:
-        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
-        return check_layers(
-            self.cpu.network,
-            chip,
-            program,
-            inference.result.tapped,
-            inputs=self._inputs,
-            outputs={
-                self._tensors[name]: tensor
-                for name, tensor in inference.outputs.items()
-                if name in self._tensors
-            },
-            run=run,
-        )
+        network = self.cpu.network
+        return compare_tensors(network, expected, candidates, self._inputs, sent, run, taken)
+
+    def _sent(self, inference: Inference) -> dict[int, Tensor]:
+        """What was sent to the host, by tensor of the graph."""
+        return {
+            self._tensors[name]: tensor
+            for name, tensor in inference.outputs.items()
+            if name in self._tensors
+        }
+
+    def taken_as(self, output: str, taken: Mapping[int, TakenTensor]) -> TakenTensor | None:
+        """The taken tensor that an output is, if it is one, or has the same bytes."""
+        index = self._tensors.get(output)
+        if index is None:
+            return None
+        return next((taken[k] for k in self._groups[index] if k in taken), None)
+
+    def problems(self, output: str, coverage: Coverage) -> list[str]:
+        """What is wrong before an output and does not show in it."""
+        index = self._tensors.get(output)
+        return [] if index is None else coverage.problems(self.cpu.network, index)
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the references say of one inference; text in place of LiteRT's values is the reason."""
+    """What the references say of one inference; text in place of LiteRT's values is the reason.
+
+    ``coverage`` says how each operator was compared (see :meth:`References.complete`).
+    """
 
     references: References
     chip: TensorValues
     litert: TensorValues | str
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the oracle lacks a tensor that the chip computes."""
+        return not self.references.on_chip.isdisjoint(self.chip.missing)
+
+    def find_chip(self, output: str) -> tuple[Tensor | None, str]:
+        """The chip arithmetic of an output; none of one that was taken from the chip."""
+        taken = self.references.taken_as(output, self.coverage.taken)
+        if taken is not None:
+            return None, "; ".join(taken.reasons)
+        return self.references.find(self.chip, output)
+
+    def find_litert(self, output: str) -> Comparison | None:
+        """How a taken output compares with LiteRT from the chip's own bytes; None of others."""
+        taken = self.references.taken_as(output, self.coverage.taken)
+        judged = None if taken is None else self.coverage.judged.get(taken.tensor)
+        return None if isinstance(judged, str) else judged
+
+    def problems(self, output: str) -> list[str]:
+        """What is wrong before an output and does not show in it."""
+        return self.references.problems(output, self.coverage)
 
     @property
     def values(self) -> dict[int, Tensor]:

@@ -6,11 +6,11 @@ output stage may be a tensor (``layer_results``). Nothing is shifted, scaled or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from darwinn_sim import chip, layers, state
@@ -28,7 +28,7 @@ from darwinn_testbench.layer_results import (
     readings,
     results,
 )
-from darwinn_testbench.policy import AnyArray, absolute_difference
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.graph import Tensor
 
 SIGN_BIT = 0x80
@@ -71,10 +71,6 @@ class Candidate:
         """Whether the bytes were moved, not computed."""
         return self.parts[0].layer.copies
 
-    def has(self, zero_point: int | None) -> bool:
-        """Whether results may have the zero point: instructions add it, except to raw bytes."""
-        return self.parts[0].layer.output_zero_point in (None, zero_point)
-
 
 @dataclass(frozen=True, eq=False)
 class Match:
@@ -94,8 +90,12 @@ class Match:
         return _assembled(self.pieces, self.shape, tensor)
 
 
-def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[Candidate]:
+def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Candidates:
     """Everything that can be a tensor: layers, their executions, and layers of one output stage."""
+    return Candidates(_candidates(program, tapped))
+
+
+def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Iterator[Candidate]:
     by_number = {each.number: each for each in layers.find(program.chunks)}
     stages: dict[tuple[float, ...], list[Pass]] = {}
     for item in tapped:
@@ -115,14 +115,73 @@ def find_candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> I
                 yield Candidate(tuple(stage[first : last + 1]))
 
 
+class Candidates(Sequence[Candidate]):
+    """Candidates, with their sizes as arrays, so that those of one size are found at once."""
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self._all = tuple(candidates)
+        parts = [[len(part.words) for part in each.parts] for each in self._all]
+        self._words = np.array([sum(each) for each in parts], np.int64)
+        self._parts = np.array([len(each) for each in parts], np.int64)
+        pairs = [each if len(each) == 2 else (0, 0) for each in parts]
+        self._pairs = np.array(pairs, np.int64).reshape(-1, 2)
+        zero_points = [each.parts[0].layer.output_zero_point for each in self._all]
+        self._zero_points = np.array([-1 if k is None else k for k in zero_points], np.int64)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, number: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Candidate]: ...
+    def __getitem__(self, number: int | slice) -> Candidate | Sequence[Candidate]:
+        return self._all[number]
+
+    def of(self, shape: Shape, zero_point: int | None) -> list[Candidate]:
+        """Those that have the size, whole or in two bands that overlap, and the zero point."""
+        rows, columns, channels = shape
+        deep = -(-channels // WORD_BYTES)
+        words = rows * columns * deep
+        if rows * columns == 1:
+            # The last word of each tile may be partly filled.
+            most = words + self._parts * chip.TILES
+            fitting = (words <= self._words) & (self._words <= most)
+        else:
+            whole = [(self._pairs % (extent * deep) == 0).all(axis=1) for extent in (columns, rows)]
+            bands = (self._pairs.max(axis=1, initial=0) < words) & (whole[0] | whole[1])
+            fitting = (self._words == words) | ((self._words > words) & (self._parts == 2) & bands)
+        if zero_point is None:
+            fitting &= self._zero_points == -1
+        else:
+            fitting &= (self._zero_points == -1) | (self._zero_points == zero_point)
+        return [self._all[number] for number in np.flatnonzero(fitting).tolist()]
+
+
+def find_equal(tensor: Tensor, values: AnyArray, candidates: Candidates) -> list[Candidate]:
+    """Candidates that are the tensor on every byte, the likeliest first."""
+    octets = device_bytes(values)
+    shape = image_shape(values.shape)
+    found = [
+        candidate
+        for candidate in candidates.of(shape, zero_point_of(tensor))
+        for pieces in readings(candidate.parts, shape)
+        if all(np.array_equal(part.data, part.cut(octets)) for part in pieces)
+    ]
+    return sorted(found, key=lambda each: (each.copies, len(each.parts)))
+
+
 def find_matches(
-    tensor: Tensor, values: AnyArray, candidates: Iterable[Candidate]
+    tensor: Tensor,
+    values: AnyArray,
+    candidates: Candidates,
+    allowed: Callable[[Candidate], bool] = lambda _: True,
 ) -> Iterator[Match]:
     """Every reading of ``candidates`` as a tensor of bytes, with how it differs from ``values``."""
     octets = device_bytes(values)
-    shape, zero_point = image_shape(values.shape), zero_point_of(tensor)
-    for candidate in candidates:
-        if candidate.has(zero_point) and candidate.may_be(shape):
+    shape = image_shape(values.shape)
+    for candidate in candidates.of(shape, zero_point_of(tensor)):
+        if allowed(candidate):
             for found in readings(candidate.parts, shape):
                 yield Match(candidate, shape, found, *_difference(found, octets))
 
@@ -160,6 +219,6 @@ def _difference(parts: Iterable[Piece], values: Bytes) -> tuple[int, int]:
         wrong = part.data != expected
         if wrong.any():
             differing += int(np.count_nonzero(wrong))
-            gap = absolute_difference(part.data[wrong], expected[wrong])
-            greatest = max(greatest, int(gap.max()))
+            gap = part.data[wrong].astype(np.int16) - expected[wrong]
+            greatest = max(greatest, int(np.abs(gap).max()))
     return differing, greatest

@@ -8,7 +8,7 @@ no layer holds are named with the reason: fused into others, moved by other unit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -18,31 +18,34 @@ from darwinn_sim.program import LoweredProgram
 
 from darwinn_testbench.layer_candidates import (
     Candidate,
+    Candidates,
     Match,
     device_bytes,
     find_candidates,
+    find_equal,
     find_matches,
     from_device,
-    zero_point_of,
 )
+from darwinn_testbench.on_chip import MOVING, same_bytes, tensors_on_chip
 from darwinn_testbench.policy import AnyArray, absolute_difference
-from darwinn_testbench.reference.graph import ABSENT, Network, Operator, Tensor, TensorValues
+from darwinn_testbench.reference.graph import Network, Operator, Tensor, TensorValues
 from darwinn_testbench.report import Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.taken_tensors import TakenTensor
 
-RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
-"""Operators whose output is the bytes of their input under another shape."""
-
-MOVING = frozenset({"CONCATENATION", "PAD", "SPLIT", "TILE"})
-"""Operators that the tiles do without their tensor units (docs/chip-facts.md, "How operators are
-expressed")."""
+LEFT_TO_THE_HOST = "left to the host"
+"""Why a tensor is not looked for that is computed before or after the chip."""
 
 
 class Finding(StrEnum):
-    """What is known of a tensor: all its bytes, that some are wrong, or that no layer holds it."""
+    """What is known of a tensor: all its bytes, that some are wrong, or that no layer holds it.
+
+    What cannot be computed is taken as the chip has it, to go on from there.
+    """
 
     EQUAL = "equal"
     DIFFERS = "differs"
+    TAKEN = "taken"
     NOT_MATERIALISED = "not materialised"
 
 
@@ -79,6 +82,7 @@ def check_layers(
     inputs: Iterable[int],
     outputs: Mapping[int, AnyArray],
     run: int = 0,
+    taken: Mapping[int, TakenTensor] | None = None,
 ) -> tuple[TensorRow, ...]:
     """A row for each tensor of the network that an operator computes, in the order of operators.
 
@@ -90,9 +94,23 @@ def check_layers(
         inputs: tensors of the network that the chip was given, by index.
         outputs: tensors that the chip has sent, by index, of any shape.
         run: number of the inference.
+        taken: tensors that were taken from the chip as they are, by index.
     """
-    candidates = tuple(find_candidates(program, tapped))
-    return _Check(network, expected, candidates, frozenset(inputs), outputs, run).rows()
+    candidates = find_candidates(program, tapped)
+    return compare_tensors(network, expected, candidates, frozenset(inputs), outputs, run, taken)
+
+
+def compare_tensors(
+    network: Network,
+    expected: TensorValues,
+    candidates: Candidates,
+    inputs: frozenset[int],
+    outputs: Mapping[int, AnyArray],
+    run: int = 0,
+    taken: Mapping[int, TakenTensor] | None = None,
+) -> tuple[TensorRow, ...]:
+    """As :func:`check_layers`, of ``candidates`` that have been found already."""
+    return _Check(network, expected, candidates, inputs, outputs, run, taken or {}).rows()
 
 
 class _Check:
@@ -100,10 +118,11 @@ class _Check:
         self,
         network: Network,
         expected: TensorValues,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         inputs: frozenset[int],
         outputs: Mapping[int, AnyArray],
         run: int,
+        taken: Mapping[int, TakenTensor],
     ) -> None:
         self.network = network
         self.expected = expected
@@ -111,14 +130,16 @@ class _Check:
         self.inputs = inputs
         self.outputs = outputs
         self.run = run
-        self.on_chip = _on_chip(network, inputs, outputs)
-        self.groups = _same_bytes(network)
+        self.on_chip = tensors_on_chip(network, inputs, outputs)
+        self.groups = same_bytes(network)
+        self.taken = {member: each for k, each in taken.items() for member in self.groups[k]}
         self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
         # A layer that is one tensor is not looked at as another.
         claimed = {
             number for found in self.equal.values() for each in found for number in each.layers
         }
-        self.unclaimed = [each for each in candidates if claimed.isdisjoint(each.layers)]
+        claimed.update(number for each in taken.values() for number in each.layers)
+        self.claimed = claimed
         self.layers = self._assign()
 
     def rows(self) -> tuple[TensorRow, ...]:
@@ -132,10 +153,12 @@ class _Check:
     def _equal(self, group: tuple[int, ...]) -> list[Candidate]:
         """Candidates that are the tensors of ``group``, the likeliest first."""
         found = [
-            match.candidate
+            candidate
             for index in group
-            for match in self._matches(self.network.tensors[index], self.candidates)
-            if not match.differing
+            if self._comparable(self.network.tensors[index])
+            for candidate in find_equal(
+                self.network.tensors[index], self.expected[index], self.candidates
+            )
         ]
         return sorted(found, key=lambda each: (each.copies, len(each.parts)))
 
@@ -154,15 +177,20 @@ class _Check:
 
     def _closest(self, group: tuple[int, ...]) -> Match | None:
         """The match that comes closest among computed layers that are no other tensor."""
-        computed = [each for each in self.unclaimed if not each.copies]
+
+        def allowed(candidate: Candidate) -> bool:
+            return not candidate.copies and self.claimed.isdisjoint(candidate.layers)
+
         tensors = [self.network.tensors[index] for index in group]
-        found = [match for tensor in tensors for match in self._matches(tensor, computed)]
+        found = [match for tensor in tensors for match in self._matches(tensor, allowed)]
         return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
 
-    def _matches(self, tensor: Tensor, candidates: Iterable[Candidate]) -> Iterator[Match]:
-        if not self._comparable(tensor):
-            return
-        yield from find_matches(tensor, self.expected[tensor.index], candidates)
+    def _matches(
+        self, tensor: Tensor, allowed: Callable[[Candidate], bool] = lambda _: True
+    ) -> Iterator[Match]:
+        if self._comparable(tensor):
+            values = self.expected[tensor.index]
+            yield from find_matches(tensor, values, self.candidates, allowed)
 
     def _comparable(self, tensor: Tensor) -> bool:
         held = tensor.index in self.expected and tensor.index in self.on_chip
@@ -183,6 +211,11 @@ class _Check:
             output=not self.outputs.keys().isdisjoint(group),
             elements=tensor.size,
         )
+        taken = self.taken.get(tensor.index)
+        if taken is not None:
+            why = "; ".join(taken.reasons)
+            message = f"taken as the chip has it ({taken.identified}): {why}"
+            return replace(row, finding=Finding.TAKEN, layers=taken.layers, message=message)
         sent = self._sent(group)
         if sent is not None and sent[0]:
             row = replace(row, value=self._sent_value(tensor, group))
@@ -219,7 +252,7 @@ class _Check:
     def _reason(self, tensor: Tensor) -> str:
         """Why a tensor cannot be looked for; empty if it can."""
         if tensor.index not in self.on_chip:
-            return "left to the host"
+            return LEFT_TO_THE_HOST
         if tensor.index in self.expected.missing:
             return f"not compared: {self.expected.missing[tensor.index]}"
         if not self._comparable(tensor):
@@ -247,47 +280,4 @@ def _differs(row: TensorRow, differing: int, max_difference: int, where: str) ->
         differing=differing,
         max_difference=max_difference,
         message=f"{differing} of {row.elements} bytes differ, by up to {max_difference}: {where}",
-    )
-
-
-def _on_chip(network: Network, inputs: Collection[int], outputs: Iterable[int]) -> set[int]:
-    """Tensors that outputs of the chip depend on, back to its inputs."""
-    found: set[int] = set()
-    waiting = list(outputs)
-    makers = {index: each for each in network.operators for index in each.outputs}
-    while waiting:
-        index = waiting.pop()
-        if index in found:
-            continue
-        found.add(index)
-        if index in makers and index not in inputs:
-            waiting += makers[index].inputs
-    return found
-
-
-def _same_bytes(network: Network) -> dict[int, tuple[int, ...]]:
-    """For each tensor those that are the same bytes on the chip under other names, in order."""
-    groups: dict[int, tuple[int, ...]] = {k: (k,) for k in range(len(network.tensors))}
-    for operator in network.operators:
-        if not _renames(network, operator):
-            continue
-        merged = groups[operator.inputs[0]] + groups[operator.outputs[0]]
-        groups |= dict.fromkeys(merged, merged)
-    return groups
-
-
-def _renames(network: Network, operator: Operator) -> bool:
-    """True for a reshape, and for a change of sign that moves the zero point along."""
-    if ABSENT in operator.inputs[:1] or not (operator.inputs and operator.outputs):
-        return False
-    source, output = (network.tensors[k] for k in (operator.inputs[0], operator.outputs[0]))
-    if operator.name in RENAMING:
-        return source.size == output.size and source.dtype == output.dtype
-    if operator.name != "QUANTIZE":
-        return False
-    zero_point = zero_point_of(source)
-    return (
-        zero_point is not None
-        and zero_point == zero_point_of(output)
-        and np.array_equal(source.scale, output.scale)
     )

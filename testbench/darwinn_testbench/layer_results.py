@@ -71,6 +71,16 @@ class Pass:
 
     def image(self, shape: Shape) -> Bytes | None:
         """The results as an image of ``shape``, or None if they cannot be one."""
+        if shape not in self._images:
+            self._images[shape] = self._image(shape)
+        return self._images[shape]
+
+    @cached_property
+    def _images(self) -> dict[Shape, Bytes | None]:
+        """What has been put together: tensors of one shape are asked for again and again."""
+        return {}
+
+    def _image(self, shape: Shape) -> Bytes | None:
         height, width, channels = shape
         positions = self.positions(channels)
         if positions is None or positions.sum() != height * width:

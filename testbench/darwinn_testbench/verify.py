@@ -42,6 +42,7 @@ from darwinn_testbench.layer_candidates import layer_taps
 from darwinn_testbench.layer_check import Finding, TensorRow
 from darwinn_testbench.localise import Divergence
 from darwinn_testbench.model import BoundModel, open_models
+from darwinn_testbench.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.reference.graph import Network
 from darwinn_testbench.report import InputError, Report, Verdict, verdict_of, worst
@@ -152,6 +153,7 @@ def verify(
     rows: list[OutputRow] = []
     tensor_rows: list[TensorRow] = []
     divergences: list[Divergence] = []
+    operators: list[Sequence[OperatorRecord]] = []
     transfers: list[DmaFigures] = []
     fault: SimulationError | None = None
     begin = time.perf_counter()
@@ -168,13 +170,19 @@ def verify(
             origin = origin_of(sets, number)
             expectation = references.expect(tensors) if references else None
             given = device_inputs(bound, tensors, expectation)
-            taps = layer_taps(session.program) if tapped else ()
+            looks = tapped or (expectation is not None and expectation.incomplete)
+            taps = layer_taps(session.program) if looks else ()
             inference = session.infer(given, taps=taps, as_far_as_it_goes=True)
             name = f"inference {number}"
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
             if inference.result.incomplete:
                 raise IncompleteProgram(len(session.program.chunks))
+            if references is not None and expectation is not None:
+                expectation = references.complete(
+                    expectation, session.program, inference, tensors, policy
+                )
+                operators.append(expectation.coverage.records)
             excitation.add(inference.outputs, {} if expectation is None else expectation.values)
             judged = [
                 _judge(number, origin, inference, item.port, expectation, policy, uncompared)
@@ -186,15 +194,18 @@ def verify(
             rows += judged
             if layers and references is not None and expectation is not None:
                 tensor_rows += references.check_layers(
-                    session.program, inference, expectation.chip, number
+                    expectation, session.program, inference, number
                 )
-            if localise and references is not None:
-                divergences += references.localise(session.program, inference, tensors, number)
+            if localise and references is not None and expectation is not None:
+                divergences += references.localise(
+                    expectation, session.program, inference, tensors, number
+                )
     except SimulationError as error:
         fault = error
     finally:
         if rtl is not None:
             rtl.close()
+    coverage = OperatorFigures.of(operators)
     return Report(
         command="verify",
         file=bound.file,
@@ -212,9 +223,10 @@ def verify(
             "tensors": tensor_rows,
             "divergences": divergences,
             "assumptions": session.assumed,
+            "operators": coverage,
         },
         decided=_decide(rows, transfers, fault, references is not None, uncompared),
-        message=_summary(rows, tensor_rows, transfers, fault, bound.note),
+        message=_summary(rows, tensor_rows, transfers, coverage, fault, bound.note),
     )
 
 
@@ -244,9 +256,8 @@ def _judge(
     )
     if expectation is None:
         return replace(row, verdict=uncompared)
-    find = expectation.references.find
-    chip, chip_missing = find(expectation.chip, port.name)
-    litert, litert_missing = find(expectation.litert, port.name)
+    chip, chip_missing = expectation.find_chip(port.name)
+    litert, litert_missing = expectation.references.find(expectation.litert, port.name)
     row = replace(
         row,
         chip_arithmetic=_compare(tensor, port, chip, Exact()),
@@ -255,13 +266,26 @@ def _judge(
         litert=_compare(tensor, port, litert, policy or LITERT_LAYER),
         litert_missing=litert_missing,
     )
-    if policy is None and row.chip_arithmetic is not None:
+    if policy is not None:
+        return _decided_by_litert(row)
+    if row.chip_arithmetic is not None:
         decided = _decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
-        return _with_assumptions(_explained(decided, expectation.references.cpu.network))
-    reason = f"no chip-arithmetic oracle: {chip_missing}" if policy is None else ""
+        row = _with_assumptions(_explained(decided, expectation.references.cpu.network))
+    else:
+        own = expectation.find_litert(port.name)
+        reason = f"no chip-arithmetic oracle: {chip_missing}"
+        row = _decided_by_litert(replace(row, litert=own or row.litert), reason)
+    problems = expectation.problems(port.name)
+    if not problems:
+        return row
+    message = "; ".join(filter(None, (row.message, *problems)))
+    return replace(row, verdict=worst((row.verdict, Verdict.MISMATCH)), message=message)
+
+
+def _decided_by_litert(row: OutputRow, reason: str = "") -> OutputRow:
     if row.litert is not None:
         return _decided(row, LITERT, row.litert, reason)
-    message = "; ".join(filter(None, (reason, f"no LiteRT: {litert_missing}")))
+    message = "; ".join(filter(None, (reason, f"no LiteRT: {row.litert_missing}")))
     return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
 
 
@@ -330,6 +354,7 @@ def _summary(
     rows: Sequence[OutputRow],
     tensors: Sequence[TensorRow],
     transfers: Sequence[DmaFigures],
+    coverage: OperatorFigures,
     fault: SimulationError | None,
     note: str,
 ) -> str:
@@ -343,8 +368,11 @@ def _summary(
         parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL equal the model's")
     found = Counter(row.finding for row in tensors)
     if found:
-        counts = ", ".join(f"{found[finding]} {finding}" for finding in Finding)
+        shown = [each for each in Finding if found[each] or each is not Finding.TAKEN]
+        counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
         parts.append(f"tensors within: {counts}")
+    if coverage.policy or coverage.missing:
+        parts.append(str(coverage))
     wrong = [row for row in transfers if row.verdict.failed]
     if wrong:
         parts.append(f"the DMA of {len(wrong)} runs differs from the hints")

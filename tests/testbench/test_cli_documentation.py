@@ -16,6 +16,7 @@ from darwinn_testbench.inspection import ExecutableRow, LayerFigures
 from darwinn_testbench.layer_check import TensorRow
 from darwinn_testbench.layer_view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
 from darwinn_testbench.localise import Divergence
+from darwinn_testbench.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, UnitFigures
 from darwinn_testbench.programs.contents import FunctionRow, PartRow
 from darwinn_testbench.programs.verify import ComparedRow
@@ -44,6 +45,8 @@ PRINTED = (
     LeftOut,
     MetricRow,
     Outcome,
+    OperatorFigures,
+    OperatorRecord,
     OutputRow,
     ParameterRange,
     PartRow,

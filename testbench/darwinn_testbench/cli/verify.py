@@ -15,7 +15,8 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compare import Comparison
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.layer_check import TensorRow
+from darwinn_testbench.layer_check import LEFT_TO_THE_HOST, TensorRow
+from darwinn_testbench.operator_coverage import OperatorFigures
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.verify import verify_against
@@ -287,8 +288,16 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     notes += [str(each) for each in figures["divergences"]]
     head = compared.head(figures, "inference")
     tensors = figures["tensors"]
-    notes += [f"run {row.run} tensor {row.tensor}: {row.message}" for row in tensors if row.message]
+    notes += [
+        f"run {row.run} tensor {row.tensor}: {row.message}"
+        for row in tensors
+        if row.message and row.message != LEFT_TO_THE_HOST
+    ]
     notes += compared.moved(figures["excitation"])
+    operators: OperatorFigures = figures["operators"]
+    notes += [f"not byte for byte: {reason}" for reason in operators.reasons]
+    if operators.records:
+        notes.append(f"operators: {operators}")
     within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
     columns = _RTL_COLUMNS if any(row.rtl for row in report.rows) else _COLUMNS
     return [*within, table(columns, report.rows), *notes, head]

@@ -144,7 +144,7 @@ def localise_device(
     among ``given``, the inputs, are none. ``shapes`` are what the layout of a value that the
     reference keeps flat may be; ``policy`` says how far a layer may be off.
     """
-    search = _Search(tuple(find_candidates(program, tapped)), given, shapes, policy)
+    search = _Search(find_candidates(program, tapped), given, shapes, policy)
     for position, entry in enumerate(trace(reference)):
         search.claim(position, entry)
     found: list[Divergence] = []

@@ -50,7 +50,7 @@ TIME_LIMIT = 120.0
 _KNOWN_CUSTOM_OPERATORS = frozenset({"AudioSpectrogram", "Mfcc", "TFLite_Detection_PostProcess"})
 """Custom operators that LiteRT's resolvers bring along."""
 
-_OUTPUTS_SLOT, _OPERATORS_SLOT = 2, 3
+_INPUTS_SLOT, _OUTPUTS_SLOT, _OPERATORS_SLOT = 1, 2, 3
 """Slots of the SubGraph table of the TensorFlow Lite schema, version 3."""
 
 
@@ -121,10 +121,7 @@ class LiteRtReference:
         return TensorValues(computed, {**self.missing, **lacking})
 
     def _start(self) -> _Process:
-        process = _Process(self.file, self._time_limit)
-        request = {"request": "prepare", "kernels": _RESOLVERS[self._kernels]}
-        process.exchange(request, [np.frombuffer(self._data, np.uint8)])
-        return process
+        return _prepared(self.file, self._data, self._kernels, self._time_limit)
 
     def outputs(self, inputs: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """The model's outputs alone.
@@ -150,8 +147,59 @@ class LiteRtReference:
         wanted = [*self.network.outputs, *(index for each in lost for index in each.inputs)]
         written = {index for each in kept for index in each.outputs}
         outputs = [index for index in dict.fromkeys(wanted) if index in written]
-        position = model.subgraphs[0].file_offset
-        return _with_fewer_operators(data, position, [each.index for each in kept], outputs)
+        graph = model.subgraphs[0]
+        kept_indices = [each.index for each in kept]
+        return _with_operators(data, graph.file_offset, kept_indices, graph.inputs, outputs)
+
+
+class LiteRtPart:
+    """Some operators of a model in LiteRT, which start from given tensors instead of its inputs.
+
+    Args:
+        data: the model, which has been read before.
+        network: its network.
+        operators: indices of the operators, ascending.
+        sources: the tensors that they are given; none of the operators computes one.
+        targets: the tensors that are asked for.
+        time_limit: for each request, in seconds.
+
+    Raises:
+        ModelError: LiteRT refuses the operators.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        network: Network,
+        operators: Sequence[int],
+        sources: Sequence[int],
+        targets: Sequence[int],
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self.sources, self.targets = tuple(sources), tuple(targets)
+        self._file = network.file
+        position = tflite.load(data).subgraphs[0].file_offset
+        part = _with_operators(data, position, operators, sources, targets)
+        self._process = _prepared(network.file, part, "reference", time_limit)
+
+    def run(self, values: Mapping[int, AnyArray]) -> dict[int, AnyArray]:
+        """The targets from ``values`` of the sources, by index.
+
+        Raises:
+            ModelError: LiteRT fails, or has no such tensor.
+        """
+        request = {"request": "run", "indices": self.sources, "wanted": self.targets}
+        reply, arrays = self._process.exchange(request, [values[k] for k in self.sources])
+        for index, reason in reply["lacking"]:
+            raise ModelError(self._file, f"LiteRT: tensor {index}: {reason}")
+        return dict(zip(reply["indices"], arrays, strict=True))
+
+
+def _prepared(file: str, data: bytes, kernels: Kernels, time_limit: float) -> _Process:
+    process = _Process(file, time_limit)
+    request = {"request": "prepare", "kernels": _RESOLVERS[kernels]}
+    process.exchange(request, [np.frombuffer(data, np.uint8)])
+    return process
 
 
 class _Process:
@@ -230,13 +278,18 @@ def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:
     return kept, missing
 
 
-def _with_fewer_operators(
-    data: bytes, graph: int, operators: Sequence[int], outputs: Sequence[int]
+def _with_operators(
+    data: bytes,
+    graph: int,
+    operators: Sequence[int],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
 ) -> bytes:
-    """The model with only these operators and with as many of these outputs as there is room for.
+    """The model with only these operators, and these tensors as its inputs and outputs.
 
-    Vectors of a flatbuffer can be shortened in place, so that nothing else of the model changes.
-    ``graph`` is the position of the SubGraph table; the model has been verified.
+    A vector of a flatbuffer can be shortened in place, and one of numbers can be written anew at
+    the end of the file, so that nothing else of the model changes. ``graph`` is the position of
+    the SubGraph table; the model has been verified.
     """
     edited = bytearray(data)
 
@@ -244,18 +297,22 @@ def _with_fewer_operators(
         value: int = struct.unpack_from(code, data, position)[0]
         return value
 
-    def vector(slot: int) -> int:
+    def field(slot: int) -> int:
         vtable = graph - number(graph, "<i")
-        field = graph + number(vtable + 4 + 2 * slot, "<H")
-        return field + number(field)
+        place = number(vtable + 4 + 2 * slot, "<H") if 4 + 2 * slot < number(vtable, "<H") else 0
+        return graph + place if place else 0
 
-    start = vector(_OPERATORS_SLOT)
+    start = field(_OPERATORS_SLOT) + number(field(_OPERATORS_SLOT))
     struct.pack_into("<I", edited, start, len(operators))
     for place, index in enumerate(operators):
         old, new = start + 4 + 4 * index, start + 4 + 4 * place
         # An offset counts from its own place; places only move down, so that it stays positive.
         struct.pack_into("<I", edited, new, old + number(old) - new)
-    start = vector(_OUTPUTS_SLOT)
-    room = min(number(start), len(outputs))
-    struct.pack_into(f"<I{room}i", edited, start, room, *outputs[:room])
+    for slot, indices in ((_INPUTS_SLOT, inputs), (_OUTPUTS_SLOT, outputs)):
+        if not field(slot):
+            # A graph without inputs need not have the field.
+            continue
+        edited += bytes(-len(edited) % 4)
+        struct.pack_into("<I", edited, field(slot), len(edited) - field(slot))
+        edited += struct.pack(f"<I{len(indices)}i", len(indices), *indices)
     return bytes(edited)
