@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from darwinn_testbench.layer_check import RENAMING
+from darwinn_testbench.on_chip import RENAMING
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.graph import Network
 from darwinn_testbench.report import counted

@@ -208,7 +208,8 @@ def test_the_command_prints_and_writes_the_layers(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compiled = str(corpus / "darwinn" / f"{GABOR}_edgetpu.tflite")
-    arguments = ["verify", compiled, "--reference", str(corpus / "tflite" / f"{GABOR}.tflite")]
+    reference = str(corpus / "tflite" / f"{GABOR}.tflite")
+    arguments = ["verify", compiled, "--reference", reference, "--runs", "1"]
     assert run_command_line([*arguments, "--layers"]) == 0
     printed = capsys.readouterr().out
     assert "DEPTHWISE_CONV_2D" in printed
