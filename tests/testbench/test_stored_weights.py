@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats import tflite
+from darwinn_formats.darwinn import Executable
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.expectation import References
 from darwinn_testbench.model import open_models
@@ -21,6 +22,9 @@ from one_operator import Array, single, tensor
 NAME = "mobilenet_v1_0.25_128_quant"
 LAYERS = {"CONV_2D": 26, "DEPTHWISE_CONV_2D": 25}
 """A layer of each kind of a MobileNet, by its operator."""
+
+EMPTY = Executable(parameters=bytes(4096))
+"""Parameters that hold no weights."""
 
 RELATED = "_cocompiled_with_"
 UNLIKE = frozenset({"mnist_lenet_quant", "yolov8n_pallets_640"})
@@ -117,7 +121,7 @@ def test_every_layer_of_the_wild_is_found_whole(wild: Path) -> None:
 
 
 def shares(network: Network) -> list[LayerShare]:
-    return list(layer_shares(network, (), network.outputs, network.inputs))
+    return list(layer_shares(network, [EMPTY], network.outputs, network.inputs))
 
 
 @pytest.mark.parametrize("weights", [np.full((32, 8), 7, np.int8), np.ones((1, 4), np.int8)])
@@ -140,4 +144,16 @@ def test_weights_that_no_output_of_the_chip_depends_on_are_not_looked_for() -> N
     ]
     network = single("FULLY_CONNECTED", tensors, (0, 1), (2,))
     assert [(each.groups > 16, each.found) for each in shares(network)] == [(True, 0)]
-    assert not list(layer_shares(network, (), (0,), network.inputs))
+    assert not list(layer_shares(network, [EMPTY], (0,), network.inputs))
+
+
+def test_nothing_is_said_where_the_executables_are_incomplete() -> None:
+    weights = other(np.zeros((32, 8), np.int8))
+    tensors = [
+        tensor(0, (1, 8), "i1", 1.0),
+        tensor(1, weights.shape, "i1", 1.0, 0, weights),
+        tensor(2, (1, 32), "i1", 1.0),
+    ]
+    network = single("FULLY_CONNECTED", tensors, (0, 1), (2,))
+    cut = Executable(parameters=bytes(64))
+    assert not list(layer_shares(network, [cut], network.outputs, network.inputs))

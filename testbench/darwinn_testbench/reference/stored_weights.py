@@ -20,9 +20,9 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.graph import Network, Operator, Tensor
 from darwinn_testbench.reference.layers import window_axes
 
-LEAST_SHARE = 0.75
-"""Of the groups looked for in a layer. All of a genuine layer's are there; a single changed weight
-is one of many, and stays a mismatch of bytes."""
+LEAST_SHARE = 0.25
+"""Of the groups looked for in a layer. All of a genuine layer's are there, of another training run
+almost none; a changed weight or damaged parameters are a mismatch of bytes."""
 
 _LEAST_GROUPS = 16
 """Different groups, below which nothing is said of a layer."""
@@ -55,10 +55,16 @@ def layer_shares(
     outputs: Collection[int],
     inputs: Collection[int],
 ) -> Iterator[LayerShare]:
-    """The layers of ``network`` between tensors of the chip whose weights can be looked for."""
+    """The layers of ``network`` between tensors of the chip whose weights can be looked for.
+
+    None where the executables have less parameters than a layer has weights: they are incomplete,
+    which says nothing of the model.
+    """
     stored = _Stored(executables)
     for operator in _between(network, outputs, inputs):
         groups = _groups(network, operator)
+        if groups.size > stored.size:
+            continue
         if len(groups) >= _LEAST_GROUPS:
             yield LayerShare(operator, len(groups), stored.count(groups))
 
@@ -72,6 +78,7 @@ class _Stored:
             for each in executables
         ]
         self._words = words
+        self.size = sum(each.nbytes for each in words)
         self._sorted: dict[int, Words] = {}
 
     def count(self, groups: AnyArray) -> int:
