@@ -207,3 +207,16 @@ def test_tiles_that_a_build_lacks_are_refused_by_name() -> None:
     ):
         with pytest.raises(UnsupportedInstruction):
             check_tiles(lower((frame(build([operation])),)), 2)
+
+
+def test_assumed_values_that_the_rtl_lacks_are_refused() -> None:
+    from darwinn_sim.program import lower
+    from darwinn_testbench.rtl.engine import check_assumptions
+
+    check_assumptions(lower((frame(build([("MeshEast", {"tiles": 1, "trace": 1})])),)))
+    lowered = lower((frame(build([("WideToNarrow", {"tiles": 1, "transpose": 1})])),))
+    with pytest.raises(
+        UnsupportedInstruction, match="the RTL lacks what the model assumes"
+    ) as error:
+        check_assumptions(lowered)
+    assert (error.value.pc, error.value.field, error.value.value) == (1, "transpose", 1)
