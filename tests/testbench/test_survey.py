@@ -73,8 +73,9 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     assert dense["file"] == str(zoo / "darwinn" / "dense_edgetpu.tflite")
     assert dense["reference"] == str(zoo / "tflite" / "dense.tflite")
     assert dense["executables"] == ["PARAMETER_CACHING", "EXECUTION_ONLY"]
-    assert (dense["runtime"], dense["kind"], dense["inferences"]) == (14, "tflite", 1)
+    assert (dense["runtime"], dense["kind"], dense["inferences"]) == (14, "tflite", 5)
     assert dense["cycles"] > 0
+    assert 0 < dense["excited"] <= 1
     assert dense["seconds"] > 0
     assert f"--reference {zoo}/tflite/dense.tflite" in dense["command"]
     assert rows["dense_chips model 1"]["model"] == 1
@@ -193,9 +194,9 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     row = SurveyRow(
         name="both", verdict=Verdict.PASS, key="", file=str(files[0]), companions=(str(files[1]),)
     )
-    found = PipelineTask(row, 0, 1, False, False, 60.0).perform()
+    found = PipelineTask(row, 0, None, False, False, 60.0).perform()
     assert found.verdict is Verdict.BAD_INPUT
-    assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0 --runs 1"
+    assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
 
 
 def test_values_are_those_of_every_instruction(zoo: Path) -> None:

@@ -68,7 +68,7 @@ def command(
     fresh: options.Fresh = False,
     no_reference: NoReference = False,
     seed: options.Seed = 0,
-    runs: options.Runs = 1,
+    runs: options.Runs = None,
     strict: options.Strict = False,
     require_reference: RequireReference = False,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -99,7 +99,7 @@ def command(
     chosen = Options(
         references=not no_reference,
         seed=seed,
-        runs=runs or 1,
+        runs=runs,
         strict=strict,
         require_reference=require_reference,
         timeout=timeout,
@@ -138,6 +138,9 @@ def _notes(row: SurveyRow) -> Iterator[str]:
         yield row.why
     if row.untimed and row.untimed not in row.message:
         yield f"cannot be timed: {row.untimed}"
+    if row.reference_assumes:
+        yield f"the reference assumes: {'; '.join(row.reference_assumes)}"
+    yield from row.warnings
 
 
 def _fields(fields: Sequence[FieldValues]) -> Iterator[RenderableType]:

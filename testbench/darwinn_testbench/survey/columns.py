@@ -21,7 +21,21 @@ def grade_of(row: SurveyRow) -> str:
 
 def exact_text(row: SurveyRow) -> str:
     """Share of the operators that were compared byte for byte, cut: 100 % means all."""
-    share = row.exact_share
+    return _percent(row.exact_share)
+
+
+def excited_text(row: SurveyRow) -> str:
+    """Share of the channels that took more than one value, cut."""
+    return _percent(row.excited)
+
+
+def found_text(row: SurveyRow) -> str:
+    """The message, and what makes it doubtful."""
+    assumed = [f"the reference assumes {each}" for each in row.reference_assumes]
+    return "; ".join(filter(None, [row.message, *assumed, *row.warnings]))
+
+
+def _percent(share: float | None) -> str:
     return "" if share is None else f"{int(100 * share)} %"
 
 

@@ -8,7 +8,13 @@ from darwinn_testbench import __version__
 from darwinn_testbench.profile.page import Page, Section, render, table_section
 from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
-from darwinn_testbench.survey.columns import FIELD_COLUMNS, exact_text, grade_of
+from darwinn_testbench.survey.columns import (
+    FIELD_COLUMNS,
+    exact_text,
+    excited_text,
+    found_text,
+    grade_of,
+)
 from darwinn_testbench.survey.field_values import GRADES
 from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
@@ -21,6 +27,7 @@ _COLUMNS: tuple[Column[SurveyRow], ...] = (
     Column("executables", lambda row: len(row.executables)),
     Column("values", grade_of),
     Column("exact", exact_text),
+    Column("excited", excited_text),
     Column("cycles", lambda row: row.cycles),
     Column("ms", lambda row: row.milliseconds),
     Column("s here", lambda row: seconds(row.seconds)),
@@ -28,7 +35,7 @@ _COLUMNS: tuple[Column[SurveyRow], ...] = (
 _REASON_COLUMNS: tuple[Column[SurveyRow], ...] = (
     Column("model", lambda row: row.name),
     Column("verdict", lambda row: row.verdict),
-    Column("what was found", lambda row: row.message),
+    Column("what was found", found_text),
     Column("to do it alone", lambda row: row.command),
 )
 _LEFT_OUT_COLUMNS: tuple[Column[LeftOut], ...] = (
@@ -75,10 +82,11 @@ def _sections(report: Report[SurveyRow]) -> Iterator[Section]:
 
 def _note(report: Report[SurveyRow]) -> str:
     found = report.figures
-    inferences = counted(found["runs"], "inference")
+    runs = found["runs"]
+    inputs = "one inference with each kind" if runs is None else counted(runs, "inference")
     return (
-        f"{inferences} of each with random inputs of seed {found['seed']}, darwinn-testbench "
-        f"{__version__}. values: the least understood that the program holds. exact: operators of "
-        "the reference that were compared byte for byte. cycles: of an inference on "
-        f"{found['chip']}, approximate; ms: with the host's fixed cost."
+        f"Drawn inputs of seed {found['seed']}, {inputs}, darwinn-testbench {__version__}. values: "
+        "the least understood that the program holds. exact: operators of the reference that were "
+        "compared byte for byte. excited: channels that took more than one value. cycles: of an "
+        f"inference on {found['chip']}, approximate; ms: with the host's fixed cost."
     )

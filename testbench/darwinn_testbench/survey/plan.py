@@ -37,11 +37,14 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How the models are run, as ``verify`` is told; without ``references`` they are only run."""
+    """How the models are run, as ``verify`` is told; without ``references`` they are only run.
+
+    ``runs`` is the number of inferences; None is one with each kind of inputs.
+    """
 
     references: bool = True
     seed: int = 0
-    runs: int = 1
+    runs: int | None = None
     strict: bool = False
     require_reference: bool = False
     timeout: float = DEFAULT_TIMEOUT

@@ -14,6 +14,7 @@ from darwinn_sim.accelerator import compile_kernels
 
 from darwinn_testbench.cycles import DEFAULT_CHIP, link_of, time_executable
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.excitation import ExcitationFigures
 from darwinn_testbench.execution import run
 from darwinn_testbench.model import open_models
 from darwinn_testbench.regression.task import Task, command_of, told, verified
@@ -40,10 +41,14 @@ class SurveyRow(Row):
         compiler: what it says of its compiler; empty if nothing.
         executables: their types, in the order in which they run.
         assumed, refused: values of fields that are executed by assumption, or not at all.
+        reference_assumes: operators that the oracle computes by a rule that no file has shown.
         operators: how many operators of the reference were compared byte for byte (``exact``), by
             policy only and not at all; None if that is not known.
         cycles, milliseconds: of an inference on the chip, approximate, the host's fixed cost not
             among the cycles; None where it cannot be timed, for the reason in ``untimed``.
+        excited: share of the channels, of the reference's tensors or without one of the outputs,
+            that took more than one value; None where there was none to look at.
+        warnings: what makes a pass doubtful.
         inferences: how many were run.
         seconds: that all of it took on this machine.
         command: the command that does the row alone.
@@ -60,10 +65,13 @@ class SurveyRow(Row):
     executables: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    reference_assumes: tuple[str, ...] = ()
     operators: dict[str, int] | None = None
     cycles: int | None = None
     milliseconds: float | None = None
     untimed: str = ""
+    excited: float | None = None
+    warnings: tuple[str, ...] = ()
     inferences: int = 0
     seconds: float = 0.0
     command: str = ""
@@ -147,9 +155,14 @@ class ModelTask:
 
     def _judged(self) -> dict[str, Any]:
         report = verified(self.task.case, Engine.MODEL, self.task.seed)
+        seen: ExcitationFigures = report.figures["excitation"]
+        assumed = (each for row in report.rows for each in getattr(row, "reference_assumes", ()))
         return {
             "verdict": report.verdict,
             "message": told(report),
+            "reference_assumes": tuple(dict.fromkeys(assumed)),
+            "excited": round(seen.moved / seen.channels, 4) if seen.channels else None,
+            "warnings": seen.warnings,
             "inferences": report.figures["inferences"],
         }
 
@@ -161,7 +174,7 @@ class PipelineTask:
 
     row: SurveyRow
     seed: int
-    runs: int
+    runs: int | None
     strict: bool
     require_reference: bool
     timeout: float
@@ -204,9 +217,10 @@ class PipelineTask:
 
     def _command(self) -> str:
         words = [word for each in self.row.companions for word in ("--then", each)]
-        numbers = ["--seed", str(self.seed), "--runs", str(self.runs)]
-        strict = ["--strict"] if self.strict else []
-        return shlex.join(["darwinn", "run", self.row.file, *words, *numbers, *strict])
+        words += ["--seed", str(self.seed)]
+        words += [] if self.runs is None else ["--runs", str(self.runs)]
+        words += ["--strict"] if self.strict else []
+        return shlex.join(["darwinn", "run", self.row.file, *words])
 
 
 def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
