@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from darwinn_formats.darwinn import load
 from darwinn_sim.isa.codec import decode
+from darwinn_sim.isa.grading import Assumption
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.sample import sample
@@ -194,7 +195,7 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     row = SurveyRow(
         name="both", verdict=Verdict.PASS, key="", file=str(files[0]), companions=(str(files[1]),)
     )
-    found = PipelineTask(row, 0, None, False, False, 60.0).perform()
+    found = PipelineTask(row, 0, None, False, True, False, 60.0).perform()
     assert found.verdict is Verdict.BAD_INPUT
     assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
 
@@ -239,9 +240,10 @@ def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_p
         highest=3,
         instructions=2,
     )
+    assumption = Assumption("TensorMac", "hiccup", 3, "a rule of this test", 2, 0, 1)
     changed = tuple(
         replace(
-            row, values=(strange,), assumed=(str(strange),), operators={"exact": 3, "policy": 1}
+            row, values=(strange,), assumptions=(assumption,), operators={"exact": 3, "policy": 1}
         )
         for row in report.rows
     )
@@ -250,4 +252,5 @@ def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_p
     ).decode()
     assert "TensorMac.hiccup" in page
     assert "75 %" in page
+    assert "a rule of this test" in page
     assert "Rows that hold values which are not known" in page

@@ -70,6 +70,7 @@ def command(
     seed: options.Seed = 0,
     runs: options.Runs = None,
     strict: options.Strict = False,
+    no_assumptions: options.NoAssumptions = False,
     require_reference: RequireReference = False,
     timeout: Timeout = DEFAULT_TIMEOUT,
     html: Html = None,
@@ -101,6 +102,7 @@ def command(
         seed=seed,
         runs=runs,
         strict=strict,
+        assumptions=not no_assumptions,
         require_reference=require_reference,
         timeout=timeout,
     )

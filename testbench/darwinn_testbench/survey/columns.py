@@ -14,7 +14,7 @@ def grade_of(row: SurveyRow) -> str:
     """The least understood value that the row's program holds; empty if it was not looked at."""
     if row.refused:
         return REFUSED
-    if row.assumed:
+    if row.assumptions:
         return ASSUMED
     return KNOWN if row.values else ""
 
@@ -31,8 +31,9 @@ def excited_text(row: SurveyRow) -> str:
 
 def found_text(row: SurveyRow) -> str:
     """The message, and what makes it doubtful."""
+    executed = [f"assumed: {each.text}" for each in row.assumptions]
     assumed = [f"the reference assumes {each}" for each in row.reference_assumes]
-    return "; ".join(filter(None, [row.message, *assumed, *row.warnings]))
+    return "; ".join(filter(None, [row.message, *executed, *assumed, *row.warnings]))
 
 
 def _percent(share: float | None) -> str:

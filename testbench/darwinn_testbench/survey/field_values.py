@@ -8,8 +8,9 @@ from itertools import chain
 
 import numpy as np
 from darwinn_sim.isa import grading
-from darwinn_sim.isa.codec import DecodeError, decode
+from darwinn_sim.isa.codec import DecodeError, Program, decode
 from darwinn_sim.isa.fields import Grade
+from darwinn_sim.isa.grading import ValueUse
 from darwinn_sim.isa.table import INSTRUCTIONS
 from numpy.typing import NDArray
 
@@ -60,6 +61,11 @@ def field_values(chunks: Iterable[bytes]) -> tuple[FieldValues, ...]:
     return of_one_file(map(_of_chunk, chunks))
 
 
+def uses_of(chunks: Iterable[bytes]) -> list[ValueUse]:
+    """The assumed and refused values in ``chunks``; one that does not decode has none."""
+    return grading.uses([program for program in map(_decoded, chunks) if program is not None])
+
+
 def of_one_file(parts: Iterable[Iterable[FieldValues]]) -> tuple[FieldValues, ...]:
     """The values of the parts of a file as those of the file."""
     return tuple(replace(each, files=1) for each in _merged(parts))
@@ -83,10 +89,16 @@ def _merged(parts: Iterable[Iterable[FieldValues]]) -> Iterable[FieldValues]:
     return found.values()
 
 
-def _of_chunk(chunk: bytes) -> Iterator[FieldValues]:
+def _decoded(chunk: bytes) -> Program | None:
     try:
-        program = decode(chunk)
+        return decode(chunk)
     except DecodeError:
+        return None
+
+
+def _of_chunk(chunk: bytes) -> Iterator[FieldValues]:
+    program = _decoded(chunk)
+    if program is None:
         return
     for opcode, columns in program.columns.items():
         instruction = INSTRUCTIONS[opcode]

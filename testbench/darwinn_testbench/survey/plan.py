@@ -39,13 +39,15 @@ class LeftOut:
 class Options:
     """How the models are run, as ``verify`` is told; without ``references`` they are only run.
 
-    ``runs`` is the number of inferences; None is one with each kind of inputs.
+    ``runs`` is the number of inferences; None is one with each kind of inputs. Without
+    ``assumptions`` values that are executed by an assumed rule are refused.
     """
 
     references: bool = True
     seed: int = 0
     runs: int | None = None
     strict: bool = False
+    assumptions: bool = True
     require_reference: bool = False
     timeout: float = DEFAULT_TIMEOUT
 
@@ -176,6 +178,7 @@ def _task(row: SurveyRow, options: Options, hashes: dict[str, str]) -> Task:
         model=row.model,
         runs=options.runs,
         strict=options.strict,
+        assumptions=options.assumptions,
         require_reference=options.require_reference,
         timeout=options.timeout,
     )
@@ -200,6 +203,7 @@ def _pipeline_task(pipeline: Pipeline, options: Options, hashes: dict[str, str])
         options.seed,
         options.runs,
         options.strict,
+        options.assumptions,
         options.require_reference,
         options.timeout,
     )

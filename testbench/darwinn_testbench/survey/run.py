@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from darwinn_sim.accelerator import compile_kernels
+from darwinn_sim.isa import grading
 
 from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.regression.pool import perform_here
@@ -68,6 +69,7 @@ def survey(
             "strict": options.strict,
             "chip": DEFAULT_CHIP,
             "seconds": round(sum(row.seconds for row in rows), 3),
+            "assumptions": grading.merged(row.assumptions for row in rows),
             "fields": _fields(rows),
             "left_out": found.left_out,
         },

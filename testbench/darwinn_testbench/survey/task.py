@@ -11,6 +11,9 @@ from typing import Any
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import timing
 from darwinn_sim.accelerator import compile_kernels
+from darwinn_sim.isa import grading
+from darwinn_sim.isa.fields import Grade
+from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.cycles import DEFAULT_CHIP, link_of, time_executable
 from darwinn_testbench.engine import Engine
@@ -20,7 +23,7 @@ from darwinn_testbench.model import open_models
 from darwinn_testbench.regression.task import Task, command_of, told, verified
 from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY
-from darwinn_testbench.survey.field_values import ASSUMED, REFUSED, FieldValues, field_values
+from darwinn_testbench.survey.field_values import FieldValues, field_values, uses_of
 
 PIPELINE = "pipeline"
 """The kind of a row that is no file."""
@@ -40,7 +43,8 @@ class SurveyRow(Row):
         runtime: least version of the runtime that can load it; None if it does not say.
         compiler: what it says of its compiler; empty if nothing.
         executables: their types, in the order in which they run.
-        assumed, refused: values of fields that are executed by assumption, or not at all.
+        assumptions: values of fields that are executed by an assumed rule.
+        refused: values of fields that are not executed, with the reason.
         reference_assumes: operators that the oracle computes by a rule that no file has shown.
         operators: how many operators of the reference were compared byte for byte (``exact``), by
             policy only and not at all; None if that is not known.
@@ -63,7 +67,7 @@ class SurveyRow(Row):
     runtime: int | None = None
     compiler: str = ""
     executables: tuple[str, ...] = ()
-    assumed: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
     refused: tuple[str, ...] = ()
     reference_assumes: tuple[str, ...] = ()
     operators: dict[str, int] | None = None
@@ -142,15 +146,17 @@ class ModelTask:
         compiled = open_models(case.file, case.companions)[case.model].compiled
         order = [each for each in (compiled.caching, compiled.inference) if each is not None]
         chunks = [bytes(part.bitstream) for each in order for part in each.instruction_bitstreams]
-        values = field_values(chunks)
+        values, uses = field_values(chunks), uses_of(chunks)
         return {
             "executables": tuple(each.type.name for each in order),
             "values": values,
-            **{
-                grade: tuple(str(each) for each in values if each.grade == grade)
-                for grade in (ASSUMED, REFUSED)
-            },
-            **_timed(compiled.inference),
+            "assumptions": grading.assumptions(uses),
+            "refused": tuple(
+                f"{use.instruction}.{use.field} {use.value}: {use.rule}"
+                for use in uses
+                if use.grade is Grade.REFUSED
+            ),
+            **_timed(compiled.inference, case.assumptions),
         }
 
     def _judged(self) -> dict[str, Any]:
@@ -176,6 +182,7 @@ class PipelineTask:
     seed: int
     runs: int | None
     strict: bool
+    assumptions: bool
     require_reference: bool
     timeout: float
 
@@ -207,11 +214,13 @@ class PipelineTask:
             seed=self.seed,
             runs=self.runs,
             strict=self.strict,
+            assumptions=self.assumptions,
         )
         ran = Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
         return {
             "verdict": report.verdict if report.verdict.failed else ran,
             "message": report.message,
+            "assumptions": report.assumptions,
             "inferences": report.figures["inferences"],
         }
 
@@ -220,6 +229,7 @@ class PipelineTask:
         words += ["--seed", str(self.seed)]
         words += [] if self.runs is None else ["--runs", str(self.runs)]
         words += ["--strict"] if self.strict else []
+        words += [] if self.assumptions else ["--no-assumptions"]
         return shlex.join(["darwinn", "run", self.row.file, *words])
 
 
@@ -235,9 +245,10 @@ def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"verdict": verdict, "message": text}
 
 
-def _timed(inference: Executable) -> dict[str, Any]:
+def _timed(inference: Executable, assumptions: bool) -> dict[str, Any]:
     chip = timing.chip_description(DEFAULT_CHIP)
-    row = time_executable(inference, "inference", chip, link_of(chip, None))
+    link = link_of(chip, None)
+    row = time_executable(inference, "inference", chip, link, assumptions=assumptions)
     if row.timing is None:
         return {"untimed": row.message}
     return {"cycles": row.cycles, "milliseconds": round(row.milliseconds, 3)}
