@@ -77,6 +77,7 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     assert (dense["runtime"], dense["kind"], dense["inferences"]) == (14, "tflite", 5)
     assert dense["cycles"] > 0
     assert 0 < dense["excited"] <= 1
+    assert dense["operators"] == {"exact": 2, "policy": 0, "missing": 0}
     assert dense["seconds"] > 0
     assert f"--reference {zoo}/tflite/dense.tflite" in dense["command"]
     assert rows["dense_chips model 1"]["model"] == 1
@@ -240,7 +241,7 @@ def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_p
         highest=3,
         instructions=2,
     )
-    assumption = Assumption("TensorMac", "hiccup", 3, "a rule of this test", 2, 0, 1)
+    assumption = Assumption("TensorMac", "hiccup", 3, "a rule of this test", 2, 0, 1, False)
     changed = tuple(
         replace(
             row, values=(strange,), assumptions=(assumption,), operators={"exact": 3, "policy": 1}

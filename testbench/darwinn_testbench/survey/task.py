@@ -20,6 +20,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.excitation import ExcitationFigures
 from darwinn_testbench.execution import run
 from darwinn_testbench.model import open_models
+from darwinn_testbench.operator_coverage import How, OperatorFigures
 from darwinn_testbench.regression.task import Task, command_of, told, verified
 from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -162,11 +163,15 @@ class ModelTask:
     def _judged(self) -> dict[str, Any]:
         report = verified(self.task.case, Engine.MODEL, self.task.seed)
         seen: ExcitationFigures = report.figures["excitation"]
+        compared: OperatorFigures = report.figures["operators"]
         assumed = (each for row in report.rows for each in getattr(row, "reference_assumes", ()))
         return {
             "verdict": report.verdict,
             "message": told(report),
             "reference_assumes": tuple(dict.fromkeys(assumed)),
+            "operators": {how.value: getattr(compared, how.value) for how in How}
+            if compared.records
+            else None,
             "excited": round(seen.moved / seen.channels, 4) if seen.channels else None,
             "warnings": seen.warnings,
             "inferences": report.figures["inferences"],
