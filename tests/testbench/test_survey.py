@@ -252,6 +252,6 @@ def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_p
         replace(report, rows=changed, figures={**report.figures, "fields": (strange,)})
     ).decode()
     assert "TensorMac.hiccup" in page
-    assert "75 %" in page
+    assert '<td class="number">75</td>' in page
     assert "a rule of this test" in page
     assert "Rows that hold values which are not known" in page

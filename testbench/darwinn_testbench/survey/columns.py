@@ -19,12 +19,12 @@ def grade_of(row: SurveyRow) -> str:
     return KNOWN if row.values else ""
 
 
-def exact_text(row: SurveyRow) -> str:
-    """Share of the operators that were compared byte for byte, cut: 100 % means all."""
+def exact_percent(row: SurveyRow) -> int | None:
+    """Share of the operators that were compared byte for byte, cut: 100 means all."""
     return _percent(row.exact_share)
 
 
-def excited_text(row: SurveyRow) -> str:
+def excited_percent(row: SurveyRow) -> int | None:
     """Share of the channels that took more than one value, cut."""
     return _percent(row.excited)
 
@@ -36,8 +36,8 @@ def found_text(row: SurveyRow) -> str:
     return "; ".join(filter(None, [row.message, *executed, *assumed, *row.warnings]))
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{int(100 * share)} %"
+def _percent(share: float | None) -> int | None:
+    return None if share is None else int(100 * share)
 
 
 def row_columns(rows: Sequence[SurveyRow], width: int) -> tuple[Column[SurveyRow], ...]:
@@ -57,7 +57,7 @@ def shortened(name: str, width: int) -> str:
 _FIGURES: tuple[Column[SurveyRow], ...] = (
     Column("runtime", lambda row: row.runtime, "right"),
     Column("values", grade_of),
-    Column("exact", exact_text, "right"),
+    Column("exact %", exact_percent, "right"),
     Column("cycles", lambda row: row.cycles, "right"),
     Column("s", lambda row: seconds(row.seconds), "right"),
     Column("verdict", lambda row: row.verdict),

@@ -14,12 +14,11 @@ from darwinn_testbench.survey.task import SurveyRow
 
 _COLOURS = {Verdict.PASS: "#1a7f37", Verdict.RAN: "#0969da", Verdict.REFUSED: "#9a6700"}
 _OTHER = "#b42318"
-_COMPARED = {
-    "exact": ("#1a7f37", "byte for byte"),
-    "policy": ("#8ccb9b", "by policy"),
-    "missing": ("#d0d7de", "not compared"),
-}
-"""Colour and label of how operators were compared."""
+_COMPARED = {"exact": "#1a7f37", "policy": "#8ccb9b", "missing": "#d0d7de"}
+MODELS_NOTE = (
+    "Left the cycles of an inference. Right how the operators of the reference were compared: dark "
+    "green byte for byte, light green by policy only, grey not at all; white: no reference."
+)
 
 
 def verdicts(rows: Sequence[SurveyRow]) -> str:
@@ -48,7 +47,7 @@ def models(rows: Sequence[SurveyRow]) -> str:
         cycles.barh(range(len(rows)), [row.cycles or 0 for row in rows], color=colours)
         if any(row.cycles for row in rows):
             cycles.set_xscale("log")
-        cycles.set_xlabel("cycles of an inference, approximate; the colour is the verdict")
+        cycles.set_xlabel("cycles, approximate; colour: the verdict")
         cycles.set_yticks(range(len(rows)), names)
         for label, colour in zip(cycles.get_yticklabels(), colours, strict=True):
             label.set_color(colour)
@@ -60,13 +59,12 @@ def models(rows: Sequence[SurveyRow]) -> str:
 
 def _compared(axes: Axes, rows: Sequence[SurveyRow]) -> None:
     left = np.zeros(len(rows))
-    for name, (colour, label) in _COMPARED.items():
+    for name, colour in _COMPARED.items():
         width = np.array([_share(row, name) for row in rows])
-        axes.barh(range(len(rows)), width, left=left, color=colour, label=label)
+        axes.barh(range(len(rows)), width, left=left, color=colour)
         left += width
     axes.set_xlim(0, 100)
-    axes.set_xlabel("% of the operators of the reference")
-    axes.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
+    axes.set_xlabel("% of the operators")
 
 
 def dependence(rows: Sequence[SurveyRow]) -> str:

@@ -10,8 +10,8 @@ from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
 from darwinn_testbench.survey.columns import (
     FIELD_COLUMNS,
-    exact_text,
-    excited_text,
+    exact_percent,
+    excited_percent,
     found_text,
     grade_of,
 )
@@ -26,8 +26,8 @@ _COLUMNS: tuple[Column[SurveyRow], ...] = (
     Column("runtime", lambda row: row.runtime),
     Column("executables", lambda row: len(row.executables)),
     Column("values", grade_of),
-    Column("exact", exact_text),
-    Column("excited", excited_text),
+    Column("exact %", exact_percent),
+    Column("excited %", excited_percent),
     Column("cycles", lambda row: row.cycles),
     Column("ms", lambda row: row.milliseconds),
     Column("s here", lambda row: seconds(row.seconds)),
@@ -65,7 +65,7 @@ def _sections(report: Report[SurveyRow]) -> Iterator[Section]:
     rows, found = report.rows, report.figures
     if rows:
         yield Section("Verdicts", picture=figures.verdicts(rows))
-        yield Section("Models", picture=figures.models(rows))
+        yield Section("Models", figures.MODELS_NOTE, figures.models(rows))
     yield table_section("Rows", _COLUMNS, rows, _note(report))
     yield table_section("What was found", _REASON_COLUMNS, rows)
     depends = figures.dependence(rows)
