@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -11,7 +11,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state
+from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state, unwritten
 from darwinn_sim.dma_trace import Transfer
 from darwinn_sim.driver import Driver, Request
 from darwinn_sim.errors import (
@@ -27,6 +27,7 @@ from darwinn_sim.host_memory import HostMemory
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
+from darwinn_sim.output_check import Elements, differing_output, unknown_output
 from darwinn_sim.program import LoweredProgram, awaits_chunk, lower, patch
 
 DEFAULT_WORK_LIMIT = 1 << 31
@@ -209,35 +210,92 @@ class Accelerator:
         program = self.load(executable)
         run = self._new_run(program, until, taps, progress)
         request = self._driver.prepare(executable, inputs)
+        before = self._contents() if self.strict else None
+        try:
+            result, unknown = self._execute(run, request, as_far_as_it_goes)
+            if unknown is not None and before is not None:
+                text = self._doubt(unknown, run.origin(), before, executable, inputs, result)
+                result = replace(result, warnings=(text,))
+        except BaseException:
+            # The chip hangs as it is: whoever wants to go on needs a new one.
+            self._power_up()
+            raise
+        return result
+
+    def _execute(
+        self, run: ProgramRun, request: Request, as_far_as_it_goes: bool
+    ) -> tuple[RunResult, Elements | None]:
+        """What a run gave, and the elements of outputs that may follow from unwritten memory."""
         # The history of earlier runs would grow without end.
         self.host.transfers.clear()
         self.host.interrupts.raised.clear()
         self.host.interrupts.messages.clear()
         self._driver.submit(request)
-        try:
-            stopped = run.execute()
-            tapped = run.collect(self._tiles, self._core)
-            transfers = list(self.host.transfers)
-            incomplete = not stopped and self._is_incomplete(program)
-            if incomplete and not as_far_as_it_goes:
-                raise IncompleteProgram(len(program.chunks))
-            stopped |= incomplete
-            outputs = self._finish(request, stopped)
-        except BaseException:
-            # The chip hangs as it is: whoever wants to go on needs a new one.
-            self._power_up()
-            raise
+        program = run.program
+        stopped = run.execute()
+        tapped = run.collect(self._tiles, self._core)
+        transfers = list(self.host.transfers)
+        incomplete = not stopped and self._is_incomplete(program)
+        if incomplete and not as_far_as_it_goes:
+            raise IncompleteProgram(len(program.chunks))
+        stopped |= incomplete
+        unknown = None
+        if not stopped and self._driver.poll():
+            unknown = unknown_output(request)
+        if unknown is not None and not self.strict:
+            self._core["uninitialised"] += unknown.number
         statistics = run.statistics()
-        warnings = self._warnings(statistics)
-        return RunResult(
-            outputs,
+        result = RunResult(
+            self._finish(request, stopped),
             transfers,
             [t.number for t in transfers if t.is_interrupt],
             tapped,
             statistics,
-            warnings,
+            self._warnings(statistics),
             stopped,
             incomplete,
+        )
+        return result, unknown
+
+    def _contents(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        return self._tiles.copy(), self._core_array.copy()
+
+    def _restore(self, contents: tuple[NDArray[np.void], NDArray[np.void]]) -> None:
+        self._tiles[:], self._core_array[:] = contents
+
+    def _doubt(
+        self,
+        unknown: Elements,
+        origin: str,
+        before: tuple[NDArray[np.void], NDArray[np.void]],
+        executable: Executable,
+        inputs: Mapping[str, bytes],
+        result: RunResult,
+    ) -> str:
+        """Strict mode: run again with other bytes wherever nothing had written, twice.
+
+        Elements that then differ are made of unwritten memory: ``UninitialisedRead``. If there are
+        none, a warning is returned.
+        """
+        after = self._contents()
+        for random in (None, np.random.default_rng(self.seed)):
+            self._restore(before)
+            unwritten.change(self._tiles, self._core_array, random)
+            # Only the bytes are wanted, and the check of all operands takes long.
+            self._core["strict"] = 0
+            run = self._new_run(self.load(executable), None, (), None)
+            again, _ = self._execute(run, self._driver.prepare(executable, inputs), False)
+            differing = differing_output(executable, result.outputs, again.outputs)
+            if differing is not None:
+                raise UninitialisedRead(
+                    f"elements of output {differing.name!r}{origin}",
+                    differing.first,
+                    differing.number,
+                )
+        self._restore(after)
+        return (
+            f"{unknown.number} elements of output {unknown.name!r} are computed from memory that "
+            f"nothing has written{origin}; with other bytes there they are the same"
         )
 
     def _is_incomplete(self, program: LoweredProgram) -> bool:
@@ -394,16 +452,17 @@ class ProgramRun:
         tile, address = int(core["fault_tile"]), int(core["fault_address"])
         if core["fault"] == state.FAULT_UNINITIALISED:
             place = f"tile {tile}" if tile >= 0 else "scalar core"
-            return UninitialisedRead(f"{place}, chunk {chunk}, pc {pc}{self._origin()}", address, 1)
+            return UninitialisedRead(f"{place}, chunk {chunk}, pc {pc}{self.origin()}", address, 1)
         return ChipFault(memory, reason, chunk, pc, tile, address)
 
-    def _origin(self) -> str:
-        """The first tensor operand that nothing had written: where to look for the cause."""
+    def origin(self) -> str:
+        """The first operand that nothing had written: where to look for the cause."""
         if self.core["origin_pc"] < 0:
             return ""
         chunk, pc = self.program.locate(int(self.core["origin_pc"]))
         tile, address = int(self.core["origin_tile"]), int(self.core["origin_address"])
-        return f" (first unwritten operand: tile {tile}, chunk {chunk}, pc {pc}, {address:#x})"
+        place = f"tile {tile}" if tile >= 0 else "scalar core"
+        return f" (first unwritten operand: {place}, chunk {chunk}, pc {pc}, {address:#x})"
 
     def _issue(self) -> None:
         """Hand the descriptor that the scalar core has just issued to the host interface."""
@@ -427,13 +486,16 @@ class ProgramRun:
         moved = False
         for fifo, tag in ((0, Tag.PARAMETER), (1, Tag.INPUT)):
             stream = self.core["input"][fifo]
-            data = self.host.pull(tag, chip.HOST_FIFO_BYTES - int(stream["length"]))
+            room = chip.HOST_FIFO_BYTES - int(stream["length"])
+            known = self.host.next_known(tag, room)
+            data = self.host.pull(tag, room)
             if data.size:
-                _append(stream, data)
+                _append(stream, data, known)
                 moved = True
         output = self.core["output"]
         if output["length"]:
-            self.host.push(_take_all(output))
+            data, written = _take_all(output)
+            self.host.push(data, written)
             self.core["output_pending"] = self.host.output_pending
             moved = True
         return self._take_tapped() or moved
@@ -487,18 +549,24 @@ class ProgramRun:
         }
 
 
-def _append(fifo: NDArray[np.void], data: NDArray[np.uint8]) -> None:
-    """Append bytes to a byte FIFO that has room for them."""
+def _append(
+    fifo: NDArray[np.void], data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+) -> None:
+    """Append bytes to a byte FIFO that has room for them; ``known``: which follow from written
+    ones, None: all.
+    """
     first = (int(fifo["head"]) + int(fifo["length"])) % chip.HOST_FIFO_BYTES
     fits = min(data.size, chip.HOST_FIFO_BYTES - first)
     fifo["data"][first : first + fits] = data[:fits]
     fifo["data"][: data.size - fits] = data[fits:]
+    fifo["written"][first : first + fits] = 1 if known is None else known[:fits]
+    fifo["written"][: data.size - fits] = 1 if known is None else known[fits : data.size]
     fifo["length"] += data.size
 
 
-def _take_all(fifo: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Empty a byte FIFO."""
+def _take_all(fifo: NDArray[np.void]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Empty a byte FIFO: its bytes, and which of them follow from written ones."""
     places = (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
     fifo["head"] = (fifo["head"] + fifo["length"]) % chip.HOST_FIFO_BYTES
     fifo["length"] = 0
-    return fifo["data"][places]
+    return fifo["data"][places], fifo["written"][places] != 0

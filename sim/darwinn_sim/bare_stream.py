@@ -81,7 +81,7 @@ class _ListeningHost(HostInterface):
     def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
         return np.zeros(limit, np.uint8)
 
-    def push(self, data: NDArray[np.uint8]) -> None:
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
         pass
 
 

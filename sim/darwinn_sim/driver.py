@@ -466,6 +466,8 @@ class Driver:
         mapped = self._map(name, size, kind, buffer=buffer, aligned=not client)
         if source is None:
             mapped.region.payload[:] = self._random.integers(0, 256, size, np.uint8)
+            if kind is TransferKind.OUTPUT:
+                mapped.region.follow()
         else:
             # A program may read a little past the tensor's end: those bytes are there, and 0.
             mapped.region.store(source.ljust(size, b"\0"))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer
@@ -122,6 +123,16 @@ class _Range:
         self.size -= count
 
 
+class _Sent(NamedTuple):
+    """Output bytes on their way to the host; ``known`` as in :meth:`HostInterface.push`."""
+
+    data: NDArray[np.uint8]
+    known: NDArray[np.bool_] | None
+
+    def part(self, which: slice) -> _Sent:
+        return _Sent(self.data[which], None if self.known is None else self.known[which])
+
+
 class HostInterface:
     """Moves bytes between host memory and the chip, and signals the host.
 
@@ -143,7 +154,7 @@ class HostInterface:
         self.transfers: list[Transfer] = []
         self._streams: dict[Tag, deque[_Range]] = {Tag.INPUT: deque(), Tag.PARAMETER: deque()}
         self._outputs: deque[_Range] = deque()
-        self._output_bytes: deque[NDArray[np.uint8]] = deque()
+        self._output_bytes: deque[_Sent] = deque()
         self._install_hooks()
 
     def reset(self) -> None:
@@ -356,13 +367,30 @@ class HostInterface:
             return parts[0]
         return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
-    def push(self, data: NDArray[np.uint8]) -> None:
+    def next_known(self, tag: int, limit: int) -> NDArray[np.bool_] | None:
+        """Strict mode: which bytes that :meth:`pull` would give now follow from written ones.
+
+        None in plain mode. Raises as :meth:`pull` does.
+        """
+        if not self.memory.strict or self._paused:
+            return None
+        parts: list[NDArray[np.bool_]] = []
+        for waiting in self._streams[Tag(tag)]:
+            if limit <= 0:
+                break
+            count = min(limit, waiting.size)
+            parts.append(self.mmu.known(waiting.address, count))
+            limit -= count
+        return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
         """Bytes (uint8, one axis) of the output stream, for the output descriptors in order.
 
-        Bytes that no descriptor has asked for yet wait. Raises ``PageFault``, ``MemoryFault``.
+        Bytes that no descriptor has asked for yet wait. ``known``: which of them follow from
+        written memory of the chip; None: all. Raises ``PageFault``, ``MemoryFault``.
         """
         if data.size:
-            self._output_bytes.append(data.copy())
+            self._output_bytes.append(_Sent(data.copy(), None if known is None else known.copy()))
         self._deliver_output()
 
     def _deliver_output(self) -> None:
@@ -375,14 +403,15 @@ class HostInterface:
                 continue
             if not self._output_bytes:
                 return
-            data = self._output_bytes[0]
-            count = min(target.size, data.size)
-            self.mmu.write(target.address, data[:count])
+            sent = self._output_bytes[0]
+            count = min(target.size, sent.data.size)
+            now = sent.part(slice(count))
+            self.mmu.write(target.address, now.data, now.known)
             target.advance(count)
             if not target.size:
                 self._outputs.popleft()
-            if count < data.size:
-                self._output_bytes[0] = data[count:]
+            if count < sent.data.size:
+                self._output_bytes[0] = sent.part(slice(count, None))
             else:
                 self._output_bytes.popleft()
 
@@ -400,7 +429,7 @@ class HostInterface:
             if stream
         ]
         if self._output_bytes:
-            count = sum(part.size for part in self._output_bytes)
+            count = sum(part.data.size for part in self._output_bytes)
             texts.append(f"output stream: {count} bytes wait for a descriptor")
         owed = sum(target.size for target in self._outputs)
         if owed:

@@ -3,7 +3,8 @@
 Memory consists of regions of whole pages at bus addresses; between two regions there is nothing.
 Each region has a guard page and the slack of its first and last page around its payload, filled
 with a pattern; ``Region.check_guards`` finds out whether anybody wrote there. In strict mode every
-region remembers which of its bytes have been written, and reading another one is an error.
+region remembers which of its bytes have been written, and reading another one is an error; and
+which of them the chip made of memory that nothing had written, which they carry back to it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class Region:
         for start, end in self._guards():
             self.storage[start:end] = _guard_pattern(start, end - start)
         self.written = np.zeros(self.storage.size, np.bool_) if track else None
+        self.known: NDArray[np.bool_] | None = None
+        if track:
+            self.follow()
         self._bus_page: NDArray[np.intp] | None = None
         self._storage_page: NDArray[np.intp] | None = None
         if page_order is not None:
@@ -97,8 +101,25 @@ class Region:
         if offset < 0 or offset + values.size > self.size:
             raise ValueError(f"{self.name}: {values.size} bytes at {offset} do not fit")
         self.storage[start : start + values.size] = values
+        self.mark(start, values.size, None)
+
+    def mark(self, start: int, size: int, known: NDArray[np.bool_] | None) -> None:
+        """Remember that a run of storage has been written, of which ``known`` bytes (None: all)
+        follow from what had been written.
+        """
         if self.written is not None:
-            self.written[start : start + values.size] = True
+            self.written[start : start + size] = True
+        if self.known is not None:
+            self.known[start : start + size] = True if known is None else known
+
+    def follow(self) -> None:
+        """Remember from now on which bytes follow from written ones, in plain mode too."""
+        self.known = np.ones(self.storage.size, np.bool_)
+
+    @property
+    def payload_known(self) -> NDArray[np.bool_] | None:
+        """Bytes of the payload that follow from what has been written; None: not followed."""
+        return None if self.known is None else self.known[self.lead : self.lead + self.size]
 
     def runs(self, start: int, size: int) -> Iterator[tuple[int, int]]:
         """Storage offset and bytes of each run behind ``size`` bytes at bus offset ``start``."""
@@ -211,14 +232,30 @@ class HostMemory:
         for start, count in region.runs(bus_start, size):
             _check_written(region, start, count)
 
-    def write(self, address: int, data: NDArray[np.uint8]) -> None:
-        """Write ``data`` (uint8, one axis) at bus address ``address``; raises ``MemoryFault``."""
+    def known(self, address: int, size: int) -> NDArray[np.bool_]:
+        """Strict mode: which of ``size`` bytes at bus address ``address`` follow from written ones.
+
+        Raises ``MemoryFault`` outside the regions.
+        """
+        region, bus_start = self._locate(address, size)
+        runs = region.runs(bus_start, size)
+        if region.known is None:
+            return np.ones(size, np.bool_)
+        return np.concatenate([region.known[start : start + count] for start, count in runs])
+
+    def write(
+        self, address: int, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Write ``data`` (uint8, one axis) at bus address ``address``; raises ``MemoryFault``.
+
+        ``known``: which bytes follow from written ones; None: all.
+        """
         region, bus_start = self._locate(address, data.size)
         position = 0
         for start, count in region.runs(bus_start, data.size):
             region.storage[start : start + count] = data[position : position + count]
-            if region.written is not None:
-                region.written[start : start + count] = True
+            part = slice(position, position + count)
+            region.mark(start, count, None if known is None else known[part])
             position += count
 
 

@@ -46,12 +46,10 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
         address = traversal.address(write, parameters.buffer)
         if parameters.fifo:
             address %= chip.ACTIVATION_UNITS
-            _copy(stream, core.activations, address * size, size)
-            core.activations_written[address] = 1
+            _copy(stream, core.activations, core.activations_written, address * size, size)
         else:
             address %= chip.PARAMETER_UNITS
-            _copy(stream, core.parameters, address * size, size)
-            core.parameters_written[address] = 1
+            _copy(stream, core.parameters, core.parameters_written, address * size, size)
         ended = traversal.step(write, parameters.buffer)
         flag = sync.SCALAR_ACTIVATION_POP if parameters.fifo else sync.SCALAR_PARAMETER_POP
         core.flags[flag] += sync.produce(parameters.producer, ended)
@@ -63,8 +61,12 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
 
 
 @inner
-def _copy(stream: Record, buffer: NDArray[np.uint8], base: int, size: int) -> None:
+def _copy(
+    stream: Record, buffer: NDArray[np.uint8], written: NDArray[np.uint8], base: int, size: int
+) -> None:
     for k in range(size):
-        buffer[base + k] = stream.data[(stream.head + k) % chip.HOST_FIFO_BYTES]
+        slot = (stream.head + k) % chip.HOST_FIFO_BYTES
+        buffer[base + k] = stream.data[slot]
+        written[base + k] = stream.written[slot]
     stream.head = (stream.head + size) % chip.HOST_FIFO_BYTES
     stream.length -= size

@@ -88,14 +88,26 @@ class Mmu:
             position += piece.size
         return data
 
-    def write(self, address: int, data: NDArray[np.uint8]) -> None:
+    def known(self, address: int, size: int) -> NDArray[np.bool_]:
+        """Which of ``size`` bytes at device address ``address`` follow from written ones.
+
+        Raises ``PageFault``, ``MemoryFault``.
+        """
+        return np.concatenate(
+            [self._memory.known(*piece) for piece in self.translate(address, size)]
+        )
+
+    def write(
+        self, address: int, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    ) -> None:
         """Write ``data`` at device address ``address``; raises ``PageFault``, ``MemoryFault``.
 
-        Nothing is written unless every byte translates.
+        Nothing is written unless every byte translates. ``known``: see :meth:`HostMemory.write`.
         """
         position = 0
         for piece in self.translate(address, data.size):
-            self._memory.write(piece.address, data[position : position + piece.size])
+            part = slice(position, position + piece.size)
+            self._memory.write(piece.address, data[part], None if known is None else known[part])
             position += piece.size
 
     def _pages(self, address: int, size: int) -> NDArray[np.uint64]:

@@ -306,17 +306,17 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
     if parameters.fifo == FIFO_SCALAR_MEMORY:
         address %= chip.SCALAR_MEMORY_WORDS
         row.data[first] = core.memory[address]
-        row.written[first] = core.memory_written[address]
+        row.written[first] = state.bytes_of(core.memory_written[address])
     elif parameters.fifo == FIFO_ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
         source = core.activations.view(np.uint32)
         copy(row.data, first, source, words * address, words)
-        row.written[first : first + words] = state.WRITTEN * core.activations_written[address]
+        copy(row.written, first, core.activations_written.view(np.uint32), words * address, words)
     else:
         address %= chip.PARAMETER_UNITS
         source = core.parameters.view(np.uint32)
         copy(row.data, first, source, words * address, words)
-        row.written[first : first + words] = state.WRITTEN * core.parameters_written[address]
+        copy(row.written, first, core.parameters_written.view(np.uint32), words * address, words)
     row.words = first + words
 
 
@@ -337,14 +337,12 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
         if parameters.to_host:
             for k in range(2):
                 word = unit.position + k
-                if row.written[word] != state.WRITTEN:
-                    state.uninitialised(core, parameters.pc, -1, word)
-                push_output(core, row.data[word])
+                push_output(core, row.data[word], row.written[word], parameters.pc)
             unit.position += 2
         else:
             address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
             core.memory[address] = row.data[unit.position]
-            core.memory_written[address] = row.written[unit.position]
+            core.memory_written[address] = state.bits_of(row.written[unit.position])
             unit.position += 1
         ended = traversal.step(write, parameters.buffer)
         core.flags[sync.SCALAR_OUTFEED] += sync.produce(parameters.producer, ended)
@@ -357,10 +355,16 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
 
 
 @inner
-def push_output(core: Record, word: int) -> None:
-    """Append the four bytes of a word to the output FIFO, which has room for them."""
+def push_output(core: Record, word: np.uint32, written: np.uint32, pc: int) -> None:
+    """Append the four bytes of a word to the output FIFO, which has room for them.
+
+    Bytes that follow from unwritten ones are no fault here: the host may have no use for them.
+    """
+    if written != state.WRITTEN:
+        state.originates(core, pc, -1, core.output.length)
     fifo = core.output
     for k in range(4):
         slot = (fifo.head + fifo.length) % chip.HOST_FIFO_BYTES
-        fifo.data[slot] = (word >> (8 * k)) & 0xFF
+        fifo.data[slot] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
+        fifo.written[slot] = (written >> np.uint32(8 * k)) & np.uint32(1)
         fifo.length += 1

@@ -186,9 +186,11 @@ def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: 
     row = tables.row[instruction]
     if opcode == _SCALAR:
         bundle = tables.scalar[row]
-        if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
-            _advance(core, core.pc + 1)
-            return _NEXT
+        if bundle.gate:
+            _decide(core, bundle.predicate)
+            if core.predicates[bundle.predicate] != bundle.polarity:
+                _advance(core, core.pc + 1)
+                return _NEXT
         if (
             bundle.store_op == STORE_PUSH
             and not core.dma_only
@@ -212,6 +214,8 @@ def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: 
         return INTERRUPT
     if opcode == _BRANCH:
         branch = tables.branch[row]
+        if branch.conditional:
+            _decide(core, branch.branch_predicate)
         taken = not branch.conditional or (
             core.predicates[branch.branch_predicate] == branch.branch_polarity
         )
@@ -299,9 +303,9 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
     value = registers[bundle.store_register]
     where = bundle.store_address
     if operation == STORE_PUSH:
-        _use(core, bundle.store_register)
         if not core.dma_only:
-            ring_bus.push_output(core, value)
+            written = state.bytes_of(core.operands_written[bundle.store_register])
+            ring_bus.push_output(core, value, written, core.pc)
     elif operation == STORE_DESCRIPTOR_WORD:
         _use(core, bundle.store_register)
         core.descriptor[where & 3] = value
@@ -344,17 +348,23 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
         return
     a = registers[bundle.alu_a]
     b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
-    if 9 <= operation <= 14:
-        _use(core, bundle.alu_a)
-        if not bundle.alu_immediate:
-            _use(core, bundle.alu_b & 31)
-        core.predicates[bundle.alu_destination & 7] = _compare(operation, a, b)
-        return
     a_written = core.operands_written[bundle.alu_a]
-    b_written = state.WRITTEN
+    b_written = state.ALL_BITS
     if not bundle.alu_immediate:
         b_written = core.operands_written[bundle.alu_b & 31]
-    core.registers_written[bundle.alu_destination] = _written(operation, a, a_written, b, b_written)
+    # A register less itself is 0, and equals itself, whatever it holds.
+    same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & 31
+    if 9 <= operation <= 14:
+        predicate = bundle.alu_destination & 7
+        core.predicates[predicate] = _compare(operation, a, b)
+        core.predicates_written[predicate] = same or compared_written(
+            operation, a, a_written, b, b_written
+        )
+        return
+    written = result_written(operation, a, a_written, b, b_written)
+    if same and (operation == 2 or operation == 5):
+        written = state.ALL_BITS
+    core.registers_written[bundle.alu_destination] = written
     if operation >= 16:
         core.immediate[0] = b
         x = registers.view(np.float32)[bundle.alu_a]
@@ -365,57 +375,75 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
             value = _float_alu(operation, x, y, b)
             core.registers.view(np.float32)[bundle.alu_destination] = value
     else:
-        core.registers[bundle.alu_destination] = _integer_alu(operation, a, b)
+        core.registers[bundle.alu_destination] = integer_alu(operation, a, b)
 
 
 @inner
 def _use(core: Record, register: int) -> None:
-    """A register's value leaves the core or decides something: it must have been written."""
-    if core.operands_written[register] != state.WRITTEN and not core.dma_only:
+    """A register's value is an address or a part of a descriptor: it must have been written."""
+    if core.operands_written[register] != state.ALL_BITS and not core.dma_only:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
-def _use_now(core: Record, register: int) -> None:
-    """Like :func:`_use`, outside a scalar bundle."""
-    if core.registers_written[register] != state.WRITTEN:
+def _use_now(core: Record, register: int, bits: np.uint32) -> None:
+    """Like :func:`_use`, outside a scalar bundle, and for some bits."""
+    if core.registers_written[register] & bits != bits and not core.dma_only:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
-def _written(
+def _decide(core: Record, predicate: int) -> None:
+    """A predicate decides what is executed: it must follow from what has been written."""
+    if not core.predicates_written[predicate] and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, predicate)
+
+
+@compiled
+def result_written(
     operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
 ) -> np.uint32:
-    """Bytes of an ALU result that follow from written bytes, so that bytes can be put into words.
+    """Bits of an ALU result that follow from written bits, so that words can be put together.
 
     Programs load a word that nothing has written, mask it and put one byte in its place.
     """
     both = np.uint32(a_written & b_written)
-    if operation == 15 or operation == 16 or operation == 17:
-        if operation == 15 or b_written == state.WRITTEN:
-            return b_written
-        return np.uint32(0)
+    if operation == 15:
+        return b_written
     if operation == 3:
-        return np.uint32(both | (_zero_bytes(a) & a_written) | (_zero_bytes(b) & b_written))
-    if operation == 4 or operation == 5:
+        return np.uint32(both | (~a & a_written) | (~b & b_written))
+    if operation == 4:
+        return np.uint32(both | (a & a_written) | (b & b_written))
+    if operation == 5:
         return both
-    shift = np.uint64(b & np.uint32(31))
-    if (operation == 6 or operation == 7) and b_written == state.WRITTEN and shift % 8 == 0:
-        # Zeros are shifted in, so the shadow is that of the complement: unwritten bytes move.
-        unwritten = np.uint64(a_written ^ state.WRITTEN)
+    if operation == 1 or operation == 2:
+        # Carries go upwards: what lies below the lowest unwritten bit is known.
+        unwritten = np.uint64(both ^ state.ALL_BITS)
+        lowest = unwritten & (~unwritten + np.uint64(1))
+        known = lowest - np.uint64(1) if unwritten else np.uint64(0xFFFFFFFF)
+        return np.uint32(known & np.uint64(0xFFFFFFFF))
+    if operation == 6 or operation == 7:
+        if b_written & np.uint32(31) != np.uint32(31):
+            return np.uint32(0)
+        shift = np.uint64(b & np.uint32(31))
+        # Zeros are shifted in, so the shadow is that of the complement: unwritten bits move.
+        unwritten = np.uint64(a_written ^ state.ALL_BITS)
         moved = unwritten << shift if operation == 6 else unwritten >> shift
-        return np.uint32((moved & np.uint64(0xFFFFFFFF)) ^ np.uint64(state.WRITTEN))
-    return state.WRITTEN if both == state.WRITTEN else np.uint32(0)
+        return np.uint32(~moved & np.uint64(0xFFFFFFFF))
+    if operation == 16 or operation == 17:
+        return state.ALL_BITS if b_written == state.ALL_BITS else np.uint32(0)
+    return state.ALL_BITS if both == state.ALL_BITS else np.uint32(0)
 
 
-@inner
-def _zero_bytes(value: np.uint32) -> np.uint32:
-    """A 1 in each byte of ``value`` that is 0."""
-    result = np.uint32(0)
-    for k in range(4):
-        if (value >> np.uint32(8 * k)) & np.uint32(0xFF) == 0:
-            result |= np.uint32(1) << np.uint32(8 * k)
-    return result
+@compiled
+def compared_written(
+    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
+) -> bool:
+    """Whether a comparison follows from written bits: one that differs decides an equality."""
+    both = np.uint32(a_written & b_written)
+    if both == state.ALL_BITS:
+        return True
+    return (operation == 9 or operation == 10) and (a ^ b) & both != np.uint32(0)
 
 
 @inner
@@ -433,8 +461,9 @@ def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
     return bool(_signed(a) >= _signed(b))
 
 
-@inner
-def _integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
+@compiled
+def integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
+    """Result of an integer operation of the ALU that is no comparison."""
     shift = np.uint64(b & np.uint32(31))
     if operation == 1:
         return np.uint32(a + b)
@@ -475,9 +504,10 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
     if bundle.function_op == 0:
         return
     x = registers.view(np.float32)[bundle.function_source]
-    core.registers_written[bundle.function_destination] = core.operands_written[
-        bundle.function_source
-    ]
+    written = core.operands_written[bundle.function_source] == state.ALL_BITS
+    core.registers_written[bundle.function_destination] = (
+        state.ALL_BITS if written else np.uint32(0)
+    )
     if bundle.function_op == FUNCTION_RECIPROCAL:
         value = np.float32(np.float32(1) / x)
     else:
@@ -570,7 +600,7 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
         value ^= value << np.uint64(17)
         core.random = value
         core.memory[address] = np.uint32(value & np.uint64(0xFFFFFFFF))
-        core.memory_written[address] = state.WRITTEN
+        core.memory_written[address] = state.ALL_BITS
         core.work += 1
         if state.paused(core):
             # Arbitrary data: where a hostile program asks for endless amounts, some is enough.
@@ -582,7 +612,7 @@ def _fill_scalar_memory(core: Record, parameters: Record) -> None:
 def targets(core: Record, where: Record) -> int:
     """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
     if where.tiles_override:
-        _use_now(core, where.tiles_register)
+        _use_now(core, where.tiles_register, np.uint32(0xFFFF))
         return int(core.registers[where.tiles_register]) & 0xFFFF
     return where.tiles  # type: ignore[no-any-return]
 
@@ -597,7 +627,7 @@ def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction
             return False
     base = np.int64(-1)
     if where.base_override:
-        _use_now(core, where.base_register)
+        _use_now(core, where.base_register, state.ALL_BITS)
         base = np.int64(core.registers[where.base_register])
     for number in range(chip.TILES):
         if (receivers >> number) & 1:

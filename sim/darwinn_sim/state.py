@@ -1,8 +1,10 @@
 """What the chip holds: memories, flags, queues and the progress of every unit, as NumPy records.
 
 Kernels see one ``TILE`` record per tile and one ``CORE`` record for the scalar core, its units and
-the host's FIFOs. Beside each memory stands a shadow of the same shape, with a 1 in each byte that
-has been written: strict mode reads it, and a copy carries it along.
+the host's FIFOs. Beside each memory stands a shadow of the same shape, with a 1 in each byte whose
+value follows from what has been written: a copy carries it along, a unit that computes marks what
+it makes of unwritten bytes, and strict mode asks where it matters: in an address, a branch, a
+descriptor, an output. In the scalar core, which takes words apart, the shadow has a 1 for each bit.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ UNIT_NAMES = (
 
 WRITTEN = np.uint32(0x01010101)
 """Shadow of a word all of whose bytes have been written."""
+
+ALL_BITS = np.uint32(0xFFFFFFFF)
+"""The same in the scalar core, whose shadows have a 1 for each bit."""
 
 IDLE = -1
 """``current`` of a unit that executes nothing."""
@@ -113,7 +118,14 @@ TILE = np.dtype(
 ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
 narrow-to-wide and the ring producer share, until a fence resets their flags."""
 
-BYTE_FIFO = np.dtype([("head", "i8"), ("length", "i8"), ("data", "u1", (chip.HOST_FIFO_BYTES,))])
+BYTE_FIFO = np.dtype(
+    [
+        ("head", "i8"),
+        ("length", "i8"),
+        ("data", "u1", (chip.HOST_FIFO_BYTES,)),
+        ("written", "u1", (chip.HOST_FIFO_BYTES,)),
+    ]
+)
 
 SCALAR_UNIT = np.dtype(
     [
@@ -144,6 +156,7 @@ CORE = np.dtype(
         ("operands_written", "u4", (chip.SCALAR_REGISTERS,)),
         ("immediate", "u4", (1,)),
         ("predicates", "i8", (chip.PREDICATES,)),
+        ("predicates_written", "i8", (chip.PREDICATES,)),
         ("memory", "u4", (chip.SCALAR_MEMORY_WORDS,)),
         ("memory_written", "u4", (chip.SCALAR_MEMORY_WORDS,)),
         ("descriptor", "u4", (4,)),
@@ -157,8 +170,8 @@ CORE = np.dtype(
         ("units", SCALAR_UNIT, (4,)),
         ("activations", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
         ("parameters", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
-        ("activations_written", "u1", (chip.ACTIVATION_UNITS,)),
-        ("parameters_written", "u1", (chip.PARAMETER_UNITS,)),
+        ("activations_written", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
+        ("parameters_written", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
         ("input", BYTE_FIFO, (2,)),
         ("output", BYTE_FIFO),
         ("output_pending", "i8"),
@@ -194,7 +207,7 @@ CORE = np.dtype(
 run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
 ``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
 awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
-is to be observed. ``origin_*`` name the first tensor operand that
+is to be observed. ``origin_*`` name the first operand that
 nothing had written. ``operands`` are the registers as they were before the present bundle.
 ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
 parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of
@@ -247,6 +260,8 @@ def new_core() -> NDArray[np.void]:
     core = np.zeros(1, CORE)
     core["units"]["current"] = IDLE
     core["stop_pc"] = -1
+    # No program relies on what a predicate is after power-up; none is known to be a fault.
+    core["predicates_written"] = 1
     core["until_left"] = -1
     return core
 
@@ -267,6 +282,31 @@ def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
     core.uninitialised += 1
     if core.strict:
         fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)
+
+
+@inner
+def originates(core: Record, pc: int, tile: int, address: int) -> None:
+    """Remember the first operand that nothing has written: where to look for the cause."""
+    if core.origin_pc < 0:
+        core.origin_pc = pc
+        core.origin_tile = tile
+        core.origin_address = address
+
+
+@inner
+def bits_of(written: np.uint32) -> np.uint32:
+    """Shadow by bits of a shadow by bytes."""
+    return np.uint32((np.uint64(written) * np.uint64(0xFF)) & np.uint64(0xFFFFFFFF))
+
+
+@inner
+def bytes_of(bits: np.uint32) -> np.uint32:
+    """Shadow by bytes of a shadow by bits: a byte is written if all its bits are."""
+    written = np.uint32(0)
+    for k in range(4):
+        if (bits >> np.uint32(8 * k)) & np.uint32(0xFF) == np.uint32(0xFF):
+            written |= np.uint32(1) << np.uint32(8 * k)
+    return written
 
 
 @inner

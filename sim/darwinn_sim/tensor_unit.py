@@ -426,10 +426,7 @@ def _mark(
 ) -> None:
     """Mark a lane's result as unwritten, and remember the first operand that led to one."""
     unit.lane_written[lane] = 0
-    if core.origin_pc < 0:
-        core.origin_pc = parameters.pc
-        core.origin_tile = tile.number
-        core.origin_address = address
+    state.originates(core, parameters.pc, tile.number, address)
 
 
 @inner
@@ -705,7 +702,8 @@ def _output(
     _scaled_sums(core, tile, unit, parameters, lanes)
     if parameters.table:
         if core.strict and not tile.table_written:
-            state.uninitialised(core, parameters.pc, tile.number, 0)
+            for lane in range(lanes):
+                _mark(core, tile, unit, parameters, lane, 0)
         for lane in range(lanes):
             unit.scaled[lane] = _function(tile, parameters, unit.scaled[lane])
     _round(unit, parameters, lanes)

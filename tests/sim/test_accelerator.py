@@ -232,16 +232,70 @@ def test_strict_mode_names_a_use_of_memory_that_nothing_has_written(
 
 
 def test_strict_mode_follows_scalar_memory() -> None:
-    """A word of scalar memory that nothing has written may be moved, but not pushed out."""
+    """A word of scalar memory that nothing has written may be moved, but is no descriptor."""
     load: Operation = ("Scalar", {"load_op": 1, "load_register": 9, "load_address": 40})
-    push: Operation = ("Scalar", {"store_op": 4, "store_register": 9})
+    describe: Operation = ("Scalar", {"store_op": 5, "store_register": 9, "store_address": 2})
     store: Operation = ("Scalar", {"store_op": 1, "store_register": 9, "store_address": 41})
     moves = sample.operations()[:4]
     rest = sample.operations()[4:]
     moved = [*moves, load, ("Scalar", {}), store, *rest]
     assert run(Accelerator(strict=True), moved).outputs["averages"] == sample.expected(IMAGE)
-    with pytest.raises(UninitialisedRead):
-        run(Accelerator(strict=True), [*moves, load, ("Scalar", {}), push, *rest])
+    with pytest.raises(UninitialisedRead, match="scalar core, chunk 0, pc"):
+        run(Accelerator(strict=True), [*moves, load, ("Scalar", {}), describe, *rest])
+
+
+def test_what_cannot_reach_an_output_is_a_warning() -> None:
+    """Sums of unwritten rows times 0 are 0, whatever the rows hold; the chip goes on as it was."""
+    accelerator = Accelerator(strict=True)
+    program = sample.changed("TensorSum", parameter_read_base=4 * 77, output_scale=0.0)
+    first, again = (run(accelerator, program) for _ in range(2))
+    (warning,) = first.warnings
+    assert "output 'averages'" in warning
+    assert "first unwritten operand: tile 5, chunk 0, pc" in warning
+    assert again.outputs == first.outputs
+    moved = [[(each.kind, each.size) for each in result.transfers] for result in (first, again)]
+    assert moved[0] == moved[1]
+    assert_works(accelerator)
+
+
+LOAD_UNWRITTEN: Operation = ("Scalar", {"load_op": 1, "load_register": 9, "load_address": 40})
+
+
+def alu(operation: int, destination: int, a: int, b: int) -> Operation:
+    """An ALU operation with an immediate."""
+    fields = {"alu_op": operation, "alu_destination": destination, "alu_a": a, "alu_b": b}
+    return "Scalar", fields | {"alu_immediate": 1}
+
+
+COMPARE = alu(9, 1, 9, 5)
+BRANCH: Operation = (
+    "Branch",
+    {"conditional": 1, "branch_predicate": 1, "branch_polarity": 1, "offset": 1, "relative": 1},
+)
+GATED: Operation = ("Scalar", {"gate": 1, "predicate": 1, "polarity": 1})
+POINTED: Operation = ("Scalar", {"load_op": 2, "load_register": 8, "load_address": 9})
+
+
+@pytest.mark.parametrize(
+    "decides",
+    [[COMPARE, BRANCH], [COMPARE, GATED], [POINTED]],
+    ids=["branch", "gate", "address"],
+)
+def test_what_nothing_has_written_decides_nothing(decides: list[Operation]) -> None:
+    """It may be loaded and compared; masked out, its place in a word is like any other."""
+    head, rest = sample.operations()[:4], sample.operations()[4:]
+    masked = alu(3, 9, 9, 0)
+    for before, stops in (([], True), ([masked], False)):
+        program = [*head, LOAD_UNWRITTEN, *before, *decides, *rest]
+        if not stops:
+            assert run(Accelerator(strict=True), program).outputs["averages"] == sample.expected(
+                IMAGE
+            )
+            continue
+        with pytest.raises(UninitialisedRead, match="scalar core, chunk 0, pc"):
+            run(Accelerator(strict=True), program)
+    compared = [*head, LOAD_UNWRITTEN, COMPARE, *rest]
+    assert run(Accelerator(strict=True), compared).outputs["averages"] == sample.expected(IMAGE)
 
 
 def test_tile_memory_of_a_caching_run_counts_as_written() -> None:

@@ -35,7 +35,7 @@ def _pristine() -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
             tile[f"{memory}_written"] = state.WRITTEN
     core = state.new_core()
     core["memory"] = random.integers(0, 1 << 32, chip.SCALAR_MEMORY_WORDS, np.uint32)
-    core["memory_written"] = state.WRITTEN
+    core["memory_written"] = state.ALL_BITS
     for buffer in ("activations", "parameters"):
         core[buffer] = random.integers(0, 256, core[buffer].shape, np.uint8)
         core[f"{buffer}_written"] = 1

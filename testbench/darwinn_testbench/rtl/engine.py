@@ -163,7 +163,7 @@ class _RtlRun(ProgramRun):
         core = self.core
         core["work_limit"] = self.work_limit
         core["memory"][:] = self._player.scalar_memory
-        core["memory_written"][:] = state.WRITTEN
+        core["memory_written"][:] = state.ALL_BITS
         reason = self._scalar_core.run()
         self._player.scalar_memory[:] = core["memory"]
         output = core["output"]

@@ -225,9 +225,9 @@ class _RecordingHost(HostInterface):
         self.streams[Tag(tag)] += data.tobytes()
         return data
 
-    def push(self, data: NDArray[np.uint8]) -> None:
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
         self.output += data.tobytes()
-        super().push(data)
+        super().push(data, known)
 
     def issue(self, tag: int, address: int, size: int) -> None:
         super().issue(tag, address, size)
