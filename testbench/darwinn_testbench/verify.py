@@ -155,6 +155,7 @@ def verify(
     divergences: list[Divergence] = []
     operators: list[Sequence[OperatorRecord]] = []
     transfers: list[DmaFigures] = []
+    warnings: list[str] = []
     fault: SimulationError | None = None
     begin = time.perf_counter()
     try:
@@ -174,6 +175,7 @@ def verify(
             taps = layer_taps(session.program) if looks else ()
             inference = session.infer(given, taps=taps, as_far_as_it_goes=True)
             name = f"inference {number}"
+            warnings += [f"{name}: {text}" for text in inference.result.warnings]
             issued = inference.result.transfers
             transfers.append(dma_figures(bound.compiled.inference, issued, name))
             if inference.result.incomplete:
@@ -224,6 +226,7 @@ def verify(
             "divergences": divergences,
             "assumptions": session.assumed,
             "operators": coverage,
+            "warnings": warnings,
         },
         decided=_decide(rows, transfers, fault, references is not None, uncompared),
         message=_summary(rows, tensor_rows, transfers, coverage, fault, bound.note),

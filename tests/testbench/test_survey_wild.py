@@ -44,6 +44,9 @@ REASONS = {
 }
 """Files that neither pass nor run, and why."""
 
+CALIBRATED_OTHERWISE = "yolov8n_pallets_640"
+"""Its reference has the same weights and other scales, of the input too; large, so by night."""
+
 
 def compiled(wild: Path, name: str) -> Path:
     """A file of the folder by the name that its row has."""
@@ -97,7 +100,8 @@ def test_segments_follow_one_another(wild: Path) -> None:
 def test_all_of_both_folders(corpus: Path, wild: Path, tmp_path: Path) -> None:
     report = survey([wild, corpus], tmp_path)
     others = {row.name: row.verdict for row in report.rows if row.verdict.failed}
-    assert others == {name: verdict for name, (verdict, _) in REASONS.items()}, [
+    expected = {name: verdict for name, (verdict, _) in REASONS.items()}
+    assert others == expected | {CALIBRATED_OTHERWISE: Verdict.BAD_INPUT}, [
         row.message for row in report.rows if row.verdict.failed
     ]
     assert not [each for each in report.figures["fields"] if each.grade == "refused"]

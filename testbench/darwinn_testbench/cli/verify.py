@@ -293,6 +293,7 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
         for row in tensors
         if row.message and row.message != LEFT_TO_THE_HOST
     ]
+    notes += [f"warning: {each}" for each in figures["warnings"]]
     notes += compared.moved(figures["excitation"])
     operators: OperatorFigures = figures["operators"]
     notes += [f"not byte for byte: {reason}" for reason in operators.reasons]
