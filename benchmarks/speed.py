@@ -76,6 +76,14 @@ def disassembling(path: Path) -> Action:
     return lambda: [list(to_text(disassemble(decode(chunk)))) for chunk in chunks]
 
 
+def viewing(path: Path) -> Action:
+    from darwinn_sim.accelerator import compile_kernels
+    from darwinn_testbench.layer_view import view_layers
+
+    compile_kernels()
+    return lambda: view_layers(path)
+
+
 def inferring(path: Path) -> Action:
     from darwinn_testbench.execution import Session
     from darwinn_testbench.inputs import random_inputs
@@ -141,6 +149,13 @@ MEASUREMENTS = (
         "deeplabv3_mnv2_dm05_pascal_quant",
         inferring,
         15.0,
+        LARGE_MEMORY_BOUND,
+    ),
+    Measurement(
+        "layers of deeplab slim",
+        "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
+        viewing,
+        30.0,
         LARGE_MEMORY_BOUND,
     ),
 )

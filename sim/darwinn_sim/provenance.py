@@ -24,6 +24,7 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.driver import layer_bytes
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.program import LoweredProgram, Tables
+from darwinn_sim.tensor_plan import ALWAYS, ARRIVAL
 
 Places = NDArray[np.int64]
 Words = NDArray[np.uint32]
@@ -51,6 +52,12 @@ def _no_places() -> Places:
     return np.zeros(0, np.int64)
 
 
+def _union(one: Places, other: Places) -> Places:
+    if not one.size or not other.size:
+        return one if one.size else other
+    return one if np.array_equal(one, other) else np.union1d(one, other)
+
+
 def _nothing_made() -> NDArray[np.bool_]:
     return np.zeros(0, np.bool_)
 
@@ -75,11 +82,13 @@ class Origin:
 
     def __or__(self, other: Origin) -> Origin:
         """Both together."""
+        if self is other:
+            return self
         return Origin(
             self.layers | other.layers,
             self.inputs | other.inputs,
-            np.union1d(self.cached, other.cached),
-            np.union1d(self.streamed, other.streamed),
+            _union(self.cached, other.cached),
+            _union(self.streamed, other.streamed),
         )
 
 
@@ -288,6 +297,8 @@ class _MarkedRun:
         )
         for name in _OUTPUT_STAGE:
             tensor[name] = 0
+        # Sums that are put aside in wide memory would look like marks where rows are read whole.
+        tensor["working"] = 0
         for layer in self.layers:
             if layer.number in self._window:
                 rows = tables.row[list(layer.instructions)]
@@ -297,8 +308,9 @@ class _MarkedRun:
         # What replaces received words is constant: padding, zero points.
         mesh["immediate"] = 0
         for row, place in enumerate(tables.tensor_plan.place):
-            first = int(place["segment"])
-            segment["observed"][first + _to_observe(tables, row)] = 1
+            observed = _to_observe(tables, row)
+            # Instructions that share a plan are alike but for what they do with scales.
+            segment["observed"][int(place["segment"]) + observed.positions] |= observed.bits
         plan = tables.tensor_plan._replace(segment=segment)
         return self.program._replace(
             tables=tables._replace(tensor=tensor, mesh=mesh, tensor_plan=plan)
@@ -310,11 +322,12 @@ class _MarkedRun:
         unit = tile["units"][state.TENSOR_UNIT]
         instruction, position = int(unit["current"]), int(unit["position"])
         row = int(self.program.tables.row[instruction])
-        if (row, position) not in self._looks:
-            before = self._latest.get(row)
+        plan = int(self.program.tables.tensor_plan.place[row]["segment"])
+        if (plan, position) not in self._looks:
+            before = self._latest.get(plan)
             look = _Look.at(self.program.tables, row, position, before)
-            self._looks[row, position] = self._latest[row] = look
-        look = self._looks[row, position]
+            self._looks[plan, position] = self._latest[plan] = look
+        look = self._looks[plan, position]
         found = self._found.setdefault((instruction, number), _Found())
         scales = look.scales(self.program.tables.tensor[row], unit["waited"])
         key = instruction, position
@@ -348,14 +361,14 @@ class _MarkedRun:
         """Makers of words: of each byte, or of a word of parameters."""
         every = np.unique(np.concatenate(words))
         of_parameters = every >> 24 == _PARAMETER_MARK
-        marks = np.unique(every[~of_parameters].view(np.uint8))
+        # Wider than a byte: numbers of layers go beyond it.
+        marks = np.unique(every[~of_parameters].view(np.uint8)).astype(np.int64)
         first_input = self._mark_of_input(len(self._inputs) - 1)
         codes = every[of_parameters].astype(np.int64) & 0xFFFFFF
         cached, streamed = codes[codes < _STREAMED], codes[codes >= _STREAMED] - _STREAMED
+        numbers = marks[(marks > 0) & (marks < first_input)] - 1 + self._window.start
         return Origin(
-            frozenset(
-                (marks[(marks > 0) & (marks < first_input)] - 1 + self._window.start).tolist()
-            ),
+            frozenset(numbers[numbers < len(self.layers)].tolist()),
             frozenset(self._inputs[self._mark_of_input(0) - k] for k in marks if k >= first_input),
             # What is no place in the parameters was computed: a negative number.
             cached[cached < self._words[0]],
@@ -444,7 +457,7 @@ class _Look:
         """The look before segment ``position``; ``before`` is another look at the instruction."""
         plan, instruction = tables.tensor_plan, tables.tensor[row]
         begin = int(plan.place[row]["iteration"])
-        segments, observed = _segments(tables, row), _to_observe(tables, row)
+        segments, ends = _segments(tables, row), _ends(_segments(tables, row))
         # Activations of later blocks may not be there yet; rows stay until others are awaited.
         reading = _until_next(segments, position, segments["waits"])
         staying = _until_next(segments, position, segments["waits"] & _arrival_depths(instruction))
@@ -466,9 +479,9 @@ class _Look:
             operands,
             _Taken.of(_parameter_bytes(instruction, granules, lanes)),
             lanes,
-            _Group(group_operands(tables, row)) if mac and position == observed[0] else None,
+            _Group(group_operands(tables, row)) if mac and position == ends[0] else None,
             _Group(group_operands(tables, row, last=True))
-            if mac and position == observed[-1]
+            if mac and position == ends[-1]
             else None,
         )
 
@@ -486,14 +499,33 @@ class _Look:
         return np.add.outer(starts, np.arange(self.lanes)).ravel()
 
 
-def _to_observe(tables: Tables, row: int) -> Places:
-    """Segments before which to look: the first, the last that waits, and where rows arrive."""
-    segments = _segments(tables, row)
-    if not len(segments):
-        return _no_places()
-    waiting = np.flatnonzero(segments["waits"])
-    arriving = np.flatnonzero(segments["waits"] & _arrival_depths(tables.tensor[row]))
-    return np.unique(np.concatenate([[0], waiting[-1:], arriving]))
+class _Observed(NamedTuple):
+    """Segments before which to look, and how (``tensor_plan.SEGMENT``)."""
+
+    positions: Places
+    bits: NDArray[np.uint8]
+
+
+def _to_observe(tables: Tables, row: int) -> _Observed:
+    """Where to look: at the ends of an instruction, and where rows arrive that are new to it.
+
+    What arrives in the scale/bias buffer is always looked at: it is another for each block.
+    """
+    segments, instruction = _segments(tables, row), tables.tensor[row]
+    bits = np.zeros(len(segments), np.uint8)
+    bits[_ends(segments)] = ALWAYS
+    arriving = segments["waits"] & _arrival_depths(instruction) != 0
+    takes_scales = instruction["use_scales"] or instruction["apply_bias"]
+    bits[arriving] |= ARRIVAL | ALWAYS if takes_scales else ARRIVAL
+    (positions,) = np.nonzero(bits)
+    return _Observed(positions, bits[positions])
+
+
+def _ends(segments: NDArray[np.void]) -> Places:
+    """The first segment, if there is any, and the last that waits."""
+    return np.unique(
+        np.append(np.arange(len(segments))[:1], np.flatnonzero(segments["waits"])[-1:])
+    )
 
 
 def _arrival_depths(instruction: NDArray[np.void]) -> int:

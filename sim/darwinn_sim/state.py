@@ -88,6 +88,10 @@ WORD_FIFO = np.dtype(
 )
 ROW_FIFO = np.dtype([("head", "i8"), ("length", "i8"), ("rows", ROW, (chip.RING_FIFO_ROWS,))])
 
+SHOWN_WORDS = 512
+SHOWN = np.dtype([("word", "u4"), ("octets", "u4")])
+"""A word that an observer has been shown, and which bytes of it (bit k: byte k); 0: no word."""
+
 TILE = np.dtype(
     [
         ("number", "i8"),
@@ -111,12 +115,14 @@ TILE = np.dtype(
         ("mesh", WORD_FIFO, (4,)),
         ("wide_write_second", "i8"),
         ("ring_read_second", "i8"),
+        ("shown", SHOWN, (2, SHOWN_WORDS)),
     ],
     align=True,
 )
 """A tile. ``awake``: something has happened that may let one of its units go on.
 ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
-narrow-to-wide and the ring producer share, until a fence resets their flags."""
+narrow-to-wide and the ring producer share, until a fence resets their flags. ``shown``: what an
+observer has been shown of narrow and of wide memory (``observation``)."""
 
 BYTE_FIFO = np.dtype(
     [

@@ -39,8 +39,12 @@ SEGMENT = np.dtype(
 """Iterations ``first`` to ``first + count - 1``. ``waits``: blocks that begin, where a watcher is
 tested, else 0. A run of sums ``starts`` (``continues``: from wide memory) and ``ends`` here; the
 sums leave through the output stage (``outputs``). ``parameter_reads`` and ``sum_writes`` are
-increments of flags 1 and 2. Before an ``observed`` segment the chip stands still, so that somebody
-can look at what it is about to read; a plan has none by itself."""
+increments of flags 1 and 2. Before an ``observed`` segment the chip may stand still, so that
+somebody can look at what it is about to read; a plan has none by itself."""
+
+ALWAYS, ARRIVAL = 1, 2
+"""Bits of ``observed``: stand still; rows of wide memory arrive, of which an observer has to see
+those that are new (``observation``)."""
 
 PLACE = np.dtype(
     [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, state, sync, traversal
+from darwinn_sim import chip, observation, state, sync, traversal
 from darwinn_sim.compiled import Record, copy, inner
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
@@ -234,7 +234,7 @@ def advance(
                 parameters.watchers, unit.waited, tile.flags, segment.waits
             ):
                 return moved
-            if segment.observed:
+            if segment.observed and observation.is_due(tile, unit, parameters, plan, row):
                 unit.first_ready = 1
                 core.observed_tile = tile.number
                 core.until_left = 0

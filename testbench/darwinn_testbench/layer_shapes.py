@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_sim import chip
+from darwinn_sim import chip, tensor_unit
 from darwinn_sim.program import Tables
 from darwinn_sim.provenance import group_operands
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ class Walk:
     first activation that is read for each, and of its first result. ``block_reads`` are those of
     the blocks of lanes at one position. ``taps`` are offsets of what is read for one group of
     results, each once, ascending; ``order`` is the place among them of each operand of
-    :func:`group_operands`.
+    :func:`group_operands`. ``grid``: rows and columns of the positions; None if they lie at equal
+    distances, so that the memory does not show them.
     """
 
     channels: int
@@ -42,16 +43,12 @@ class Walk:
     block_reads: Places
     taps: Places
     order: Places
+    grid: tuple[int, int] | None
 
     @property
     def positions(self) -> int:
         """How many positions a tile computes."""
         return len(self.writes)
-
-    @property
-    def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the positions; None if they lie at equal distances."""
-        return _grid(self.writes) or _grid(self.reads)
 
 
 def walk(tables: Tables, row: int) -> Walk | None:
@@ -77,14 +74,35 @@ def walk(tables: Tables, row: int) -> Walk | None:
     group = group_operands(tables, row)
     taps, inverse = np.unique(group, return_inverse=True)
     lanes = int(instruction["block_lanes"])
+    reads = operands[positions][order]
+    if instruction["operation"] == tensor_unit.INTERPOLATE:
+        # What it reads does not lie at equal distances; its loops say where rows end.
+        grid = _interpolated(instruction, sizes, [k for k in kept if k < block_loop], len(writes))
+    else:
+        grid = _grid(writes) or _grid(reads)
     return Walk(
         channels=(len(blocks) - 1) * lanes + int(instruction["last_block_lanes"]),
-        reads=operands[positions][order],
+        reads=reads,
         writes=writes,
         block_reads=operands[blocks],
         taps=taps - taps[0],
         order=inverse,
+        grid=grid,
     )
+
+
+def _interpolated(
+    instruction: NDArray[np.void], sizes: Sequence[int], loops: Sequence[int], positions: int
+) -> tuple[int, int] | None:
+    """Rows and columns that an interpolation computes, if they are all of its ``positions``.
+
+    ``loops`` are those of the positions.
+    """
+    axes = [int(instruction[axis]["loop"]) for axis in ("y", "x")]
+    if axes[0] == axes[1] or not set(axes) <= set(loops):
+        return None
+    rows, columns = (sizes[loop] for loop in axes)
+    return (rows, columns) if rows * columns == positions else None
 
 
 def _corners(sizes: Sequence[int], loops: Iterable[int]) -> Places:

@@ -37,11 +37,13 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 
 CONVOLUTION, DEPTHWISE, DENSE = "conv", "depthwise", "dense"
 ADD, MULTIPLY, AVERAGE_POOL = "add", "multiply", "average pool"
-MAXIMUM, SUM, RESIZE, MOVE = "maximum", "sum", "resize", "move"
+MAXIMUM, SUM, MOVE = "maximum", "sum", "move"
+RESIZE, RESIZE_NEAREST = "resize", "resize nearest"
 ELEMENTWISE, TABLE, CONSTANT, UNKNOWN = "elementwise", "table", "constant", "unknown"
 
 _WINDOWED = (CONVOLUTION, DEPTHWISE)
 _ELEMENTWISE = (ADD, MULTIPLY, ELEMENTWISE, TABLE)
+_RESIZES = (RESIZE, RESIZE_NEAREST)
 _SOFTMAX = "softmax"
 
 
@@ -316,7 +318,9 @@ class _View:
             return {
                 tensor_unit.MAXIMUM: MAXIMUM,
                 tensor_unit.SUM: SUM,
-                tensor_unit.INTERPOLATE: RESIZE,
+                tensor_unit.INTERPOLATE: (
+                    RESIZE_NEAREST if facts.instruction["nearest"] else RESIZE
+                ),
             }[operation]
         if facts.parameters.computed:
             return MULTIPLY if facts.activations.computed else AVERAGE_POOL
@@ -407,7 +411,10 @@ class _View:
         sources = [
             place
             for each in self._behind_moves(number)
-            if isinstance(each, int) and (place := self.places.get(each)) is not None
+            # The rows of an interpolation do not end where those of its source do.
+            if self.kinds[number] not in _RESIZES
+            and isinstance(each, int)
+            and (place := self.places.get(each)) is not None
         ]
         return place_image(facts.walks, sources)
 
@@ -484,7 +491,7 @@ class _View:
             output_zero_point=layer.output_zero_point,
             scale=float(instruction["scale"]),
             channel_scales=bool(instruction["use_scales"]),
-            clip=None if np.isinf(clips).any() or kind == RESIZE else clips,
+            clip=None if np.isinf(clips).any() or kind in _RESIZES else clips,
             output_bits=16 if layer.output_16bit else 8,
             parameters=tuple(_ranges(facts)),
             tiles=tuple(sorted(facts.reads)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import dump
 from darwinn_sim import provenance
+from darwinn_sim.tensor_plan import ALWAYS, ARRIVAL
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.disassembly import disassemble
 from darwinn_testbench.layer_graph import draw, nodes
@@ -269,3 +271,49 @@ def test_a_network_with_large_interpolations_is_recovered(wild: Path) -> None:
     report = view_layers(wild / "darwinn" / "movenet_single_pose_lightning_ptq_edgetpu.tflite")
     kinds = [row.kind for row in report.rows]
     assert (kinds.count("resize"), kinds.count("add")) == (3, 13)
+    shapes = [row.output_shape for row in report.rows if row.kind == "resize"]
+    assert shapes == [(12, 12, 64), (24, 24, 32), (48, 48, 24)]
+    # What is added to it has its shape.
+    assert not any("input shape" in row.unknown for row in report.rows if row.kind == "add")
+
+
+def test_an_interpolation_by_the_nearest_pixel_is_told_from_a_bilinear_one(wild: Path) -> None:
+    """In a network of more layers than a byte can number."""
+    report = view_layers(wild / "darwinn" / "yolov8n_full_integer_quant_edgetpu.tflite")
+    rows = [row for row in report.rows if row.kind.startswith("resize")]
+    assert [row.kind for row in rows] == ["resize nearest"] * 2
+    assert [row.output_shape for row in rows] == [(40, 40, 256), (80, 80, 128)]
+    # They stand beyond the 255th layer; what they read stands right before them.
+    assert [row.inputs for row in rows] == [("layer:256",), ("layer:280",)]
+
+
+def test_looks_at_what_is_new_find_what_looks_at_everything_find(
+    wild: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that arrive in wide memory are looked at if a word of them has not been shown yet."""
+    path = wild / "darwinn" / "movenet_single_pose_lightning_ptq_edgetpu.tflite"
+    (model,) = darwinn.load(path).models
+    looks = Counter[str]()
+    observe = provenance._MarkedRun._observe
+
+    def counted(run: provenance._MarkedRun, tile: int) -> None:
+        looks[kind] += 1
+        observe(run, tile)
+
+    monkeypatch.setattr(provenance._MarkedRun, "_observe", counted)
+    kind = "new"
+    found = provenance.trace(model.caching, model.inference)
+    monkeypatch.setattr(provenance, "ARRIVAL", ALWAYS | ARRIVAL)
+    kind = "every"
+    expected = provenance.trace(model.caching, model.inference)
+    assert looks["new"] < looks["every"]
+    assert found.reads.keys() == expected.reads.keys()
+    for key, wanted in expected.reads.items():
+        given = found.reads[key]
+        for memory in ("activations", "parameters", "scales"):
+            one, other = getattr(given, memory), getattr(wanted, memory)
+            assert (one.layers, one.inputs) == (other.layers, other.inputs)
+            np.testing.assert_array_equal(one.cached, other.cached)
+            np.testing.assert_array_equal(one.streamed, other.streamed)
+        np.testing.assert_array_equal(given.first, wanted.first)
+        np.testing.assert_array_equal(given.last, wanted.last)
