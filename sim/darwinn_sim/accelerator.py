@@ -12,6 +12,7 @@ from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
 from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state, unwritten
+from darwinn_sim.completeness import awaits_chunk
 from darwinn_sim.dma_trace import Transfer
 from darwinn_sim.driver import Driver, Request
 from darwinn_sim.errors import (
@@ -28,7 +29,7 @@ from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.output_check import Elements, differing_output, unknown_output
-from darwinn_sim.program import LoweredProgram, awaits_chunk, lower, patch
+from darwinn_sim.program import LoweredProgram, lower, patch
 
 DEFAULT_WORK_LIMIT = 1 << 31
 """Work of a run before it is called endless: bundles, tensor iterations, and words moved. The

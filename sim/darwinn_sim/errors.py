@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from darwinn_sim.isa.table import INSTRUCTIONS
+
 
 class SimulationError(Exception):
     """Base of every error that the model of the chip raises."""
@@ -28,8 +30,10 @@ class UnsupportedInstruction(SimulationError):
         assumed: bool = False,
     ) -> None:
         what = "is an assumption" if assumed else "is not implemented"
+        entry = INSTRUCTIONS.get(opcode)
+        name = f"opcode {opcode}" if entry is None else entry.name
         super().__init__(
-            f"opcode {opcode} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} {what}"
+            f"{name} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} {what}"
             + (f": {rule}" if rule else "")
         )
         self.opcode = opcode

@@ -24,7 +24,7 @@ from darwinn_sim import (
     tile_fence,
     wide_to_narrow,
 )
-from darwinn_sim.errors import IncompleteProgram, UnsupportedInstruction
+from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade
@@ -145,17 +145,6 @@ _UNIT_OF = {
     "MeshEast": state.MESH_EAST,
 }
 """Tile unit that executes an instruction."""
-
-
-def awaits_chunk(chunks: Sequence[Program]) -> bool:
-    """Whether a program goes on in a chunk that is not there: none of its last halts is its end."""
-    halts = chunks[-1].columns.get(BY_NAME["Halt"].opcode) if chunks else None
-    return halts is not None and not halts["program_end"].any()
-
-
-def incomplete_note(chunks: Sequence[Program]) -> str:
-    """What is missing where :func:`awaits_chunk` is true; empty otherwise."""
-    return str(IncompleteProgram(len(chunks))) if awaits_chunk(chunks) else ""
 
 
 def lower(

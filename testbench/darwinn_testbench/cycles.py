@@ -10,11 +10,12 @@ from typing import Any
 from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.files import Source
 from darwinn_sim import bare_stream, timing
+from darwinn_sim.completeness import incomplete_note
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.program import incomplete_note, lower
+from darwinn_sim.program import lower
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import InputError, Report, Row, Verdict, verdict_of

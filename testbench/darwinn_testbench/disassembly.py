@@ -9,10 +9,10 @@ from typing import Any
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
 from darwinn_formats.files import Source
 from darwinn_sim import layers
+from darwinn_sim.completeness import awaits_chunk
 from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa import disassembler, grading
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
-from darwinn_sim.program import awaits_chunk
 
 from darwinn_testbench.inspection import check_number, chunks_of
 from darwinn_testbench.report import Report, Row, Verdict

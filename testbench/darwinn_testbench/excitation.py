@@ -60,7 +60,7 @@ class ExcitationFigures:
 
     def __str__(self) -> str:
         if not self.channels:
-            return "no channel had the chance to take more than one value: one run, one place"
+            return "whether the inputs move anything is not known: each channel was seen once"
         what = "" if self.source == NETWORK else " of the outputs"
         share = int(100 * self.moved / self.channels)
         text = f"{share} % of {counted(self.channels, 'channel')}{what} took more than one value"
@@ -143,10 +143,10 @@ def _warnings(figures: ExcitationFigures) -> Iterator[str]:
     if figures.source == NETWORK and figures.moved < LOW_SHARE * figures.channels:
         yield (
             f"only {figures.moved:,} of {counted(figures.channels, 'channel')} took more than one "
-            "value: what is wrong in the others is not seen"
+            "value: a fault in what the others hold would not be seen"
         )
     for name in figures.unchanged_outputs:
-        yield f"output {name} is the same in all runs: the inputs do not reach it"
+        yield f"output {name} is the same in all runs: none of the inputs changed it"
 
 
 def _differ(one: AnyArray, other: AnyArray) -> bool:

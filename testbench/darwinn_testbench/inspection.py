@@ -11,9 +11,9 @@ from darwinn_formats.darwinn import DarwinnFile, Executable, Layer, Package, loa
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.files import Source
 from darwinn_sim import layers
+from darwinn_sim.completeness import incomplete_note
 from darwinn_sim.isa.codec import DecodeError, Program, decode, unexplained_bits
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.program import incomplete_note
 
 from darwinn_testbench.report import InputError, Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY

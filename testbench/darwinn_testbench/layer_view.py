@@ -14,9 +14,9 @@ from functools import cached_property, reduce
 import numpy as np
 from darwinn_formats.files import Source
 from darwinn_sim import chip, provenance, tensor_unit
+from darwinn_sim.completeness import incomplete_note
 from darwinn_sim.isa.codes import ScalarFunction
 from darwinn_sim.layers import Layer
-from darwinn_sim.program import incomplete_note
 from darwinn_sim.provenance import Origin, Provenance, Reads
 from numpy.typing import NDArray
 

@@ -122,6 +122,9 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_inspect_and_disasm_read_a_bare_stream(
     stream_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    started = ("Execute", {"load_pc": 1})
+    operations = [("LoadProgram", {"bundles": 1}), ("Scalar", {}), started]
+    stream_file.write_bytes(encode_operations(operations))
     assert run_command_line(["inspect", str(stream_file)]) == 0
     shown = capsys.readouterr().out
     assert "1 LoadProgram" in shown

@@ -39,8 +39,17 @@ _COLUMNS: tuple[Column[ComparedRow], ...] = (
 
 
 def notes(rows: Sequence[TensorOutputRow]) -> list[str]:
-    """What there is to say of outputs, a line each."""
-    return [f"run {row.run} {row.name}: {row.message}" for row in rows if row.message]
+    """What there is to say of outputs, a line each; the same of several runs once."""
+    said: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        if row.message:
+            said.setdefault((row.name, row.message), []).append(row.run)
+    return [f"run {_numbers(runs)} {name}: {text}" for (name, text), runs in said.items()]
+
+
+def _numbers(runs: Sequence[int]) -> str:
+    consecutive = len(runs) > 2 and list(runs) == list(range(runs[0], runs[-1] + 1))
+    return f"{runs[0]} to {runs[-1]}" if consecutive else ", ".join(map(str, runs))
 
 
 def moved(found: ExcitationFigures) -> list[str]:
@@ -61,7 +70,10 @@ def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
     done = {row.name: row.conversion for row in report.rows if row.conversion}
     how = [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
     found = [str(each) for each in figures["divergences"]]
-    lines = [*how, *notes(report.rows), *found, *moved(figures["excitation"])]
+    lines = [*how, *notes(report.rows), *found]
+    if not report.rows:
+        return lines
+    lines += moved(figures["excitation"])
     return [table(_COLUMNS, report.rows), *lines, head(figures, "call")]
 
 

@@ -15,6 +15,8 @@ from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
 
 _MOST_ASSUMPTIONS = 10
+_UNBOUNDED = 400
+"""Characters of a line that no screen bounds."""
 
 RowType = TypeVar("RowType", bound=Row)
 
@@ -73,7 +75,8 @@ def wrapped(line: str) -> str:
 
 
 def _print_body(parts: Sequence[RenderableType]) -> None:
-    console = Console()
+    # Without a terminal nothing has to fit: no column is cut, least of all the last, the verdict.
+    console = Console() if sys.stdout.isatty() else Console(width=_UNBOUNDED)
     for part in parts:
         if isinstance(part, str):
             sys.stdout.write(part + "\n")

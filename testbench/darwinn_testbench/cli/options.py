@@ -62,9 +62,8 @@ Runs = Annotated[
         min=1,
         max=1_000_000_000,
         help=(
-            "Inferences with drawn inputs, without reloading, each of the next kind. By default "
-            "`verify` and `report` make one of each kind; of stored outputs, on the RTL and for "
-            "`run` it is one, or one of each --inputs-kind."
+            "Inferences with drawn inputs, each of the next kind. By default one of each kind, or "
+            "for run, stored outputs and the Verilog engine one of noise."
         ),
         show_default=False,
     ),
@@ -76,8 +75,8 @@ InputsKind = Annotated[
         metavar="KIND",
         help=(
             "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
-            "it for several; all of them by default. With the seed of a row, --inputs-kind KIND "
-            "--seed N repeats it alone."
+            "it for several. A row of the table is repeated alone by its own kind and seed: "
+            "--inputs-kind KIND --seed N."
         ),
         show_default=False,
     ),

@@ -18,7 +18,7 @@ from darwinn_testbench.preload import parse as parse_preload
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import run_program
-from darwinn_testbench.report import Column, InputError, Report, counted, seconds, table
+from darwinn_testbench.report import Column, InputError, Report, Verdict, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
@@ -236,7 +236,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]
     ]
-    if report.figures["stopped"]:
+    if report.figures["stopped"] and report.verdict is Verdict.PASS:
         lines.append("stopped before the end, as asked")
     tables = [table(_COLUMNS, report.rows)] if report.rows else []
     printed = report.figures.get("printed", "").splitlines()

@@ -294,6 +294,8 @@ def _body(report: Report[OutputRow]) -> Sequence[RenderableType]:
         if row.message and row.message != LEFT_TO_THE_HOST
     ]
     notes += [f"warning: {each}" for each in figures["warnings"]]
+    if not report.rows:
+        return notes
     notes += compared.moved(figures["excitation"])
     operators: OperatorFigures = figures["operators"]
     notes += [f"not byte for byte: {reason}" for reason in operators.reasons]
@@ -312,10 +314,9 @@ def _holders(row: TensorRow) -> str:
 
 def _agreement(comparison: Comparison | None) -> str:
     """Shares of rows whose greatest, and of the five greatest elements that are the same."""
-    if comparison is None:
-        return ""
-    shares = (comparison.top1, comparison.top5)
-    return "/".join(f"{100 * share:.0f}" for share in shares if share is not None) + " %"
+    shares = () if comparison is None else (comparison.top1, comparison.top5)
+    told = [f"{100 * share:.0f}" for share in shares if share is not None]
+    return f"{'/'.join(told)} %" if told else "-"
 
 
 def _next_step(

@@ -10,10 +10,10 @@ import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
+from darwinn_sim.completeness import incomplete_note
 from darwinn_sim.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.narrow_usage import WORD_BYTES
-from darwinn_sim.program import incomplete_note
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
 from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of

@@ -147,7 +147,11 @@ def command_of(task: Task) -> str:
         ("--policy", case.policy),
     )
     words = [word for name, value in given if value is not None for word in (name, str(value))]
-    set_flags = (("--strict", case.strict), ("--require-reference", case.require_reference))
+    set_flags = (
+        ("--strict", case.strict),
+        ("--require-reference", case.require_reference),
+        ("--no-assumptions", not case.assumptions),
+    )
     flags = [name for name, is_set in set_flags if is_set]
     return shlex.join(["darwinn", "verify", case.file, *words, *flags])
 

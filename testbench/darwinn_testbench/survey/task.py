@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from darwinn_formats.darwinn import Executable
@@ -146,15 +147,17 @@ class ModelTask:
         case = self.task.case
         compiled = open_models(case.file, case.companions)[case.model].compiled
         order = [each for each in (compiled.caching, compiled.inference) if each is not None]
-        chunks = [bytes(part.bitstream) for each in order for part in each.instruction_bitstreams]
-        values, uses = field_values(chunks), uses_of(chunks)
+        programs = [
+            [bytes(part.bitstream) for part in each.instruction_bitstreams] for each in order
+        ]
+        uses = [uses_of(chunks) for chunks in programs]
         return {
             "executables": tuple(each.type.name for each in order),
-            "values": values,
-            "assumptions": grading.assumptions(uses),
+            "values": field_values(chain.from_iterable(programs)),
+            "assumptions": grading.merged(map(grading.assumptions, uses)),
             "refused": tuple(
                 f"{use.instruction}.{use.field} {use.value}: {use.rule}"
-                for use in uses
+                for use in chain.from_iterable(uses)
                 if use.grade is Grade.REFUSED
             ),
             **_timed(compiled.inference, case.assumptions),
