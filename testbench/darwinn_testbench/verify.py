@@ -228,7 +228,7 @@ def verify(
             "operators": coverage,
             "warnings": warnings,
         },
-        decided=_decide(rows, transfers, fault, references is not None, uncompared),
+        decided=_decide(rows, transfers, fault, references is not None, uncompared, coverage),
         message=_summary(rows, tensor_rows, transfers, coverage, fault, bound.note),
     )
 
@@ -341,14 +341,18 @@ def _decide(
     fault: SimulationError | None,
     referenced: bool,
     uncompared: Verdict,
+    coverage: OperatorFigures,
 ) -> Verdict | None:
     """A fault, or the outputs, without a reference also what is wrong with the DMA.
 
     DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
+    Whoever requires a reference requires it of every operator.
     """
     if fault is not None:
         return verdict_of(fault)
     outputs = [row.verdict for row in rows] or [uncompared]
+    if coverage.missing and uncompared.failed:
+        outputs.append(uncompared)
     wrong = [row.verdict for row in transfers if row.verdict.failed]
     return worst(outputs if referenced else outputs + wrong)
 

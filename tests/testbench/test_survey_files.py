@@ -77,6 +77,20 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     assert found(tmp_path / "none")["none"].unread.endswith("No such file or directory")
 
 
+def test_a_name_that_no_report_can_hold_is_a_row(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/bad\xff.package"
+    Path(os.fsdecode(name)).write_bytes(b"DWN1")
+    (place,) = walk([tmp_path])
+    assert place.unread.startswith("its name is not UTF-8")
+    assert os.fspath(place.path).endswith("bad\\xff.package")
+
+
+def test_a_path_that_is_too_long_is_a_row(tmp_path: Path) -> None:
+    place = tmp_path.joinpath(*["x" * 200] * 30)
+    (found,) = walk([place])
+    assert "too long" in found.unread
+
+
 def test_folders_may_be_deeper_than_calls(tmp_path: Path) -> None:
     path = tmp_path
     for _ in range(1200):

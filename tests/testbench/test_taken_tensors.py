@@ -42,12 +42,10 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
     return declared
 
 
-def judge(
-    folder: Path, wrong: tuple[int, ...] = (), *, localise: bool = False, layers: bool = False
-) -> Report[OutputRow]:
+def judge(folder: Path, wrong: tuple[int, ...] = (), **options: bool) -> Report[OutputRow]:
     reference = folder / "model.tflite"
     reference.write_bytes(uncompiled(NETWORK))
-    return verify(DEVICES[wrong], reference, [{"input": INPUT}], localise=localise, layers=layers)
+    return verify(DEVICES[wrong], reference, [{"input": INPUT}], **options)
 
 
 def how(report: Report[OutputRow]) -> list[str]:
@@ -129,6 +127,7 @@ def test_what_litert_lacks_too_is_not_compared_at_all(
     assert how(report) == ["exact", "missing", "exact"]
     assert "1 not at all (1 FULLY_CONNECTED)" in report.message
     assert "it lacks FULLY_CONNECTED" in report.figures["operators"].records[1].reason
+    assert judge(tmp_path, require_reference=True).verdict is Verdict.NOT_COMPARED
 
 
 def test_a_tensor_that_no_layer_holds_is_passed_over(tmp_path: Path, declare: Declare) -> None:

@@ -109,7 +109,10 @@ RequireReference = Annotated[
     bool,
     typer.Option(
         "--require-reference",
-        help="An output that is compared with nothing is a failure (not-compared, exit code 1).",
+        help=(
+            "An output, or an operator before it, that is compared with nothing is a failure "
+            "(not-compared, exit code 1)."
+        ),
     ),
 ]
 

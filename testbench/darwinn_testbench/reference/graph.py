@@ -7,6 +7,7 @@ The references share this form, so that a network of one operator can be made wi
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -225,6 +226,8 @@ def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -
     quantisation = tensor.quantization
     scale = quantisation.scale if quantisation else ()
     zero_point = quantisation.zero_point if quantisation else ()
+    if not all(0 <= each < math.inf for each in scale):
+        raise ModelError(file, f"tensor {index} ({tensor.name}): a scale is negative or no number")
     try:
         constant = model.constant(tensor)
     except FormatError as fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -48,14 +49,26 @@ def walk(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Place]:
             if enter:
                 left += [(each, False) for each in sorted(path.iterdir(), reverse=True)]
         except OSError as error:
-            if path.is_symlink() and not given:
+            # Of a path that is too long nothing can be asked.
+            if not given and error.errno != errno.ENAMETOOLONG and path.is_symlink():
                 yield Place(path, skipped="link that leads nowhere")
             else:
                 yield Place(path, unread=one_line(error))
             continue
         if stat.S_ISREG(kind):
-            yield Place(path)
+            yield _place(path)
         elif stat.S_ISDIR(kind) and not enter:
             yield Place(path, skipped="link to a folder: give it by name")
         elif not enter:
             yield Place(path, skipped="no regular file")
+
+
+def _place(path: Path) -> Place:
+    """A regular file; reports are UTF-8, and so must be the names that stand in them."""
+    name = os.fsencode(path)
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        shown = Path(name.decode(errors="backslashreplace"))
+        return Place(shown, unread="its name is not UTF-8: rename it")
+    return Place(path)
