@@ -140,7 +140,9 @@ def test_what_cannot_be_used_is_left_out_and_the_rest_predicted(
     assert left.keys() == {"one, desk", "two, desk", "gone, usb3", "two, usb3"}
     assert left["gone, usb3"] == f"{folder / 'gone.tflite'}: no such binary"
     assert left["one, desk"] == f"{folder / 'gone.toml'}: No such file or directory"
-    assert report["message"].startswith("4 points could not be predicted; worst ")
+    first, told = report["message"].split("; ", 1)
+    assert first == f"gone, usb3: {left['gone, usb3']}"
+    assert told.startswith("4 points could not be predicted; worst ")
 
 
 @pytest.mark.parametrize(
