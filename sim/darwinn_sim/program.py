@@ -26,7 +26,7 @@ from darwinn_sim import (
 )
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
-from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode
+from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode, unexplained_bits
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
@@ -159,18 +159,29 @@ def lower(
         assumptions: take values that are executed by an assumed rule (``isa.grading``).
 
     Raises:
-        UnsupportedInstruction: an opcode, or a value of a field, that is refused, or assumed
-            without ``assumptions``.
+        UnsupportedInstruction: an opcode, a set bit outside of all fields, or a value of a field,
+            that is refused, or assumed without ``assumptions``.
         DecodeError: bytes that are no instruction stream.
     """
     programs = tuple(_decode(number, chunk) for number, chunk in enumerate(chunks))
     starts = tuple(int(v) for v in np.cumsum([0, *(p.bundles for p in programs)])[:-1])
+    for number, chunk in enumerate(chunks):
+        _require_explained(number, chunk, programs[number])
     assumed = _check(programs, dma_only, assumptions)
     entries = tuple(
         start + _entry(program) for program, start in zip(programs, starts, strict=True)
     )
     tables = _tables(programs, starts, dma_only)
     return LoweredProgram(tables, programs, starts, entries, assumed)
+
+
+def _require_explained(number: int, chunk: bytes, program: Program) -> None:
+    """Refuse bits that the instruction table does not know: they would be ignored."""
+    if encode(program) == chunk:
+        return
+    pc, bit = unexplained_bits(chunk)[0]
+    opcode = int(program.opcode[np.searchsorted(program.pc, pc)])
+    raise UnsupportedInstruction(opcode, number, pc, f"bit {bit}", 1, "it lies in no known field")
 
 
 def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:

@@ -64,7 +64,8 @@ class CyclesRow(Row):
     fixed cost too, whose share is ``fixed_share``. ``waiting`` is the tensor units' share of the
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
-    where it left none). Without a timing, all of them are 0.
+    where it left none). Without a timing, all of them are 0. ``assumed`` is what the program
+    assumes, also where it fails.
     """
 
     type: str
@@ -78,11 +79,7 @@ class CyclesRow(Row):
     utilisation: float = 0.0
     waiting: dict[str, float] = field(default_factory=dict)
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
-
-    @property
-    def assumed(self) -> tuple[Assumption, ...]:
-        """What the program assumes; nothing of what could not be timed."""
-        return () if self.timing is None else self.timing.program.assumptions
+    assumed: tuple[Assumption, ...] = field(default=(), repr=False, metadata=PYTHON_ONLY)
 
     @property
     def milliseconds_text(self) -> str:
@@ -231,6 +228,7 @@ def time_executable(
     sizes = [len(chunk) for chunk in chunks]
     try:
         program = lower(chunks, assumptions=assumptions)
+        facts["assumed"] = program.assumptions
         result = timing.simulate_program(program, sizes, chip, host)
         bound = timing.static_bound(program, sizes, chip, host)
     except (SimulationError, DecodeError) as error:

@@ -9,7 +9,7 @@ import pytest
 from darwinn_sim import program
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.codec import DecodeError, encode_operations
 from darwinn_sim.isa.fields import Field, Grade, Graded, Instruction
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.program import lower, patch
@@ -251,3 +251,11 @@ def test_no_instruction_is_forgotten() -> None:
     own = set(program._SCALAR_SIDE)
     known = set(program._LOWERING) | own | {"Interrupt"}
     assert {instruction.name for instruction in INSTRUCTIONS.values()} == known
+
+
+def test_bits_outside_of_all_fields_are_refused() -> None:
+    """They would be ignored: what they mean is not known."""
+    stream = bytearray(encode_operations([("ScalarFence", {}), ("Halt", {"program_end": 1})]))
+    stream[31] |= 0x80
+    with pytest.raises(UnsupportedInstruction, match="ScalarFence at chunk 0, pc 0: bit 255 = 1"):
+        lower([bytes(stream)])

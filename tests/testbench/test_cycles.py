@@ -6,13 +6,14 @@ import json
 from dataclasses import fields, replace
 from pathlib import Path
 
+import averaging_program as sample
 import pytest
 from darwinn_formats.errors import FormatError
 from darwinn_sim import timing
 from darwinn_testbench.accuracy import AccuracyRow, load
 from darwinn_testbench.accuracy.document import page, verdict_text
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.cycles import CyclesRow, measure
+from darwinn_testbench.cycles import CyclesRow, measure, time_executable
 from darwinn_testbench.report import InputError, Report, Verdict, to_markdown
 from darwinn_testbench.sample.network import random_dense
 from darwinn_testbench.sample.package import compile_network, edgetpu_model
@@ -165,3 +166,12 @@ def test_markdown_has_the_figures_of_each_executable(model: bytes) -> None:
     for row in report.rows:
         assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds:.3f} |" in lines
     assert "| other | EXECUTION_ONLY | - | - |" in lines
+
+
+def test_what_fails_names_its_assumptions_too() -> None:
+    operations = [each for each in sample.changed("TensorSum", trace=1) if each[0] != "RingInfeed"]
+    chip = timing.chip_description("beagle-max")
+    row = time_executable(sample.executable(operations), "averages", chip, None)
+    assert row.verdict is Verdict.FAULT
+    assert "deadlock" in row.message
+    assert ("TensorSum", "trace") in [(each.instruction, each.field) for each in row.assumed]
