@@ -239,7 +239,7 @@ def test_channels_that_never_leave_one_value_are_counted() -> None:
 
 def test_without_a_reference_the_outputs_are_looked_at() -> None:
     found = Excitation()
-    assert "one run" in str(found.figures())
+    assert "each channel was seen once" in str(found.figures())
     for value in (0, 9):
         found.add({"a": np.array([[value, 1]], np.int8), "b": np.array([np.nan])}, {})
     figures = found.figures()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -75,8 +76,10 @@ def wrapped(line: str) -> str:
 
 
 def _print_body(parts: Sequence[RenderableType]) -> None:
-    # Without a terminal nothing has to fit: no column is cut, least of all the last, the verdict.
-    console = Console() if sys.stdout.isatty() else Console(width=_UNBOUNDED)
+    # Without a terminal, or a width that is asked for, nothing has to fit: no column is cut, least
+    # of all the last, the verdict.
+    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console() if bounded else Console(width=_UNBOUNDED)
     for part in parts:
         if isinstance(part, str):
             sys.stdout.write(part + "\n")
