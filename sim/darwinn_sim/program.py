@@ -68,11 +68,12 @@ class Tables(NamedTuple):
 
 
 class LoweredProgram(NamedTuple):
-    """The tables, the chunks they come from, the program counter at which each chunk begins, and
-    at which it is started, and what its execution assumes."""
+    """The tables, the chunks they come from, decoded and as bytes, the program counter at which
+    each chunk begins, and at which it is started, and what its execution assumes."""
 
     tables: Tables
     chunks: tuple[Program, ...]
+    streams: tuple[bytes, ...]
     starts: tuple[int, ...]
     entries: tuple[int, ...]
     assumptions: tuple[Assumption, ...] = ()
@@ -172,7 +173,7 @@ def lower(
         start + _entry(program) for program, start in zip(programs, starts, strict=True)
     )
     tables = _tables(programs, starts, dma_only)
-    return LoweredProgram(tables, programs, starts, entries, assumed)
+    return LoweredProgram(tables, programs, tuple(chunks), starts, entries, assumed)
 
 
 def _require_explained(number: int, chunk: bytes, program: Program) -> None:
@@ -190,7 +191,7 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
     Raises ``DecodeError`` if anything else differs from the chunk that was lowered.
     """
     decoded = program.chunks[number]
-    original = np.frombuffer(encode(decoded), np.uint8).reshape(-1, BUNDLE_BYTES)
+    original = np.frombuffer(program.streams[number], np.uint8).reshape(-1, BUNDLE_BYTES)
     fetched = np.frombuffer(chunk, np.uint8).reshape(-1, BUNDLE_BYTES)
     changed = np.flatnonzero((original != fetched).any(axis=1))
     start = program.starts[number]
