@@ -20,10 +20,9 @@ from slow_model import ring_bus as slow_ring
 from slow_model import tensor_unit as slow
 from slow_model import wide_to_narrow as slow_wide_to_narrow
 from stimulus import Walk, constrained_random
-from tensor_stimulus import scale_bias
 from unit_bench import Bench
 from unit_cases import ring_bus, ring_scalar_side, wide_to_narrow
-from unit_cases.tensor_unit import Case
+from unit_cases.tensor_unit import Case, run_both
 
 IMAGE = sample.images()()
 
@@ -35,20 +34,7 @@ def test_tensor_instructions_follow_the_rules_of_their_neighbours(operation: str
     @constrained_random(150)
     @given(tensor_cases(operation))
     def check(case: Case) -> None:
-        fields, table, flags = case
-        loading = ("CoefficientTable", table | {"tiles": 1})
-        bench = Bench([loading, (operation, fields | {"tiles": 1})])
-        bench.tiles["scale_bias"][0] = scale_bias(7)
-        for flag, value in flags.items():
-            bench.tiles[0]["flags"][flag] = value
-        tile = bench.tile(0)
-        tile.coefficient = [np.float32(value) for value in table["coefficient"]]
-        tile.lower_bound = [np.float32(value) for value in table["lower_bound"]]
-        done = slow.run(tile, operation, fields)
-        bench.run()
-        assert bench.fault is None
-        assert (bench.waiting == ()) == done
-        bench.assert_tiles([tile])
+        run_both(operation, case)
 
     check()
 

@@ -11,8 +11,7 @@ from slow_model import tensor_unit as slow
 from slow_model.sync import Watchers
 from slow_model.traversal import walk
 from stimulus import constrained_random
-from tensor_stimulus import scale_bias
-from unit_bench import Bench
+from unit_cases import tensor_unit
 from unit_cases.tensor_unit import Case, cases
 
 PLAIN_BINS = (
@@ -137,24 +136,11 @@ def run_both(
     operation: str, fields: dict[str, Any], table: dict[str, Any], flags: dict[int, int]
 ) -> tuple[bool, bool, int]:
     """Run engine and slow model; return (ended, wrote results, half of the scales)."""
-    loading = ("CoefficientTable", table | {"tiles": 1})
-    bench = Bench([loading, (operation, fields | {"tiles": 1})])
-    bench.tiles["scale_bias"][0] = scale_bias(7)
-    for flag, value in flags.items():
-        bench.tiles[0]["flags"][flag] = value
-    tile = bench.tile(0)
-    tile.coefficient = [np.float32(value) for value in table["coefficient"]]
-    tile.lower_bound = [np.float32(value) for value in table["lower_bound"]]
-    before = bytes(tile.narrow)
-    done = slow.run(tile, operation, fields)
-    bench.run()
-    assert bench.fault is None
-    bench.assert_tiles([tile])
-    assert (bench.waiting == ()) == done
+    done, written = tensor_unit.run_both(operation, (fields, table, flags))
     flag = slow.SCALE_FLAG
     watchers = [w for w in Watchers(fields).watchers if w["flag"] == flag][:1]
     half = (watchers[0]["expected"] - 1) % 2 if watchers else 0
-    return done, before != bytes(tile.narrow), half
+    return done, written, half
 
 
 def test_multiply_accumulate() -> None:
