@@ -22,8 +22,9 @@ from darwinn_testbench.rtl.build import (
     VERILATOR_ARGUMENTS,
     build_root,
     design_sources,
+    search_arguments,
     simulate,
-    source_folder,
+    source,
 )
 from darwinn_testbench.rtl.descriptor_model import Descriptor, Tag
 from darwinn_testbench.rtl.dma_runs import FOLDER_VARIABLE, play, workload_design
@@ -71,10 +72,10 @@ def plain_main() -> Path:
     command = [
         *("verilator", "--exe", *VERILATOR_ARGUMENTS),
         *("--Mdir", str(folder / "verilated"), "--top-module", design.top, "-o", str(path)),
-        *("-y", str(source_folder())),
+        *search_arguments(),
         *(f"-G{name}={value}" for name, value in design.parameters.items()),
         *map(str, design_sources(design, folder)),
-        *(str(source_folder() / "workload.cpp"), str(Path(__file__).with_name("rtl_main.cpp"))),
+        *(str(source("workload.cpp")), str(Path(__file__).with_name("rtl_main.cpp"))),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

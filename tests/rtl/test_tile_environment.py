@@ -13,5 +13,5 @@ def test_rows_words_and_flags_are_those_of_the_model(tmp_path: Path) -> None:
     require_toolchain()
     from darwinn_testbench.rtl.build import Design
 
-    tile = Design("tile", ("tile_pkg", "float32_pkg"), instructions=True)
+    tile = Design("tile")
     run(tile, "tile_tests", "RowsThroughTheTile", tmp_path, seed=1)

@@ -81,7 +81,8 @@ def test_missing_output_is_refused() -> None:
 def test_the_description_is_that_of_the_rtl() -> None:
     for name, value, unit, source in HarnessDescription().parameters():
         file, parameter = source.split(",")[0].split()
-        text = (RTL / file).read_text()
+        (path,) = RTL.rglob(file)
+        text = path.read_text()
         found = re.search(rf"(?:parameter|localparam) +int {parameter} += (\d+)", text)
         assert found, f"{name}: {file} has no {parameter}"
         assert int(found[1]) == value, f"{name} in {unit}"

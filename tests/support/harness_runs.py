@@ -27,7 +27,7 @@ def design(top: str = "harness", c_sources: tuple[str, ...] = (), **parameters: 
     require_toolchain()
     from darwinn_testbench.rtl.build import Design
 
-    return Design(top, ("dma_pkg",), parameters, registers=True, c_sources=c_sources)
+    return Design(top, parameters, registers=True, c_sources=c_sources)
 
 
 def run(

@@ -74,7 +74,7 @@ def _event(name: str) -> str:
 
 @dataclass(frozen=True)
 class Mutation:
-    """A fault by its name in ``rtl/mutation_pkg.sv``, in words, with the test that catches it."""
+    """A fault by its name in ``mutation_pkg.sv``, in words, with the test that catches it."""
 
     name: str
     fault: str
@@ -167,7 +167,7 @@ _REASON = re.compile(
 
 def declared() -> list[str]:
     """Names of the faults that the RTL has places for."""
-    text = (source_folder() / "mutation_pkg.sv").read_text()
+    text = (source_folder() / "pkg" / "mutation_pkg.sv").read_text()
     names = re.findall(r"^ {4}(\w+),$", text, re.MULTILINE)
     return [name for name in names if name not in (CONTROL, "Mutations")]
 

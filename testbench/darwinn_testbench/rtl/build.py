@@ -1,6 +1,7 @@
 """Builds designs of ``rtl/`` with Verilator and runs cocotb tests on them, one test a process.
 
-A design is a top module with its parameters; the modules below it are found by their file names.
+A design is a top module with its parameters. It is given all packages; the modules below it are
+found by their file names, in any folder of ``rtl/``.
 Generated sources (the instruction table's package, the register block) are written into the build
 folder, never into the tree. A build folder is kept and brought up to date: Verilator leaves files
 alone whose contents do not change, so what is not affected is not compiled again.
@@ -47,7 +48,7 @@ SIMULATION_ENVIRONMENT = {
 """Environment of every simulation."""
 
 MUTATION_VARIABLE = "DARWINN_RTL_MUTATION"
-"""Environment variable: name of the deliberate fault (``rtl/mutation_pkg.sv``) with which every
+"""Environment variable: name of the deliberate fault (``rtl/pkg/mutation_pkg.sv``) with which every
 design is to be built and simulated; ``None`` for builds that could have one."""
 
 _MAIN = "cocotb_main.cpp"
@@ -62,20 +63,36 @@ def source_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "rtl"
 
 
+def source_files() -> list[Path]:
+    """Every SystemVerilog source, in the order of their folders and names."""
+    return sorted(source_folder().rglob("*.sv"))
+
+
+@cache
+def source(name: str) -> Path:
+    """The source, SystemVerilog or C++, with that file name in whichever folder it is."""
+    (path,) = source_folder().rglob(name)
+    return path
+
+
+def search_arguments() -> list[str]:
+    """Verilator's options that say where modules are found by their names."""
+    folders = sorted({path.parent for path in source_files()})
+    return [word for folder in folders for word in ("-y", str(folder))]
+
+
 @dataclass(frozen=True)
 class Design:
-    """A top module, the packages that it imports (in order), and its parameters.
+    """A top module and its parameters.
 
     ``registers`` says whether the generated register block is part of it, ``defines`` are macros,
-    ``c_sources`` file names of C++ sources in the same folder, and ``blocks`` modules with many
-    instances, which a library compiles by themselves (and without waves).
+    ``c_sources`` file names of C++ sources, and ``blocks`` modules with many instances, which a
+    library compiles by themselves (and without waves).
     """
 
     top: str
-    packages: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
     registers: bool = False
-    instructions: bool = False
     defines: tuple[str, ...] = ()
     c_sources: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
@@ -108,10 +125,8 @@ def build_root() -> Path:
 
 def generate(folder: Path, design: Design) -> list[Path]:
     """Write the generated sources that ``design`` needs; return their paths, packages first."""
-    sources: list[Path] = []
-    if design.instructions:
-        sources.append(folder / "isa_pkg.sv")
-        _write_if_changed(sources[-1], systemverilog.package())
+    sources = [folder / "isa_pkg.sv"]
+    _write_if_changed(sources[0], systemverilog.package())
     if design.registers:
         description = folder / "registers.rdl"
         changed = _write_if_changed(description, systemrdl())
@@ -166,10 +181,8 @@ def _locked(folder: Path) -> Iterator[None]:
 def design_sources(design: Design, folder: Path) -> list[Path]:
     """Every source of ``design`` in order, the generated ones written into ``folder``."""
     here = source_folder()
-    packages = [here / f"{name}.sv" for name in design.packages]
-    waivers = sorted(here.glob("*.vlt"))
-    mutations = here / "mutation_pkg.sv"
-    return [*waivers, mutations, *generate(folder, design), *packages, here / f"{design.top}.sv"]
+    packages = sorted((here / "pkg").glob("*.sv"))
+    return [here / "waivers.vlt", *generate(folder, design), *packages, source(f"{design.top}.sv")]
 
 
 _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
@@ -181,7 +194,7 @@ def _port_access(folder: Path, top: str) -> Path:
     Whatever can be written from outside makes Verilator evaluate all that depends on it once more
     in each step, so no other signal is open to that.
     """
-    text = (source_folder() / f"{top}.sv").read_text()
+    text = source(f"{top}.sv").read_text()
     path = folder / "ports.vlt"
     lines = [
         f'public_flat_{"rw" if direction == "input" else "rd"} -module "{top}" -var "{name}"'
@@ -225,7 +238,7 @@ def lint(design: Design) -> str:
         sources = design_sources(design, folder)
     command = [
         *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
-        *("-y", str(source_folder()), "--top-module", design.top),
+        *(*search_arguments(), "--top-module", design.top),
         *(f"-G{name}={value}" for name, value in design.parameters.items()),
         *(f"-D{define}" for define in design.defines),
         *map(str, sources),
@@ -254,7 +267,7 @@ def build(design: Design) -> Path:
             *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *map(str, sources),
-            *(str(source_folder() / name) for name in (_MAIN, *design.c_sources)),
+            *(str(source(name)) for name in (_MAIN, *design.c_sources)),
             design=design,
             output=output,
         )
@@ -291,7 +304,7 @@ def library(design: Design) -> Path:
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *_LIBRARY_ARGUMENTS,
             *map(str, (*packages, *wrappers, top)),
-            *(str(source_folder() / name) for name in design.c_sources),
+            *(str(source(name)) for name in design.c_sources),
             design=design,
             output=output,
         )
@@ -307,7 +320,7 @@ def _block(
     _verilate(
         *("--lib-create", name, "--top-module", name, "--Mdir", str(place)),
         *_LIBRARY_ARGUMENTS,
-        *map(str, (*packages, source_folder() / f"{name}.sv")),
+        *map(str, (*packages, source(f"{name}.sv"))),
         design=design,
         output=output,
     )
@@ -316,7 +329,7 @@ def _block(
 
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
-        *("verilator", *VERILATOR_ARGUMENTS, "-y", str(source_folder())),
+        *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
         *(f"-D{define}" for define in design.defines),
         *_instruments(design),
         *arguments,

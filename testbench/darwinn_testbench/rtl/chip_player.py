@@ -52,10 +52,8 @@ def design(tiles: int = chip.TILES, *, waves: bool = False, **parameters: int) -
     """The chip with ``tiles`` tiles and other parameters of ``chip_player.sv``."""
     return Design(
         "chip_player",
-        ("dma_pkg", "tile_pkg", "scalar_pkg", "float32_pkg"),
         {"Tiles": tiles, **parameters},
         registers=True,
-        instructions=True,
         c_sources=("chip_player.cpp", "workload.cpp"),
         blocks=("tile",),
         waves=waves,

@@ -85,17 +85,17 @@ def write_report(folder: Path, sources: Path) -> tuple[dict[str, FileCoverage], 
     counts = sorted(folder.glob(COUNTS))
     if not counts:
         raise FileNotFoundError(f"{folder} holds no coverage of a simulation")
-    names = sorted(path.name for path in sources.glob("*.sv"))
-    merged = merge(counts, names)
+    paths = {path.name: path for path in sorted(sources.rglob("*.sv"))}
+    merged = merge(counts, paths)
     bins = merge_bins(sorted(folder.glob(BINS)))
-    (folder / "coverage.info").write_text(lcov(merged, sources))
-    texts = {name: (sources / name).read_text().splitlines() for name in merged}
+    (folder / "coverage.info").write_text(lcov(merged, paths))
+    texts = {name: paths[name].read_text().splitlines() for name in merged}
     environment = Environment(
         loader=PackageLoader("darwinn_testbench.rtl", "."), autoescape=True, trim_blocks=True
     )
     page = environment.get_template("coverage.html.j2").render(
         files=[_FilePage.of(name, found, texts[name]) for name, found in merged.items()],
-        never=sorted(set(names) - set(merged)),
+        never=sorted(set(paths) - set(merged)),
         simulations=len(counts),
         bins=bins,
         missed=missed_bins(bins),

@@ -46,7 +46,6 @@ def workload_design(
     """The harness with memory and units in C++."""
     return Design(
         "workload",
-        ("dma_pkg",),
         {
             "DataBytes": harness.data_bytes,
             "BufferBeats": harness.buffer_words,

@@ -11,7 +11,7 @@ import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -129,14 +129,14 @@ def covered(counts: Counter[int] | Counter[tuple[int, str]]) -> tuple[int, int]:
     return sum(count > 0 for count in counts.values()), len(counts)
 
 
-def lcov(merged: dict[str, FileCoverage], folder: Path) -> str:
-    """The coverage as an lcov tracefile; ``folder`` holds the sources.
+def lcov(merged: dict[str, FileCoverage], paths: Mapping[str, Path]) -> str:
+    """The coverage as an lcov tracefile; ``paths`` says where each source is.
 
     A branch arm, and each direction of each bit, is a branch of lcov.
     """
     lines: list[str] = ["TN:"]
     for name, found in sorted(merged.items()):
-        lines.append(f"SF:{folder / name}")
+        lines.append(f"SF:{paths[name]}")
         arms = sorted((*found.branches.items(), *found.toggles.items()))
         lines += [f"BRDA:{line},0,{what},{count}" for (line, what), count in arms]
         lines.append(f"BRF:{len(arms)}")

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.rtl.build import Design, library, mutation_arguments
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_library_counts
 
-DESIGN: Final = Design(
-    "tile", ("tile_pkg", "float32_pkg"), instructions=True, c_sources=("tile_bench.cpp",)
-)
+DESIGN: Final = Design("tile", c_sources=("tile_bench.cpp",))
 """The tile with its C++ side."""
 
 LINKS: Final = 4
