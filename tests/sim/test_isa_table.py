@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from darwinn_sim.isa.fields import Field, Instruction
+from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.evidence import EVIDENCE
+from darwinn_sim.isa.fields import Field, Instruction, place, read
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 
 EVERY = pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
@@ -42,7 +44,7 @@ def test_groups_refer_to_fields_that_exist(instruction: Instruction) -> None:
     for walk in instruction.traversals:
         assert instruction.field(f"{walk.name}_stride").count == walk.loops
         assert instruction.field(f"{walk.name}_mask").width == walk.loops
-        for name in walk.field_names():
+        for name in walk.fields:
             instruction.field(name)
     for producer in instruction.producers:
         assert instruction.field(f"{producer}_increment").width == 1
@@ -100,3 +102,49 @@ def test_the_last_fields_stand_where_they_were_found(
     """A layout is built from widths; one wrong width would move every field after it."""
     found = BY_NAME[name].field(field)
     assert (found.offset, found.width) == (offset, width)
+
+
+def test_a_field_is_a_line_that_may_go_on() -> None:
+    text = """
+    halt   1   flag Halts. [open zero]
+    flag/on 5x3 mask Flags that are
+                     watched. (TileFlag) [low: by
+                     analogy]
+    """
+    assert place(read(text), 7) == (
+        Field("halt", 1, "flag", "Halts.", "open", EVIDENCE["zero"], pitch=1, offset=7),
+        Field(
+            name="flag",
+            width=5,
+            kind="mask",
+            meaning="Flags that are watched.",
+            confidence="low",
+            evidence="by analogy",
+            count=3,
+            pitch=5,
+            offset=8,
+            codes=TileFlag,
+            shown_as="on",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("halt flag Halts. [open zero]", "no field"),
+        ("halt 1 flag Halts. [open: zero", "no field"),
+        ("halt 1 switch Halts. [open zero]", "unknown 'switch'"),
+        ("halt 1 flag Halts. [sure zero]", "unknown 'sure'"),
+        ("halt 1 flag Halts. [open hearsay]", "unknown 'hearsay'"),
+        ("halt 1 flag Halts. (Halts) [open zero]", "unknown 'Halts'"),
+    ],
+)
+def test_a_line_that_is_no_field_is_refused(line: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        read(line)
+
+
+def test_every_evidence_is_cited() -> None:
+    cited = {field.evidence for entry in INSTRUCTIONS.values() for field in entry.fields}
+    assert set(EVIDENCE.values()) <= cited

@@ -29,6 +29,69 @@ class Code(IntEnum):
         return self.name.lower()
 
 
+class TileFlag(Code):
+    """Sync flags of a tile."""
+
+    ACTIVATION_WRITE = 0, "the tensor unit wrote narrow memory"
+    PARAMETER_READ = 1, "the tensor unit read parameters"
+    PARTIAL_SUM_WRITE = 2, "the tensor unit wrote partial sums"
+    MESH_INBOUND_FROM_NORTH = 3, "words from the north were written"
+    MESH_INBOUND_FROM_EAST = 4, "words from the east were written"
+    MESH_INBOUND_FROM_SOUTH = 5, "words from the south were written"
+    MESH_INBOUND_FROM_WEST = 6, "words from the west were written"
+    MESH_OUTBOUND_FOR_NORTH = 7, "words for the north were read"
+    MESH_OUTBOUND_FOR_EAST = 8, "words for the east were read"
+    MESH_OUTBOUND_FOR_SOUTH = 9, "words for the south were read"
+    MESH_OUTBOUND_FOR_WEST = 10, "words for the west were read"
+    WIDE_TO_NARROW_WRITE = 11, "wide-to-narrow wrote narrow memory"
+    WIDE_TO_SCALING = 12, "wide-to-narrow loaded a block of the scale/bias buffer"
+    NARROW_TO_WIDE_WRITE = 13, "narrow-to-wide wrote wide memory"
+    RING_BUS_READ_A = 14, "ring consumer A wrote wide memory"
+    RING_BUS_READ_B = 15, "ring consumer B wrote wide memory"
+    RING_BUS_WRITE = 16, "the ring producer of this tile sent rows"
+    RING_PRODUCER_A = 17, "turn on ring channel A: a sender anywhere finished its part"
+    RING_PRODUCER_B = 18, "turn on ring channel B: a sender anywhere finished its part"
+
+
+class ScalarFlag(Code):
+    """Sync flags of the scalar core."""
+
+    AV_POP = 0, "a unit of activations arrived in the activation buffer"
+    PARAMETER_POP = 1, "a unit of parameters arrived in the parameter buffer"
+    AV_INFEED = 2, "a unit of the activation buffer was sent: its place is free"
+    PARAMETER_INFEED = 3, "a unit of the parameter buffer was sent: its place is free"
+    SCALAR_INFEED = 4, "a word of scalar memory was sent"
+    RING_PRODUCER_A = 5, "a tile sent its part on ring channel A"
+    RING_PRODUCER_B = 6, "a tile sent its part on ring channel B"
+    RING_OUTFEED = 7, "a ring outfeed took its part from the ring"
+    PIPELINE = 8, "never used; name from public code"
+
+
+class TileUnit(Code):
+    """Units of a tile, as bits of a tile fence."""
+
+    TENSOR = 0, "tensor unit"
+    RING_PRODUCER = 1, "ring producer (order of bits 1 to 4 follows the opcodes)"
+    RING_CONSUMER_A = 2, "ring consumer A"
+    RING_CONSUMER_B = 3, "ring consumer B"
+    NARROW_TO_WIDE = 4, "narrow-to-wide"
+    WIDE_TO_NARROW = 5, "wide-to-narrow"
+    MESH_SOUTH = 6, "mesh to the south"
+    MESH_WEST = 7, "mesh to the west"
+    MESH_NORTH = 8, "mesh to the north"
+    MESH_EAST = 9, "mesh to the east"
+
+
+class ScalarUnit(Code):
+    """Units beside the scalar core, as bits of a scalar fence."""
+
+    AV_POP = 0, "pop of activations"
+    PARAMETER_POP = 1, "pop of parameters"
+    RING_INFEED = 2, "ring infeed"
+    RING_OUTFEED = 3, "ring outfeed"
+    DRAIN = 4, "open: waited for after rows went to the outfeed, and in the DMA fence"
+
+
 class LoadOperation(Code):
     """Load slot of a scalar bundle."""
 
@@ -118,69 +181,6 @@ class ScalarFunction(Code):
     EXP2 = 3, "2 to the power x"
 
 
-class TileFlag(Code):
-    """Sync flags of a tile."""
-
-    ACTIVATION_WRITE = 0, "the tensor unit wrote narrow memory"
-    PARAMETER_READ = 1, "the tensor unit read parameters"
-    PARTIAL_SUM_WRITE = 2, "the tensor unit wrote partial sums"
-    MESH_INBOUND_FROM_NORTH = 3, "words from the north were written"
-    MESH_INBOUND_FROM_EAST = 4, "words from the east were written"
-    MESH_INBOUND_FROM_SOUTH = 5, "words from the south were written"
-    MESH_INBOUND_FROM_WEST = 6, "words from the west were written"
-    MESH_OUTBOUND_FOR_NORTH = 7, "words for the north were read"
-    MESH_OUTBOUND_FOR_EAST = 8, "words for the east were read"
-    MESH_OUTBOUND_FOR_SOUTH = 9, "words for the south were read"
-    MESH_OUTBOUND_FOR_WEST = 10, "words for the west were read"
-    WIDE_TO_NARROW_WRITE = 11, "wide-to-narrow wrote narrow memory"
-    WIDE_TO_SCALING = 12, "wide-to-narrow loaded a block of the scale/bias buffer"
-    NARROW_TO_WIDE_WRITE = 13, "narrow-to-wide wrote wide memory"
-    RING_BUS_READ_A = 14, "ring consumer A wrote wide memory"
-    RING_BUS_READ_B = 15, "ring consumer B wrote wide memory"
-    RING_BUS_WRITE = 16, "the ring producer of this tile sent rows"
-    RING_PRODUCER_A = 17, "turn on ring channel A: a sender anywhere finished its part"
-    RING_PRODUCER_B = 18, "turn on ring channel B: a sender anywhere finished its part"
-
-
-class ScalarFlag(Code):
-    """Sync flags of the scalar core."""
-
-    AV_POP = 0, "a unit of activations arrived in the activation buffer"
-    PARAMETER_POP = 1, "a unit of parameters arrived in the parameter buffer"
-    AV_INFEED = 2, "a unit of the activation buffer was sent: its place is free"
-    PARAMETER_INFEED = 3, "a unit of the parameter buffer was sent: its place is free"
-    SCALAR_INFEED = 4, "a word of scalar memory was sent"
-    RING_PRODUCER_A = 5, "a tile sent its part on ring channel A"
-    RING_PRODUCER_B = 6, "a tile sent its part on ring channel B"
-    RING_OUTFEED = 7, "a ring outfeed took its part from the ring"
-    PIPELINE = 8, "never used; name from public code"
-
-
-class TileUnit(Code):
-    """Units of a tile, as bits of a tile fence."""
-
-    TENSOR = 0, "tensor unit"
-    RING_PRODUCER = 1, "ring producer (order of bits 1 to 4 follows the opcodes)"
-    RING_CONSUMER_A = 2, "ring consumer A"
-    RING_CONSUMER_B = 3, "ring consumer B"
-    NARROW_TO_WIDE = 4, "narrow-to-wide"
-    WIDE_TO_NARROW = 5, "wide-to-narrow"
-    MESH_SOUTH = 6, "mesh to the south"
-    MESH_WEST = 7, "mesh to the west"
-    MESH_NORTH = 8, "mesh to the north"
-    MESH_EAST = 9, "mesh to the east"
-
-
-class ScalarUnit(Code):
-    """Units beside the scalar core, as bits of a scalar fence."""
-
-    AV_POP = 0, "pop of activations"
-    PARAMETER_POP = 1, "pop of parameters"
-    RING_INFEED = 2, "ring infeed"
-    RING_OUTFEED = 3, "ring outfeed"
-    DRAIN = 4, "open: waited for after rows went to the outfeed, and in the DMA fence"
-
-
 class InputFifo(Code):
     """Input streams from the host."""
 
@@ -240,3 +240,7 @@ class OutputFunction(Code):
     TABLE = 0, "the coefficient table is evaluated"
     RANGE_REDUCTION = 1, "x = m * 4^k with 1 <= m < 4 and y = table(m) * 2^-k"
     OUTPUT_16BIT = 2, "outputs are 16 bit, little-endian"
+
+
+CODES: dict[str, type[Code]] = {codes.__name__: codes for codes in Code.__subclasses__()}
+"""Every enumeration of this module by name."""

@@ -298,7 +298,7 @@ _SHOWN_ELSEWHERE = frozenset(
 
 def _plain_fields(instruction: Instruction) -> tuple[Field, ...]:
     """Return the fields that are shown by name and value, as part of no group."""
-    grouped = {name for walk in instruction.traversals for name in walk.field_names()}
+    grouped = {name for walk in instruction.traversals for name in walk.fields}
     for producer in instruction.producers:
         grouped |= {f"{producer}_increment", f"{producer}_depth"}
     return tuple(

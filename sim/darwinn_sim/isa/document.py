@@ -6,48 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from darwinn_sim.isa.codes import (
-    AluOperation,
-    Code,
-    DescriptorTag,
-    DescriptorWord,
-    InfeedSource,
-    InputFifo,
-    LoadOperation,
-    MacDisable,
-    OutputFunction,
-    PartialSumMode,
-    RingChannel,
-    ScalarFlag,
-    ScalarFunction,
-    ScalarUnit,
-    StoreOperation,
-    TileFlag,
-    TileUnit,
-    WatcherSide,
-)
+from darwinn_sim.isa.codes import CODES
 from darwinn_sim.isa.fields import Field, Grade, Graded, Instruction
 from darwinn_sim.isa.table import HEADER, INSTRUCTIONS, TILE_HEADER
-
-_CODES: Sequence[type[Code]] = (
-    TileFlag,
-    ScalarFlag,
-    TileUnit,
-    ScalarUnit,
-    LoadOperation,
-    StoreOperation,
-    DescriptorWord,
-    DescriptorTag,
-    AluOperation,
-    ScalarFunction,
-    InputFifo,
-    InfeedSource,
-    RingChannel,
-    WatcherSide,
-    PartialSumMode,
-    MacDisable,
-    OutputFunction,
-)
 
 _PREAMBLE = """\
 # The Beagle instruction set
@@ -172,7 +133,7 @@ def _codes() -> Iterator[str]:
     yield ""
     yield "Values of fields, or bits of masks, by the name under which the field tables cite them."
     yield ""
-    for codes in _CODES:
+    for codes in CODES.values():
         yield f"### {codes.__name__}"
         yield ""
         yield (codes.__doc__ or "").strip()

@@ -5,18 +5,23 @@ Bits are numbered from the least significant bit of the first byte of an instruc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, get_args
 
-from darwinn_sim.isa.codes import Code, ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import CODES, Code, ScalarFlag, TileFlag
+from darwinn_sim.isa.evidence import EVIDENCE
 
 BUNDLE_BYTES = 16
 """Bytes in a bundle, the unit of program memory (docs/isa.md)."""
 
 Confidence = Literal["high", "medium", "low", "open"]
 Kind = Literal["uint", "int", "flag", "float32", "tiles", "mask", "register"]
+_CONFIDENCES: dict[str, Confidence] = {name: name for name in get_args(Confidence)}
+_KINDS: dict[str, Kind] = {name: name for name in get_args(Kind)}
 
 
 class Grade(StrEnum):
@@ -100,44 +105,16 @@ class Field:
 class Traversal:
     """A tensor traversal unit's parameters inside an instruction.
 
-    ``name`` prefixes the fields: ``<name>_base``, ``_stride`` (``loops`` values), ``_limit``,
-    ``_mask``, ``_double_loop``, ``_double_offset``, ``_double_start``, ``_alternate_limit``,
-    ``_alternate_loop``, ``_alternate_reset`` and, with a prologue, ``_prologue_enable``,
-    ``_prologue_loop``, ``_prologue_base``, ``_prologue_inner_limit``,
-    ``_prologue_outer_limit`` and ``_prologue_outer_stride``.
+    ``name`` prefixes the ``fields``: ``<name>_base``, ``_stride`` (``loops`` values), ``_limit``
+    and the others that ``layout.py`` lists, those of the prologue only if it has one. ``unit`` is
+    what an address counts.
     """
 
     name: str
     loops: int
     prologue: bool
     unit: str
-
-    def field_names(self) -> tuple[str, ...]:
-        """Return the names of the fields of this traversal."""
-        parts = _TRAVERSAL_PARTS + (_PROLOGUE_PARTS if self.prologue else ())
-        return tuple(f"{self.name}_{part}" for part in parts)
-
-
-_TRAVERSAL_PARTS = (
-    "base",
-    "stride",
-    "limit",
-    "mask",
-    "double_loop",
-    "double_offset",
-    "double_start",
-    "alternate_limit",
-    "alternate_loop",
-    "alternate_reset",
-)
-_PROLOGUE_PARTS = (
-    "prologue_enable",
-    "prologue_loop",
-    "prologue_base",
-    "prologue_inner_limit",
-    "prologue_outer_limit",
-    "prologue_outer_stride",
-)
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +170,58 @@ class Instruction:
         raise KeyError(f"{self.name} has no field {name}")
 
 
-def loop_selector_width(loops: int) -> int:
-    """Bits that select one of ``loops`` loops."""
-    return max(1, (loops - 1).bit_length())
+_FIELD = re.compile(
+    r"(?P<name>\w+)(?:/(?P<shown_as>\w+))? (?P<width>\d+)(?:x(?P<count>\d+))? (?P<kind>\w+) "
+    r"(?P<meaning>.+?\.)(?: \((?P<codes>\w+)\))? "
+    r"\[(?P<confidence>\w+)(?:: (?P<evidence>.+)| (?P<key>\w+))\]"
+)
+
+
+def read(text: str) -> tuple[Field, ...]:
+    """Read fields from lines of a table, not yet placed.
+
+    A field is a line, which goes on where the next begins deeper::
+
+        name[/what a listing shows] width[xcount] kind Meaning. [(Codes)] [confidence evidence]
+
+    The evidence is a key of ``evidence.py``, or text after a colon.
+
+    Raises:
+        ValueError: a line that is no field, or a kind, a confidence, codes or evidence that do not
+            exist.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    margin = len(lines[0]) - len(lines[0].lstrip())
+    entries: list[str] = []
+    for line in lines:
+        words = " ".join(line.split())
+        if line[margin] == " ":
+            entries[-1] += f" {words}"
+        else:
+            entries.append(words)
+    return tuple(_read_field(entry) for entry in entries)
+
+
+@cache
+def _read_field(entry: str) -> Field:
+    match = _FIELD.fullmatch(entry)
+    if match is None:
+        raise ValueError(f"no field of the instruction table: {entry}")
+    part: dict[str, Any] = match.groupdict()
+    try:
+        return Field(
+            part["name"],
+            int(part["width"]),
+            _KINDS[part["kind"]],
+            part["meaning"],
+            _CONFIDENCES[part["confidence"]],
+            part["evidence"] or EVIDENCE[part["key"]],
+            count=int(part["count"] or 1),
+            codes=part["codes"] and CODES[part["codes"]],
+            shown_as=part["shown_as"] or "",
+        )
+    except KeyError as error:
+        raise ValueError(f"unknown {error}: {entry}") from error
 
 
 def place(fields: Iterable[Field], start: int = 0) -> tuple[Field, ...]:

@@ -388,7 +388,8 @@ def with_grades(instruction: Instruction) -> Instruction:
         grades.update(_SCALAR_WATCHERS if scalar else _TILE_WATCHERS)
     grades.update(_OWN.get(instruction.name, {}))
     fields = tuple(
-        replace(field, grades=grades.pop(field.name, ())) for field in instruction.fields
+        replace(field, grades=grades.pop(field.name)) if field.name in grades else field
+        for field in instruction.fields
     )
     if grades:
         raise KeyError(f"{instruction.name} has no field {', '.join(grades)}")
