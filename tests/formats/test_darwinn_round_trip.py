@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import FormatError
-from darwinn_formats.flatbuffer import references, schema
+from darwinn_formats.flatbuffer import encoding, references, schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 LETTERS = st.characters(codec="utf-8")
-NUMBERS: dict[schema.Primitive, st.SearchStrategy[Any]] = {
-    schema.BOOL: st.booleans(),
-    schema.UINT8: st.integers(0, 2**8 - 1),
-    schema.INT16: st.integers(-(2**15), 2**15 - 1),
-    schema.INT32: st.integers(-(2**31), 2**31 - 1),
-    schema.UINT64: st.integers(0, 2**64 - 1),
-    schema.INT64: st.integers(-(2**63), 2**63 - 1),
-    schema.FLOAT32: st.floats(width=32, allow_nan=False),
+NUMBERS: dict[encoding.Primitive, st.SearchStrategy[Any]] = {
+    encoding.BOOL: st.booleans(),
+    encoding.UINT8: st.integers(0, 2**8 - 1),
+    encoding.INT16: st.integers(-(2**15), 2**15 - 1),
+    encoding.INT32: st.integers(-(2**31), 2**31 - 1),
+    encoding.UINT64: st.integers(0, 2**64 - 1),
+    encoding.INT64: st.integers(-(2**63), 2**63 - 1),
+    encoding.FLOAT32: st.floats(width=32, allow_nan=False),
 }
 
 

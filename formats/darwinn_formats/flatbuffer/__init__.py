@@ -18,6 +18,20 @@ so that vectors that alias each other cannot make a small file large. The binary
 of the FlatBuffers internals document (https://flatbuffers.dev/internals/).
 """
 
+from darwinn_formats.flatbuffer.encoding import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Primitive,
+)
 from darwinn_formats.flatbuffer.fields import (
     boolean,
     byte_span,
@@ -46,24 +60,13 @@ from darwinn_formats.flatbuffer.fields import (
     vector,
 )
 from darwinn_formats.flatbuffer.schema import (
-    BOOL,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
     OpaqueTable,
-    Primitive,
     Span,
     file_identifier,
     open_table,
 )
-from darwinn_formats.flatbuffer.view import MAXIMUM_DEPTH, Budget, Verified, read, verify
+from darwinn_formats.flatbuffer.tables import MAXIMUM_DEPTH, Verified, read, verify
+from darwinn_formats.flatbuffer.view import Budget
 from darwinn_formats.flatbuffer.writer import write
 
 __all__ = [

@@ -7,6 +7,19 @@ from collections.abc import Callable, Mapping, Set
 from enum import IntEnum
 from typing import Any
 
+from darwinn_formats.flatbuffer.encoding import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT32,
+    UINT64,
+    Primitive,
+)
 from darwinn_formats.flatbuffer.references import (
     Bytes,
     ByteSpan,
@@ -19,20 +32,9 @@ from darwinn_formats.flatbuffer.references import (
     Table,
 )
 from darwinn_formats.flatbuffer.schema import (
-    BOOL,
     FILE_OFFSET,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UINT8,
-    UINT32,
-    UINT64,
     Absent,
     Field,
-    Primitive,
     Reference,
     Scalar,
     Union,

@@ -12,16 +12,9 @@ import flatbuffers
 import numpy as np
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.flatbuffer.schema import (
-    OBJECT_MEMORY,
-    U32,
-    VALUE_MEMORY,
-    Primitive,
-    Reference,
-    Span,
-    schema_of,
-    struct_layout,
-)
+from darwinn_formats.flatbuffer.encoding import OBJECT_MEMORY, U32, VALUE_MEMORY, Primitive
+from darwinn_formats.flatbuffer.schema import Reference, Span, schema_of, struct_layout
+from darwinn_formats.flatbuffer.tables import TableView
 from darwinn_formats.flatbuffer.view import View
 from darwinn_formats.flatbuffer.writer import end_vector, pack, write, write_blob, write_table
 
@@ -219,7 +212,7 @@ class Nested(Reference):
         verify_outer(position, 0)
         view.charge(position, 0, 16 * OBJECT_MEMORY)
         start, end = view.extent(position)
-        nested_view = View(view.buffer[start:end], view.base + start, view.budget)
+        nested_view = TableView(view.buffer[start:end], view.base + start, view.budget)
         nested_view.verify_root(self.target(), depth)
         view.nested[position] = nested_view
 

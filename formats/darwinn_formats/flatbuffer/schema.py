@@ -1,61 +1,22 @@
-"""What a dataclass says about its flatbuffer: field types, slots, and plans for its vtables."""
+"""What a dataclass says about its flatbuffer: field types and slots."""
 
 from __future__ import annotations
 
 import dataclasses
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import flatbuffers
 
 from darwinn_formats.errors import FormatError
-
-if TYPE_CHECKING:
-    from darwinn_formats.flatbuffer.view import View
+from darwinn_formats.flatbuffer.encoding import OBJECT_MEMORY, U32, UINT8, VALUE_MEMORY, Primitive
+from darwinn_formats.flatbuffer.view import View
 
 T = TypeVar("T")
-
-IDENTIFIER_SIZE = 4
-WIDEST = 8
-"""Bytes of the widest number, which is the largest alignment."""
-U16 = struct.Struct("<H")
-U32 = struct.Struct("<I")
-I32 = struct.Struct("<i")
-VTABLE_HEADER = struct.Struct("<HH")
-OBJECT_MEMORY = 56
-VALUE_MEMORY = 40
-"""Bytes that an object, and a value in it, take in Python at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Primitive:
-    """A number as flatbuffers store it: ``code`` as in the struct module, little-endian."""
-
-    name: str
-    code: str
-
-    @property
-    def size(self) -> int:
-        """Bytes, which is also the alignment."""
-        return struct.calcsize(f"<{self.code}")
-
-
-BOOL = Primitive("bool", "?")
-INT8 = Primitive("byte", "b")
-UINT8 = Primitive("ubyte", "B")
-INT16 = Primitive("short", "h")
-UINT16 = Primitive("ushort", "H")
-INT32 = Primitive("int", "i")
-UINT32 = Primitive("uint", "I")
-INT64 = Primitive("long", "q")
-UINT64 = Primitive("ulong", "Q")
-FLOAT32 = Primitive("float", "f")
-FLOAT64 = Primitive("double", "d")
 
 Absent = Any
 """Value of a field that a table does not store."""
@@ -274,10 +235,6 @@ class Schema:
     defaults: tuple[Any, ...]
 
 
-OBJECT_MEMORY = 56
-VALUE_MEMORY = 40
-
-
 def _for_each_type(make: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:
     """Call ``make`` once for each dataclass and remember what it returns."""
     known: dict[type[Any], T] = {}
@@ -337,120 +294,3 @@ def struct_layout(target: type[Any]) -> StructLayout:
         offset += padding + primitive.size
         alignment = max(alignment, primitive.size)
     return StructLayout(struct.Struct(code + "x" * (-offset % alignment)), alignment)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """How tables of one dataclass that share one vtable are verified and read.
-
-    ``place`` is the argument for the file offset of the table;
-    ``aligned`` are the positions, modulo 8, at which every field of ``stored`` is aligned;
-    ``scalars`` unpacks all stored numbers at once into the arguments ``scalar_arguments``;
-    ``enumerations`` are (index in ``scalars``, argument, member by number, offset in the table,
-    name);
-    ``references`` are (argument, offset of the offset, type, name); ``unions`` are (argument,
-    offset of the tag, offset of the offset, type, name), 0 for an offset that is not stored.
-    """
-
-    size: int
-    place: int | None
-    stored: tuple[Stored, ...]
-    aligned: frozenset[int]
-    defaults: tuple[Any, ...]
-    scalars: struct.Struct
-    scalar_arguments: tuple[int, ...]
-    enumerations: tuple[tuple[int, int, Mapping[int, IntEnum], int, str], ...]
-    references: tuple[tuple[int, int, Reference, str], ...]
-    unions: tuple[tuple[int, int, int, Union | UnionVector, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A field that a vtable stores: byte offset and size within the table."""
-
-    offset: int
-    size: int
-    name: str
-
-
-@lru_cache(maxsize=1024)
-def plan_of(schema: Schema, vtable: bytes) -> Plan | str:
-    """The plan for a dataclass and a vtable up to its last declared slot, or what is wrong."""
-    entries = [entry for (entry,) in U16.iter_unpack(vtable)]
-    size, offsets = entries[1], entries[2:]
-    missing = [
-        member.name
-        for member in schema.members
-        if member.field.required and not _slot_offset(offsets, member.slot)
-    ]
-    if missing:
-        return f"the required field {missing[0]} is absent"
-    stored = sorted(_stored(schema, offsets), key=lambda entry: entry.offset)
-    end = U32.size
-    for entry in stored:
-        if entry.offset < end:
-            return f"field {entry.name} at {entry.offset} overlaps what is before it"
-        end = entry.offset + entry.size
-    # Writers share a vtable between tables of equal offsets, whatever their sizes are: the Python
-    # builder of flatbuffers does. So the size in a vtable is no bound for the fields.
-    return _make_plan(schema, offsets, max(size, end), stored)
-
-
-def _slot_offset(offsets: Sequence[int], slot: int) -> int:
-    return offsets[slot] if slot < len(offsets) else 0
-
-
-def _stored(schema: Schema, offsets: Sequence[int]) -> list[Stored]:
-    stored = []
-    for member in schema.members:
-        kind = member.field.kind
-        sizes = [kind.primitive.size if isinstance(kind, Scalar) else U32.size]
-        if isinstance(kind, Union):
-            sizes = [UINT8.size, U32.size]
-        elif isinstance(kind, UnionVector):
-            sizes = [U32.size, U32.size]
-        for slot, size in enumerate(sizes, member.slot):
-            offset = _slot_offset(offsets, slot)
-            if offset:
-                stored.append(Stored(offset, size, member.name))
-    return stored
-
-
-def _make_plan(schema: Schema, offsets: Sequence[int], size: int, stored: Sequence[Stored]) -> Plan:
-    scalars, enumerations, references, unions = [], [], [], []
-    for member in schema.members:
-        kind, offset = member.field.kind, _slot_offset(offsets, member.slot)
-        if isinstance(kind, Union | UnionVector):
-            value = _slot_offset(offsets, member.slot + 1)
-            if offset or value:
-                unions.append((member.argument, offset, value, kind, member.name))
-        elif not offset:
-            continue
-        elif isinstance(kind, Scalar):
-            scalars.append((offset, kind, member))
-        else:
-            references.append((member.argument, offset, kind, member.name))
-    scalars.sort(key=lambda entry: entry[0])
-    code, end = "<", 0
-    for index, (offset, kind, member) in enumerate(scalars):
-        code += "x" * (offset - end) + kind.primitive.code
-        end = offset + kind.primitive.size
-        if kind.enum is not None:
-            known: Mapping[int, IntEnum] = {int(entry): entry for entry in kind.enum}
-            enumerations.append((index, member.argument, known, offset, member.name))
-    return Plan(
-        size,
-        schema.place,
-        tuple(stored),
-        frozenset(
-            position
-            for position in range(WIDEST)
-            if all((position + entry.offset) % entry.size == 0 for entry in stored)
-        ),
-        schema.defaults,
-        struct.Struct(code),
-        tuple(member.argument for _, _, member in scalars),
-        tuple(enumerations),
-        tuple(references),
-        tuple(unions),
-    )

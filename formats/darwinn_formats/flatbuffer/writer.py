@@ -9,7 +9,7 @@ from typing import Any, cast
 import flatbuffers
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.flatbuffer.schema import (
+from darwinn_formats.flatbuffer.encoding import (
     BOOL,
     FLOAT32,
     FLOAT64,
@@ -22,8 +22,10 @@ from darwinn_formats.flatbuffer.schema import (
     UINT16,
     UINT32,
     UINT64,
-    Member,
     Primitive,
+)
+from darwinn_formats.flatbuffer.schema import (
+    Member,
     Scalar,
     Union,
     UnionVector,
