@@ -45,6 +45,24 @@ assumption names it; `--no-assumptions` refuses it.
 *Byte-exact simulation of whole programs* means: a simulation from the instruction bits and the
 parameter bytes alone gave the bytes of an independent computation from the uncompiled model.
 
+## For other tools
+
+`python -m darwinn_sim.isa.export` writes all of this as JSON: `bundle_bytes`; `codes`, by name,
+with `value`, `name` and `meaning` of each of their `values`; and `instructions`. An instruction
+has `opcode`, `name`, its length in `bundles`, `unit`, `summary` and
+
+- `fields`: `name`; `offset` and `width` in bits; `count` of like fields, `pitch` bits apart;
+  `signed` (two's complement); `kind`, `meaning`, `confidence`, `evidence` as in the tables below;
+  `codes` that name its values (with kind `mask`: its bits) or null; `shown_as` in listings, if not
+  by its name; `grades` of values that are not known: `grade`, `reason`, and which values:
+  those of `values` (first and last of each run; with `others`: all but those; with `mask`: any of
+  these bits) while each field of `given` holds one of the values there. The first entry that fits
+  decides. `rtl`: the SystemVerilog executes it, too.
+- `traversals`: `name`, `loops`, whether it has a `prologue`, the `unit` of its addresses, `fields`.
+- `producers`: what the names of their fields begin with (`_increment`, `_depth`); `signals`: the
+  flags that each `producer` counts, `scope` saying whose, `codes` which, and while `field`, unless
+  it is empty, has `value`; `watchers`: how many there are.
+
 ## Streams
 
 A **bundle** is 128 bits, little-endian: bit n of an instruction is bit n % 8 of byte n / 8. An
