@@ -213,7 +213,7 @@ module registers
 
   // Run status that a unit reaches at each run-control command.
   function automatic logic [2:0] state(input logic [1:0] command);
-    unique case (command)
+    case (command)
       CommandRun: return 3'd1;
       CommandHalt: return 3'd4;
       default: return 3'd0;

@@ -65,7 +65,7 @@ module ring_infeed
       .last
   );
 
-  logic pass;
+  logic pass, unused_pass;
   watchers #(
       .Watchers(2),
       .Flags(Flags),
@@ -156,7 +156,6 @@ module ring_infeed
     if (!mutated[InfeedIncrementIgnored]) infeed2flags_produce.amount = instruction.sync_increment;
   end
 
-  logic unused_pass;
   logic unused;
   assign unused = &{1'b0, unused_pass, address, instruction};
 

@@ -74,7 +74,7 @@ module ring_outfeed
       .pop_data  (row)
   );
 
-  logic pass;
+  logic pass, unused_pass;
   watchers #(
       .Watchers(1),
       .Flags(Flags),
@@ -122,7 +122,6 @@ module ring_outfeed
     else if (advance) position <= next[5:0];
   end
 
-  logic unused_pass;
   logic unused;
   assign unused = &{1'b0, unused_pass, address, instruction};
 

@@ -80,7 +80,7 @@ module input_pop
       .take(advance ? TakeBits'(UnitBytes) : '0)
   );
 
-  logic pass;
+  logic pass, unused_pass;
   watchers #(
       .Watchers(1),
       .Flags(scalar_pkg::Flags),
@@ -110,7 +110,6 @@ module input_pop
       advance && ended[4'(instruction.producer_depth)], instruction.producer_increment, 5'(Flag)
   );
 
-  logic unused_pass;
   logic unused;
   assign unused = &{1'b0, unused_pass, address, instruction};
 

@@ -74,23 +74,23 @@ module tensor_cells
 
   // One cell that multiplies: parameters are four bytes, or two halves of 16 bits.
   function automatic logic [31:0] multiplied(
-      input logic [31:0] start, input logic [31:0] bytes, input logic is_wide,
+      input logic [31:0] sum, input logic [31:0] operands, input logic is_wide,
       input logic [31:0] a0, input logic [31:0] a1, input logic [31:0] a2, input logic [31:0] a3);
     /* verilator no_inline_task */
-    if (is_wide) return start + a0 * {16'b0, bytes[15:0]} + a1 * {16'b0, bytes[31:16]};
-    return start + a0 * {24'b0, bytes[7:0]} + a1 * {24'b0, bytes[15:8]} +
-        a2 * {24'b0, bytes[23:16]} + a3 * {24'b0, bytes[31:24]};
+    if (is_wide) return sum + a0 * {16'b0, operands[15:0]} + a1 * {16'b0, operands[31:16]};
+    return sum + a0 * {24'b0, operands[7:0]} + a1 * {24'b0, operands[15:8]} +
+        a2 * {24'b0, operands[23:16]} + a3 * {24'b0, operands[31:24]};
   endfunction
 
   // One cell that takes the maximum or the sum of the values that `chosen` names.
-  function automatic logic [31:0] reduced_by(input logic [31:0] start, input logic [31:0] bytes,
+  function automatic logic [31:0] reduced_by(input logic [31:0] sum, input logic [31:0] operands,
                                              input logic is_wide, input logic [3:0] chosen,
                                              input logic takes_maximum);
     /* verilator no_inline_task */
     logic [31:0] result, value;
-    result = start;
+    result = sum;
     for (int k = 0; k < 4; k++) begin
-      value = is_wide ? {16'b0, bytes[16*(k&1)+:16]} : {24'b0, bytes[8*k+:8]};
+      value = is_wide ? {16'b0, operands[16*(k&1)+:16]} : {24'b0, operands[8*k+:8]};
       if (chosen[k]) begin
         if (!takes_maximum) result = result + value;
         else if ($signed(value) > $signed(result)) result = value;

@@ -54,7 +54,8 @@ module tensor_output
   for (genvar k = 0; k < 4; k++) begin : gen_lane
     logic active;
     logic [5:0] lane;
-    logic [31:0] bias, scale;
+    logic signed [31:0] bias;
+    logic [31:0] scale;
     assign active = busy && CountBits'(k) < lanes_per_word && first_lane + CountBits'(k) < lanes;
     assign lane   = 6'(first_lane) + 6'(k);
     always_comb begin

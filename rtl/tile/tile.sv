@@ -299,7 +299,7 @@ module tile
     instruction_queue #(
         .Bits ($bits(ring_consumer_a_t)),
         .Depth(UnitQueue)
-    ) queue (
+    ) channel_queue (
         .clk,
         .rst_n,
         .in_valid (queue2units_instruction_valid[TILE_UNIT_RING_CONSUMER_A+c]),
@@ -375,7 +375,7 @@ module tile
     instruction_queue #(
         .Bits ($bits(mesh_south_t)),
         .Depth(UnitQueue)
-    ) queue (
+    ) link_queue (
         .clk,
         .rst_n,
         .in_valid (queue2units_instruction_valid[TILE_UNIT_MESH_SOUTH+k]),

@@ -118,6 +118,13 @@ module traversal
     return '0;
   endfunction
 
+  // The prologue's base steps between its runs and wraps beyond the outer limit (ping-pong).
+  logic [  AddressBits:0] stepped_prologue;
+  logic [AddressBits-1:0] next_prologue;
+  assign stepped_prologue = {1'b0, prologue_address} + (AddressBits + 1)'(prologue_outer_stride);
+  assign next_prologue = (stepped_prologue > (AddressBits + 1)'(prologue_outer_limit))
+      ? prologue_base : stepped_prologue[AddressBits-1:0];
+
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       valid <= 1'b0;
@@ -156,13 +163,6 @@ module traversal
       prologue_index <= '0;
     end
   end
-
-  // The prologue's base steps between its runs and wraps beyond the outer limit (ping-pong).
-  logic [  AddressBits:0] stepped_prologue;
-  logic [AddressBits-1:0] next_prologue;
-  assign stepped_prologue = {1'b0, prologue_address} + (AddressBits + 1)'(prologue_outer_stride);
-  assign next_prologue = (stepped_prologue > (AddressBits + 1)'(prologue_outer_limit))
-      ? prologue_base : stepped_prologue[AddressBits-1:0];
 
 `ifndef SYNTHESIS
   assert_advance_only_when_valid :

@@ -17,26 +17,37 @@ from harness_runs import design, require_toolchain
 @pytest.mark.parametrize("top", ["harness", "workload"])
 def test_lint_is_clean(top: str, data_bytes: int) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import lint
+    from darwinn_testbench.rtl.lint import verilator
 
-    assert lint(design(top, DataBytes=data_bytes)) == ""
+    assert verilator(design(top, DataBytes=data_bytes)) == ""
 
 
 def test_lint_of_a_tile_is_clean() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import lint
+    from darwinn_testbench.rtl.lint import verilator
     from darwinn_testbench.rtl.tile_bench import DESIGN
 
-    assert lint(DESIGN) == ""
+    assert verilator(DESIGN) == ""
 
 
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import lint
     from darwinn_testbench.rtl.chip_player import design as chip_design
+    from darwinn_testbench.rtl.lint import verilator
 
-    assert lint(chip_design(tiles)) == ""
+    assert verilator(chip_design(tiles)) == ""
+
+
+def test_slang_finds_nothing_but_what_is_named() -> None:
+    require_toolchain()
+    pytest.importorskip("pyslang")
+    from darwinn_testbench.rtl.lint import NOT_MENDED, slang
+
+    found = list(slang(design("harness"), ["chip", "chip_player", "harness", "tile", "workload"]))
+    assert [finding for finding in found if not finding.reason] == []
+    reasons = {finding.reason for finding in found}
+    assert [row for row in NOT_MENDED if row[2] not in reasons] == []
 
 
 def test_sources_are_formatted() -> None:

@@ -155,6 +155,8 @@ def _common_prefix(names: list[str]) -> str:
 
 
 def _type(field: Field) -> str:
+    if field.name == "opcode":
+        return "opcode_e "
     bounds = f"[{field.width - 1}:0] " if field.width > 1 or field.signed else ""
     return ("logic signed " if field.signed else "logic ") + bounds
 

