@@ -1,10 +1,11 @@
 """CPU reference of TFRT: an executor of BEF functions, with the kernels of the original's tests."""
 
+from darwinn_testbench.reference.tfrt.definition import KernelDefinition, Style
 from darwinn_testbench.reference.tfrt.driver import Driver, Options, expected_errors
-from darwinn_testbench.reference.tfrt.executor import Diagnostic, Host
+from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
 from darwinn_testbench.reference.tfrt.reference import TfrtReference, dense
-from darwinn_testbench.reference.tfrt.registry import KERNELS, KernelDefinition, Style
+from darwinn_testbench.reference.tfrt.registry import KERNELS
 from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, KernelError
 
 __all__ = [

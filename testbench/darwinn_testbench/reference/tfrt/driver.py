@@ -12,10 +12,12 @@ from darwinn_formats.tfrt import BefFile, FileLineColumn, FunctionKind, Location
 from darwinn_formats.tfrt.text.printer import location_text
 
 from darwinn_testbench.reference.protocol import ExecutionError
-from darwinn_testbench.reference.tfrt.executor import Diagnostic, Host
+from darwinn_testbench.reference.tfrt.executor import execute
+from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
+from darwinn_testbench.reference.tfrt.kernels.native import native_functions
 from darwinn_testbench.reference.tfrt.kernels.numbers import float_text
-from darwinn_testbench.reference.tfrt.plan import FunctionPlan, NativeFunction, prepare
-from darwinn_testbench.reference.tfrt.reference import native_functions
+from darwinn_testbench.reference.tfrt.plan import FunctionPlan, NativeFunction
+from darwinn_testbench.reference.tfrt.preparation import prepare
 from darwinn_testbench.reference.tfrt.registry import KERNELS
 from darwinn_testbench.reference.tfrt.values import ErrorValue, Value
 
@@ -135,7 +137,7 @@ class Driver:
             return
         host.print(f"--- Running '{plan.name}':")
         with host.session():
-            values = host.wait(host.execute(plan, []))
+            values = host.wait(execute(host, plan, []))
             if values:
                 host.print(f"'{plan.name}' returned {self._results(plan, values)}")
             # Values that only the results hold go before the queue is drained.

@@ -7,25 +7,21 @@ function, several results, kernels that call functions.
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, TextIO
+from dataclasses import dataclass
+from typing import Any, Final
 
-import numpy as np
-from darwinn_formats.tfrt import FunctionKind, Location
+from darwinn_formats.tfrt import FunctionKind
 
 from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.reference.tfrt.definition import Style
+from darwinn_testbench.reference.tfrt.host import WRONG_VALUES, Host
 from darwinn_testbench.reference.tfrt.plan import FunctionPlan, KernelPlan
-from darwinn_testbench.reference.tfrt.registry import Style
 from darwinn_testbench.reference.tfrt.values import (
     AsyncValue,
     ErrorValue,
     KernelError,
     Value,
+    is_there,
     settled,
     when_ready,
 )
@@ -34,196 +30,57 @@ MAXIMUM_CONTINUATIONS: Final = 100
 """Continuations in continuations; further ones are queued, as in the original."""
 MAXIMUM_CALLS: Final = 200
 """Functions in functions that have not returned."""
-MAXIMUM_CALLS_OF_A_RUN: Final = 10_000_000
-"""Calls of functions in one run: a function has no loops, so that only calls can go on forever."""
-_RECURSION_LIMIT: Final = 5000
-
-_WRONG_VALUES: Final = (
-    TypeError,
-    AttributeError,
-    ValueError,
-    IndexError,
-    OverflowError,
-    MemoryError,
-)
-"""What Python raises when a kernel gets values of other types than it is made for."""
-
-Task = Callable[[], None]
-KernelTap = Callable[[FunctionPlan, KernelPlan, list[Value], list[Value]], list[Value]]
-"""Sees results and operands of a kernel that has run; gives results that take their place."""
 
 
-@dataclass(slots=True)
-class Diagnostic:
-    """An error that a kernel reported."""
-
-    message: str
-    location: Location | None
-
-
-@dataclass(slots=True)
-class Request:
-    """One run of a function from outside: its cancellation and its resources."""
-
-    cancelled: ErrorValue | None = None
-    resources: dict[str, list[Value]] = field(default_factory=dict)
-
-
-class Host:
-    """What all functions share: the queue of tasks, the output, the request that runs.
-
-    ``workers`` is None for the single-threaded queue; otherwise tasks count as run by that many
-    threads in turn, though they run one after another all the same, first in first out.
-
-    Attributes:
-        output: what kernels print.
-        log: what kernels log.
-        sleep: waits for seconds.
-        diagnostics: errors that kernels reported.
-        leaked: sizes of allocations that are never freed.
-        maximum_calls: of functions in one request, above which it is given up.
-    """
-
-    def __init__(
-        self,
-        output: TextIO | None = None,
-        log: TextIO | None = None,
-        workers: int | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.output = sys.stdout if output is None else output
-        self.log = sys.stderr if log is None else log
-        self.workers = workers
-        self.sleep = sleep
-        self.tap: KernelTap | None = None
-        self.request = Request()
-        self.diagnostics: list[Diagnostic] = []
-        self.leaked: list[int] = []
-        self.unique_locations: dict[int, str] = {}
-        self.shared: dict[str, Any] = {}
-        self.calls = 0
-        self.calls_of_run = 0
-        self.maximum_calls = MAXIMUM_CALLS_OF_A_RUN
-        self.continuations = 0
-        self.thread = 0
-        self.thread_ids: dict[int, int] = {}
-        self._tasks: deque[Task] = deque()
-        self._tasks_run = 0
-
-    def print(self, text: str) -> None:
-        """Print a line."""
-        self.output.write(f"{text}\n")
-
-    def enqueue(self, task: Task) -> None:
-        """Run a task later."""
-        self._tasks.append(task)
-
-    def report(self, message: str, location: Location | None) -> ErrorValue:
-        """An error value, with a diagnostic."""
-        self.diagnostics.append(Diagnostic(message, location))
-        return ErrorValue(message)
-
-    def thread_id(self) -> int:
-        """Small number of the thread that runs."""
-        return self.thread_ids.setdefault(self.thread, len(self.thread_ids))
-
-    def run_tasks(self, until: Callable[[], bool] | None = None) -> None:
-        """Run queued tasks, all or until something is the case."""
-        while self._tasks and not (until is not None and until()):
-            task = self._tasks.popleft()
-            if self.workers is not None:
-                self.thread = 1 + self._tasks_run % self.workers
-                self._tasks_run += 1
-            try:
-                task()
-            finally:
-                self.thread = 0
-
-    def wait(self, values: list[Value]) -> list[Value]:
-        """The values, when all are there.
-
-        Raises:
-            ExecutionError: when nothing is left that could give them.
-        """
-        self.run_tasks(lambda: all(_there(value) for value in values))
-        if not all(_there(value) for value in values):
-            raise ExecutionError("a result never becomes available: the function is stuck")
-        return [settled(value) for value in values]
-
-    @contextmanager
-    def session(self) -> Iterator[None]:
-        """A new request; what is still queued at the end runs before it ends.
-
-        Raises:
-            ExecutionError: a queued task, or who prints a result, gets a value of a wrong type.
-        """
-        self.request = Request()
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
-        try:
-            with np.errstate(all="ignore"):
-                yield
-                self.run_tasks()
-        except _WRONG_VALUES as error:
-            raise ExecutionError(f"a value is of another type than its use: {error}") from error
-        finally:
-            self._tasks.clear()
-            self.calls = self.calls_of_run = self.continuations = 0
-            self.request = Request()
-            sys.setrecursionlimit(limit)
-
-    def execute(self, function: FunctionPlan, arguments: list[Value]) -> list[Value]:
-        """Call a function; results that are not there yet are AsyncValues."""
-        if self.calls >= MAXIMUM_CALLS:
-            raise ExecutionError(f"calls are nested more than {MAXIMUM_CALLS} deep")
-        if len(arguments) != len(function.argument_types):
-            count = len(function.argument_types)
-            name = function.name or "a region"
-            raise ExecutionError(f"{name} is called with {len(arguments)} arguments, not {count}")
-        self.calls_of_run += 1
-        if self.calls_of_run > self.maximum_calls:
-            raise ExecutionError(f"the run takes more than {self.maximum_calls} calls of functions")
-        self.calls += 1
-        try:
-            if function.kind is FunctionKind.NATIVE:
-                return self._native(function, arguments)
-            if function.kind is FunctionKind.SYNC:
-                return _run_in_order(self, function, arguments)
-            return Run(self, function).start(arguments)
-        finally:
-            self.calls -= 1
-
-    def _native(self, function: FunctionPlan, arguments: list[Value]) -> list[Value]:
-        assert function.native is not None
-        count = len(function.result_types)
-        values = [settled(value) for value in arguments]
-        if not all(_there(value) for value in values):
-            # Called with values that are still to come.
-            later = [AsyncValue() for _ in range(count)]
-
-            def call() -> None:
-                for result, value in zip(later, self._native(function, values), strict=True):
-                    result.set(value)
-
-            when_ready(values, call)
-            return list(later)
-        errors = [value for value in values if value.__class__ is ErrorValue]
-        if errors:
-            return [errors[-1]] * count
-        try:
-            given = function.native(*values)
-        except KernelError as error:
-            # The error of a native function has no place in the file to report.
-            return [ErrorValue(str(error))] * count
-        results = _as_list(given, count)
-        if len(results) != count:
-            reason = f"gave {len(results)} results, not {count}"
-            raise ExecutionError(f"native function {function.name} {reason}")
-        return results
+def execute(host: Host, function: FunctionPlan, arguments: list[Value]) -> list[Value]:
+    """Call a function; results that are not there yet are AsyncValues."""
+    if host.calls >= MAXIMUM_CALLS:
+        raise ExecutionError(f"calls are nested more than {MAXIMUM_CALLS} deep")
+    if len(arguments) != len(function.argument_types):
+        count = len(function.argument_types)
+        name = function.name or "a region"
+        raise ExecutionError(f"{name} is called with {len(arguments)} arguments, not {count}")
+    host.calls_of_run += 1
+    if host.calls_of_run > host.maximum_calls:
+        raise ExecutionError(f"the run takes more than {host.maximum_calls} calls of functions")
+    host.calls += 1
+    try:
+        if function.kind is FunctionKind.NATIVE:
+            return _native(host, function, arguments)
+        if function.kind is FunctionKind.SYNC:
+            return _run_in_order(host, function, arguments)
+        return Run(host, function).start(arguments)
+    finally:
+        host.calls -= 1
 
 
-def _there(value: Value) -> bool:
-    return value.__class__ is not AsyncValue or value.ready
+def _native(host: Host, function: FunctionPlan, arguments: list[Value]) -> list[Value]:
+    assert function.native is not None
+    count = len(function.result_types)
+    values = [settled(value) for value in arguments]
+    if not all(is_there(value) for value in values):
+        # Called with values that are still to come.
+        later = [AsyncValue() for _ in range(count)]
+
+        def call() -> None:
+            for result, value in zip(later, _native(host, function, values), strict=True):
+                result.set(value)
+
+        when_ready(values, call)
+        return list(later)
+    errors = [value for value in values if value.__class__ is ErrorValue]
+    if errors:
+        return [errors[-1]] * count
+    try:
+        given = function.native(*values)
+    except KernelError as error:
+        # The error of a native function has no place in the file to report.
+        return [ErrorValue(str(error))] * count
+    results = _as_list(given, count)
+    if len(results) != count:
+        reason = f"gave {len(results)} results, not {count}"
+        raise ExecutionError(f"native function {function.name} {reason}")
+    return results
 
 
 def _as_list(given: Any, count: int) -> list[Value]:
@@ -405,7 +262,7 @@ class Run:
                 count = len(plan.kernels[number - 1].results)
                 self.finish(number, [reported] * count, stream, inline, outline)
                 continue
-            except _WRONG_VALUES as error:
+            except WRONG_VALUES as error:
                 raise _wrong_values(plan.kernels[number - 1], error) from error
             for register in operands:
                 uses[register] -= 1
@@ -500,7 +357,7 @@ def call_kernel(
         given = kernel.call(*arguments)
     except KernelError as error:
         return [host.report(str(error), kernel.location)] * count
-    except _WRONG_VALUES as error:
+    except WRONG_VALUES as error:
         raise _wrong_values(kernel, error) from error
     return _as_list(given, count) if count else []
 
@@ -524,7 +381,7 @@ def _run_in_order(host: Host, plan: FunctionPlan, arguments: list[Value]) -> lis
         results = call_kernel(host, kernel, registers, None)
         for register, value in zip(kernel.results, results, strict=True):
             registers[register] = settled(value)
-            if not _there(registers[register]):
+            if not is_there(registers[register]):
                 reason = "gives a result that comes later, in a synchronous function"
                 raise ExecutionError(f"{plan.name}: {kernel.definition.name} {reason}")
             if registers[register].__class__ is ErrorValue:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final, TextIO
 
 import numpy as np
@@ -22,16 +21,14 @@ from darwinn_testbench.reference.protocol import (
     Port,
     Tap,
 )
-from darwinn_testbench.reference.tfrt.executor import Host
-from darwinn_testbench.reference.tfrt.kernels import testing
+from darwinn_testbench.reference.tfrt.definition import KernelDefinition
+from darwinn_testbench.reference.tfrt.executor import execute
+from darwinn_testbench.reference.tfrt.host import Host
+from darwinn_testbench.reference.tfrt.kernels.native import native_functions
 from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
-from darwinn_testbench.reference.tfrt.plan import (
-    FunctionPlan,
-    KernelPlan,
-    NativeFunction,
-    prepare,
-)
-from darwinn_testbench.reference.tfrt.registry import KERNELS, KernelDefinition
+from darwinn_testbench.reference.tfrt.plan import FunctionPlan, KernelPlan, NativeFunction
+from darwinn_testbench.reference.tfrt.preparation import prepare
+from darwinn_testbench.reference.tfrt.registry import KERNELS
 from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, Value
 
 STRING_TYPE: Final = "!tfrt.string"
@@ -68,17 +65,6 @@ def dense(array: Any) -> DenseHostTensor:
     if dtype is None:
         raise ExecutionError(f"a dense tensor cannot hold elements of type {data.dtype}")
     return DenseHostTensor(dtype, data)
-
-
-def native_functions(host: Host) -> dict[str, NativeFunction]:
-    """The native functions that the original's tests have."""
-    return {
-        "native_add": testing.native_add,
-        "native_async_add": partial(testing.native_async_add, host),
-        "native_sink": testing.native_sink,
-        "native_async_sink": partial(testing.native_async_sink, host),
-        "native_error": testing.native_error,
-    }
 
 
 class TfrtReference:
@@ -140,7 +126,7 @@ class TfrtReference:
         self.host.tap = None if tap is None else _KernelTap(tap)
         try:
             with self.host.session():
-                values = self.host.wait(self.host.execute(plan, arguments))
+                values = self.host.wait(execute(self.host, plan, arguments))
         finally:
             self.host.tap = None
         outputs = []

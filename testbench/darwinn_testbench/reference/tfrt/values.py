@@ -82,6 +82,11 @@ def settled(value: Value) -> Value:
     return value
 
 
+def is_there(value: Value) -> bool:
+    """Whether a value need not be waited for."""
+    return value.__class__ is not AsyncValue or value.ready
+
+
 def when_ready(values: list[Value], callback: Callable[[], None]) -> None:
     """Call when all values are there."""
     pending = [value for value in values if value.__class__ is AsyncValue and not value.ready]

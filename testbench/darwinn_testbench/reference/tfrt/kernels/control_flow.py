@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from darwinn_testbench.reference.tfrt.executor import Frame, Host
+from darwinn_testbench.reference.tfrt.executor import Frame, execute
+from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.plan import FunctionPlan
 from darwinn_testbench.reference.tfrt.registry import I64, frame_kernel
 from darwinn_testbench.reference.tfrt.values import (
@@ -39,7 +40,7 @@ def run_later(host: Host, count: int, call: Callable[[], list[Value]]) -> list[V
 def call(frame: Frame) -> list[Value]:
     """Call a function."""
     (function,) = frame.functions
-    return frame.host.execute(function, frame.arguments)
+    return execute(frame.host, function, frame.arguments)
 
 
 @frame_kernel("tfrt.if", "tfrt.cond")
@@ -47,7 +48,7 @@ def choose(frame: Frame) -> list[Value]:
     """Call the first function if the first operand is true, else the second."""
     if_true, if_false = frame.functions
     function = if_true if frame.arguments[0] else if_false
-    return frame.host.execute(function, frame.arguments[1:])
+    return execute(frame.host, function, frame.arguments[1:])
 
 
 @frame_kernel("tfrt.case")
@@ -56,7 +57,7 @@ def case(frame: Frame) -> list[Value]:
     number = frame.arguments[0]
     if not 0 <= number < len(frame.functions):
         number = len(frame.functions) - 1
-    return frame.host.execute(frame.functions[number], frame.arguments[1:])
+    return execute(frame.host, frame.functions[number], frame.arguments[1:])
 
 
 @frame_kernel("tfrt.once")
@@ -65,7 +66,7 @@ def once(frame: Frame) -> list[Value]:
     (function,) = frame.functions
     resources = frame.host.request.resources
     if function.name not in resources:
-        resources[function.name] = frame.host.execute(function, frame.arguments)
+        resources[function.name] = execute(frame.host, function, frame.arguments)
     return list(resources[function.name])
 
 
@@ -74,7 +75,7 @@ def do_async(frame: Frame) -> list[Value]:
     """Call a function in a queued task."""
     (function,) = frame.functions
     host, arguments = frame.host, frame.arguments
-    return run_later(host, frame.count, lambda: host.execute(function, arguments))
+    return run_later(host, frame.count, lambda: execute(host, function, arguments))
 
 
 # --- repeat ----------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def _repeat_block(
             if host.request.cancelled is not None:
                 _give(results, [host.request.cancelled] * len(results))
                 return
-            values = host.execute(function, values)
+            values = execute(host, function, values)
         if end >= count:
             _give(results, values)
             return
@@ -164,14 +165,14 @@ class _While:
             if self.queued:
                 self.host.enqueue(partial(self.iterate, values))
                 return
-            *values, condition = self.host.execute(self.function, values)
+            *values, condition = execute(self.host, self.function, values)
             if condition.__class__ is AsyncValue and not condition.ready:
                 self.wait(condition, values)
                 return
             condition = settled(condition)
 
     def iterate(self, values: list[Value]) -> None:
-        *values, condition = self.host.execute(self.function, values)
+        *values, condition = execute(self.host, self.function, values)
         if condition.__class__ is AsyncValue and not condition.ready:
             self.wait(condition, values)
         else:
@@ -228,7 +229,7 @@ class _Ranges:
             last = middle
         begin = self.start + first * self.block
         end = min(self.end, begin + self.block)
-        results = self.host.execute(self.function, [begin, end, *self.shared])
+        results = execute(self.host, self.function, [begin, end, *self.shared])
         when_ready(results, lambda: self.finished(results))
 
     def enqueue(self, first: int, last: int) -> None:

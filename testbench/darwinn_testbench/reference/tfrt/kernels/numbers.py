@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats.tfrt import DType
 
-from darwinn_testbench.reference.tfrt.executor import Host
+from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.registry import kernel
 from darwinn_testbench.reference.tfrt.values import CHAIN, Chain, KernelError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG
 
-from darwinn_testbench.reference.tfrt.executor import Host
+from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.registry import kernel
 from darwinn_testbench.reference.tfrt.values import Chain, KernelError
 

@@ -11,7 +11,7 @@ from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG, COMPLEX, DTYPES
 from numpy.typing import NDArray
 
-from darwinn_testbench.reference.tfrt.executor import Host
+from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.kernels.numbers import float_text
 from darwinn_testbench.reference.tfrt.kernels.shapes import I64_ARRAY, TensorShape
 from darwinn_testbench.reference.tfrt.registry import AGGREGATE, kernel

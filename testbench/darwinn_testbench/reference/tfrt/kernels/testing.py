@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from datetime import datetime
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from darwinn_formats.tfrt import CallSite, Fused, Location, NameLocation
 
-from darwinn_testbench.reference.tfrt.executor import Frame, Host
+from darwinn_testbench.reference.tfrt.executor import Frame
+from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.kernels.control_flow import run_later
 from darwinn_testbench.reference.tfrt.registry import (
     AGGREGATE,
@@ -24,10 +24,8 @@ from darwinn_testbench.reference.tfrt.registry import (
 from darwinn_testbench.reference.tfrt.values import (
     CANCELLED,
     CHAIN,
-    AsyncValue,
     Chain,
     ErrorValue,
-    KernelError,
     Value,
 )
 
@@ -36,7 +34,7 @@ BAD_LATER: Final = "something bad happened asynchronously"
 CANCEL_MESSAGE: Final = "Cancelled"
 _MICROSECOND: Final = 1e-6
 
-# --- queued work -----------------------------------------------------------------------------
+# --- queued work ---------------------------------------------------------------------------------
 
 
 @frame_kernel("tfrt_test.async_add.i32", results=1)
@@ -117,7 +115,7 @@ def get_thread_id(host: Host, _: Chain) -> int:
     return host.thread_id()
 
 
-# --- values ----------------------------------------------------------------------------------
+# --- values --------------------------------------------------------------------------------------
 
 
 @kernel("tfrt_test.count3.i32", results=3)
@@ -198,7 +196,7 @@ def get_uniqueness(frame: Frame) -> list[Value]:
     return [frame.is_unique(number) for number in range(len(frame.arguments))]
 
 
-# --- errors ----------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 @frame_kernel("tfrt_test.fail")
@@ -252,91 +250,7 @@ def unique_loc(frame: Frame) -> list[Value]:
     return [CHAIN]
 
 
-# --- counters and resources ------------------------------------------------------------------
-
-
-class Counter:
-    """A number that several functions share."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
-
-
-@kernel("tfrt_test.atomic.create.i32")
-def create_counter() -> Counter:
-    """A counter of 0."""
-    return Counter()
-
-
-@kernel("tfrt_test.atomic.inc.i32")
-def increment_counter(counter: Counter, chain: Chain) -> Chain:
-    """Count."""
-    counter.value += 1
-    return chain
-
-
-@kernel("tfrt_test.atomic.add.i32")
-def add_to_counter(counter: Counter, value: int, chain: Chain) -> Chain:
-    """Add a number."""
-    counter.value += value
-    return chain
-
-
-@kernel("tfrt_test.atomic.get.i32", results=2)
-def get_counter(counter: Counter, chain: Chain) -> tuple[int, Chain]:
-    """The number."""
-    return counter.value, chain
-
-
-class Resource:
-    """A resource that says when it goes."""
-
-    __slots__ = ("_output",)
-
-    def __init__(self, output: TextIO) -> None:
-        self._output: TextIO | None = output
-
-    def destroy(self) -> None:
-        """Free it now; once."""
-        if self._output is not None:
-            self._output.write("Destroyed TestResource\n")
-            self._output = None
-
-    def __del__(self) -> None:
-        self.destroy()
-
-
-@kernel("tfrt_test.allocate_resource", host=True, results=2)
-def allocate_resource(host: Host, chain: Chain) -> tuple[Resource, Chain]:
-    """A resource."""
-    host.print("Allocated TestResource")
-    return Resource(host.output), chain
-
-
-@kernel("tfrt_test.deallocate_resource", host=True)
-def deallocate_resource(host: Host, resource: Resource, chain: Chain) -> Chain:
-    """Free a resource."""
-    resource.destroy()
-    host.print("tfrt_test.deallocate_resource done")
-    return chain
-
-
-@kernel("tfrt_test.use_sample_shared_context", host=True, results=2)
-def use_sample_shared_context(host: Host, chain: Chain) -> tuple[str, Chain]:
-    """Name of the one context that all calls share."""
-    number = host.shared.setdefault("sample_shared_context", 0)
-    return f"sample_shared_context{number}", chain
-
-
-@kernel("tfrt_test.memory_leak_one_int32", host=True, results=0)
-def leak(host: Host) -> None:
-    """Lose four bytes."""
-    host.leaked.append(4)
-
-
-# --- prints ----------------------------------------------------------------------------------
+# --- prints --------------------------------------------------------------------------------------
 
 
 @kernel("tfrt_test.print_hello", host=True)
@@ -399,44 +313,7 @@ def log(host: Host, text: str, chain: Chain) -> Chain:
     return chain
 
 
-# --- values whose life is traced -------------------------------------------------------------
-
-
-class TracedValue:
-    """A number that says when it goes."""
-
-    __slots__ = ("_output", "number")
-
-    def __init__(self, number: int, output: TextIO) -> None:
-        self.number = number
-        self._output = output
-        # A kernel makes its result, which then moves to where it stays.
-        output.write(f"constructed vt.value({number})\nmove constructed vt.value({number})\n")
-
-    def __del__(self) -> None:
-        self._output.write(f"destroyed vt.value({self.number})\n")
-
-
-@kernel("vt.constant", host=True, attributes=(I32,))
-def traced_constant(host: Host, number: int) -> TracedValue:
-    """A traced number."""
-    return TracedValue(number, host.output)
-
-
-@kernel("vt.add", host=True)
-def traced_add(host: Host, first: TracedValue, second: TracedValue) -> TracedValue:
-    """The traced sum."""
-    return TracedValue(first.number + second.number, host.output)
-
-
-@kernel("vt.print", host=True)
-def traced_print(host: Host, value: TracedValue, chain: Chain) -> Chain:
-    """Print a traced number."""
-    host.print(f"print vt_value({value.number})")
-    return chain
-
-
-# --- the tutorial ----------------------------------------------------------------------------
+# --- the tutorial --------------------------------------------------------------------------------
 
 
 @kernel("tfrt_tutorial.create_coordinate")
@@ -450,79 +327,3 @@ def print_coordinate(host: Host, coordinate: tuple[int, int], chain: Chain) -> C
     """Print a pair."""
     host.print(f"({coordinate[0]}, {coordinate[1]})")
     return chain
-
-
-# --- benchmark -------------------------------------------------------------------------------
-
-_BENCHMARK_ATTRIBUTES: Final = (I64, I64, STRING, I64)
-_PERCENTILES: Final = (("Min", 0.0), ("50%", 0.5), ("95%", 0.95), ("99%", 0.99))
-
-
-@frame_kernel("tfrt_test.benchmark", attributes=_BENCHMARK_ATTRIBUTES, results=1)
-def benchmark(frame: Frame) -> list[Value]:
-    """Call a function again and again, until either limit is reached; print the times."""
-    duration, maximum, name, warm_up = frame.attributes
-    for _ in range(warm_up):
-        error = _benchmark_call(frame)
-        if error is not None:
-            return [error]
-    walls: list[int] = []
-    processor: list[int] = []
-    begin = time.perf_counter_ns()
-    limit = begin + duration * 1_000_000_000
-    while len(walls) < maximum and (not walls or time.perf_counter_ns() < limit):
-        wall, used = time.perf_counter_ns(), time.process_time_ns()
-        error = _benchmark_call(frame)
-        if error is not None:
-            return [error]
-        walls.append(time.perf_counter_ns() - wall)
-        processor.append(time.process_time_ns() - used)
-    total = time.perf_counter_ns() - begin
-    lines = {"Duration(ns)": total, "Count": len(walls)}
-    for label, times in (("Time", sorted(walls)), ("CPU", sorted(processor))):
-        for text, part in _PERCENTILES:
-            at = min(int(len(times) * part), len(times) - 1)
-            lines[f"{label} {text}(ns)"] = times[at] if times else 0
-    lines["CPU utilization(percent)"] = round(100 * sum(processor) / max(1, sum(walls)))
-    for text, value in lines.items():
-        frame.host.print(f"BM:{name}:{text}: {value}")
-    return [CHAIN]
-
-
-def _benchmark_call(frame: Frame) -> ErrorValue | None:
-    (function,) = frame.functions
-    for value in frame.host.wait(frame.host.execute(function, list(frame.arguments))):
-        if isinstance(value, ErrorValue):
-            return value
-    return None
-
-
-# --- native functions ------------------------------------------------------------------------
-
-
-def native_add(first: int, second: int) -> int:
-    """The sum."""
-    return first + second
-
-
-def native_async_add(host: Host, first: int, second: int) -> AsyncValue:
-    """The sum, by a queued task."""
-    (later,) = run_later(host, 1, lambda: [first + second])
-    assert isinstance(later, AsyncValue)
-    return later
-
-
-def native_sink(*_: Any) -> None:
-    """Nothing."""
-
-
-def native_async_sink(host: Host, *_: Any) -> AsyncValue:
-    """A chain, by a queued task."""
-    (later,) = run_later(host, 1, lambda: [CHAIN])
-    assert isinstance(later, AsyncValue)
-    return later
-
-
-def native_error() -> int:
-    """An error that has no diagnostic."""
-    raise KernelError(BAD)

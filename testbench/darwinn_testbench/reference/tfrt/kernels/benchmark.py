@@ -1,0 +1,52 @@
+"""The kernel that calls a function again and again, and prints how long that takes."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from darwinn_testbench.reference.tfrt.executor import Frame, execute
+from darwinn_testbench.reference.tfrt.registry import I64, STRING, frame_kernel
+from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, Value
+
+_BENCHMARK_ATTRIBUTES: Final = (I64, I64, STRING, I64)
+_PERCENTILES: Final = (("Min", 0.0), ("50%", 0.5), ("95%", 0.95), ("99%", 0.99))
+
+
+@frame_kernel("tfrt_test.benchmark", attributes=_BENCHMARK_ATTRIBUTES, results=1)
+def benchmark(frame: Frame) -> list[Value]:
+    """Call a function again and again, until either limit is reached; print the times."""
+    duration, maximum, name, warm_up = frame.attributes
+    for _ in range(warm_up):
+        error = _benchmark_call(frame)
+        if error is not None:
+            return [error]
+    walls: list[int] = []
+    processor: list[int] = []
+    begin = time.perf_counter_ns()
+    limit = begin + duration * 1_000_000_000
+    while len(walls) < maximum and (not walls or time.perf_counter_ns() < limit):
+        wall, used = time.perf_counter_ns(), time.process_time_ns()
+        error = _benchmark_call(frame)
+        if error is not None:
+            return [error]
+        walls.append(time.perf_counter_ns() - wall)
+        processor.append(time.process_time_ns() - used)
+    total = time.perf_counter_ns() - begin
+    lines = {"Duration(ns)": total, "Count": len(walls)}
+    for label, times in (("Time", sorted(walls)), ("CPU", sorted(processor))):
+        for text, part in _PERCENTILES:
+            at = min(int(len(times) * part), len(times) - 1)
+            lines[f"{label} {text}(ns)"] = times[at] if times else 0
+    lines["CPU utilization(percent)"] = round(100 * sum(processor) / max(1, sum(walls)))
+    for text, value in lines.items():
+        frame.host.print(f"BM:{name}:{text}: {value}")
+    return [CHAIN]
+
+
+def _benchmark_call(frame: Frame) -> ErrorValue | None:
+    (function,) = frame.functions
+    for value in frame.host.wait(execute(frame.host, function, list(frame.arguments))):
+        if isinstance(value, ErrorValue):
+            return value
+    return None
