@@ -9,9 +9,9 @@ module chip
   import tile_pkg::ring_row_t;
   import tile_pkg::row_t;
 #(
-    parameter int Tiles = 16,
-    parameter int DataBytes = 8,
-    parameter int RingCyclesPerRow = 96,
+    parameter int Tiles = chip_pkg::Tiles,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int RingCyclesPerRow = harness_pkg::RingRowCycles,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,
@@ -347,7 +347,7 @@ module chip
 
   // Tiles, and the mesh between them: a torus of four rows and columns. Links to tiles that this
   // build lacks take nothing and give nothing.
-  localparam int Grid = 4;
+  localparam int Grid = chip_pkg::Grid;
   logic [Tiles-1:0][tile_pkg::Links-1:0] sent_valid, sent_ready;
   logic [Tiles-1:0][tile_pkg::Links-1:0][31:0] sent_data;
 

@@ -4,10 +4,10 @@
 module chip_player
   import dma_pkg::*;
 #(
-    parameter int Tiles = 16,
-    parameter int DataBytes = 8,
-    parameter int RingCyclesPerRow = 96,
-    parameter int Latency = 4,
+    parameter int Tiles = chip_pkg::Tiles,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int RingCyclesPerRow = harness_pkg::RingRowCycles,
+    parameter int Latency = harness_pkg::MemoryLatency,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,

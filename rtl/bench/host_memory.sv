@@ -4,9 +4,9 @@
 module host_memory
   import dma_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int Latency = 4,  // cycles from the last word of a request to the first of its answer
-    parameter int Requests = 4
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int Latency = harness_pkg::MemoryLatency,  // cycles from the last word of a request to the first of its answer
+    parameter int Requests = harness_pkg::MemoryRequests
 ) (
     input logic       clk,
     input logic       rst_n,

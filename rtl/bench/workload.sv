@@ -4,12 +4,12 @@
 module workload
   import dma_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int BufferBeats = 32,
-    parameter int QueueDepth = 16,
-    parameter int OutstandingReads = 4,
-    parameter int OutstandingWrites = 4,
-    parameter int Latency = 4
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int BufferBeats = harness_pkg::BufferWords,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int OutstandingReads = harness_pkg::OutstandingReads,
+    parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
+    parameter int Latency = harness_pkg::MemoryLatency
 ) (
     input logic clk,
     input logic rst_n,

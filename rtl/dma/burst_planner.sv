@@ -5,8 +5,8 @@ module burst_planner
   import dma_pkg::*;
   import mutation_pkg::*;
 #(
-    parameter  int DataBytes = 8,
-    parameter  int MaxBurst  = 16,
+    parameter  int DataBytes = harness_pkg::DataBytes,
+    parameter  int MaxBurst  = harness_pkg::BurstWords,
     localparam int BeatBits  = $clog2(MaxBurst + 1)
 ) (
     input logic [AddressBits-1:0] address,

@@ -5,13 +5,13 @@ module dma_engine
   import dma_pkg::*;
   import mutation_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int MaxBurst = 16,
-    parameter int BufferBeats = 32,
-    parameter int FifoDepth = 16,
-    parameter int QueueDepth = 16,
-    parameter int OutstandingReads = 4,
-    parameter int OutstandingWrites = 4,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int MaxBurst = harness_pkg::BurstWords,
+    parameter int BufferBeats = harness_pkg::BufferWords,
+    parameter int FifoDepth = harness_pkg::FifoDepth,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int OutstandingReads = harness_pkg::OutstandingReads,
+    parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,

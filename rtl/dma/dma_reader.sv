@@ -5,11 +5,11 @@ module dma_reader
   import dma_pkg::*;
   import mutation_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int MaxBurst = 16,
-    parameter int BufferBeats = 32,
-    parameter int QueueDepth = 16,
-    parameter int Outstanding = 4,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int MaxBurst = harness_pkg::BurstWords,
+    parameter int BufferBeats = harness_pkg::BufferWords,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int Outstanding = harness_pkg::OutstandingReads,
     localparam int BeatBits = $clog2(MaxBurst + 1),
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (

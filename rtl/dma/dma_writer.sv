@@ -6,10 +6,10 @@ module dma_writer
   import dma_pkg::*;
   import mutation_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int MaxBurst = 16,
-    parameter int QueueDepth = 16,
-    parameter int Outstanding = 4,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int MaxBurst = harness_pkg::BurstWords,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int Outstanding = harness_pkg::OutstandingWrites,
     localparam int BeatBits = $clog2(MaxBurst + 1),
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (

@@ -6,11 +6,11 @@ module read_stream
   import dma_pkg::*;
   import mutation_pkg::*;
 #(
-    parameter int DataBytes = 8,
-    parameter int MaxBurst = 16,
-    parameter int BufferBeats = 32,
-    parameter int QueueDepth = 16,
-    parameter int Transfers = 4,  // descriptors whose words may be on their way together
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int MaxBurst = harness_pkg::BurstWords,
+    parameter int BufferBeats = harness_pkg::BufferWords,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int Transfers = harness_pkg::ExpectedTransfers,  // descriptors whose words may be on their way together
     localparam int BeatBits = $clog2(MaxBurst + 1),
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (

@@ -6,7 +6,7 @@ package dma_pkg;
   // Bits of a bus address; bus address 0 is the first byte of the window of device addresses.
   localparam int AddressBits = 40;
   // Bytes that no burst may cross a multiple of (AMBA AXI, A3.4.1).
-  localparam int BurstBoundary = 4096;
+  localparam int BurstBoundary = harness_pkg::Boundary;
   // Input, parameter and instruction streams.
   localparam int ReadStreams = 3;
   // Completion events: one for each read stream, one for output and interrupts, one for fences.

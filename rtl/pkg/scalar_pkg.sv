@@ -1,19 +1,20 @@
 // What the scalar core's units have in common: sizes of their buffers, their sync flags, and the
-// record of one instruction that the scalar core hands over. Sizes are those of darwinn_sim.chip.
+// record of one instruction that the scalar core hands over. Sizes come from the generated chip_pkg
+// and harness_pkg.
 
 package scalar_pkg;
 
-  localparam int Flags = 9;
-  localparam int FlagBits = 4;
-  localparam int ActivationUnitBytes = 8;
-  localparam int ActivationUnits = 32768;
-  localparam int ParameterUnitBytes = 64;
-  localparam int ParameterUnits = 2048;
-  localparam int MemoryWords = 4096;
-  localparam int MemoryBits = 12;
-  localparam int UnitQueue = 16;  // instructions that wait before each unit
-  localparam int RingRows = 4;  // rows that the outfeed holds
-  localparam int IdleBits = 5;  // of ScalarFence.wait_idle
+  localparam int Flags = chip_pkg::ScalarFlags;
+  localparam int FlagBits = $clog2(Flags);
+  localparam int ActivationUnitBytes = chip_pkg::ActivationUnitBytes;
+  localparam int ActivationUnits = chip_pkg::ActivationUnits;
+  localparam int ParameterUnitBytes = chip_pkg::ParameterUnitBytes;
+  localparam int ParameterUnits = chip_pkg::ParameterUnits;
+  localparam int MemoryWords = chip_pkg::ScalarMemoryWords;
+  localparam int MemoryBits = $clog2(MemoryWords);
+  localparam int UnitQueue = harness_pkg::ScalarQueue;  // instructions that wait before each unit
+  localparam int RingRows = harness_pkg::OutfeedRows;  // rows that the outfeed holds
+  localparam int IdleBits = chip_pkg::ScalarUnits;  // of ScalarFence.wait_idle
 
   // Values of RingInfeed.fifo.
   localparam logic [1:0] FifoParameters = 2'd0;

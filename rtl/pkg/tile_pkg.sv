@@ -1,19 +1,19 @@
 // What the units of a tile have in common: sizes, the records that travel between them, and the
-// rules by which instructions are read. Sizes are those of darwinn_sim.chip.
+// rules by which instructions are read. Sizes come from the generated chip_pkg.
 
 package tile_pkg;
 
-  localparam int Flags = 19;
-  localparam int FlagBits = 5;
-  localparam int Units = 10;  // in the order of TileFence.wait_idle
+  localparam int Flags = chip_pkg::TileFlags;
+  localparam int FlagBits = $clog2(Flags);
+  localparam int Units = chip_pkg::TileUnits;  // in the order of TileFence.wait_idle
   localparam int Links = 4;  // of the mesh: south, west, north, east
-  localparam int NarrowBytes = 196608;
-  localparam int NarrowAddressBits = 18;  // of a byte
-  localparam int WideRows = 2080;
-  localparam int RowBits = 12;
-  localparam int RowWords = 64;
-  localparam int CountBits = 7;  // 0 to 64 words of a row
-  localparam int Tiles = 16;
+  localparam int NarrowBytes = chip_pkg::NarrowBytes;
+  localparam int NarrowAddressBits = $clog2(chip_pkg::NarrowAddressBytes);  // of a byte
+  localparam int WideRows = chip_pkg::WideRows;
+  localparam int RowBits = $clog2(WideRows);
+  localparam int RowWords = chip_pkg::RowWords;
+  localparam int CountBits = $clog2(RowWords + 1);  // 0 to 64 words of a row
+  localparam int Tiles = chip_pkg::Tiles;
 
   typedef logic [Flags-1:0][15:0] flags_t;
   typedef logic [RowWords-1:0][31:0] row_t;
@@ -35,8 +35,8 @@ package tile_pkg;
   } ring_row_t;
 
   // A piecewise polynomial: segment n begins at bound n - 1, lowest power first; float32.
-  localparam int FunctionSegments = 8;
-  localparam int FunctionCoefficients = 5;
+  localparam int FunctionSegments = chip_pkg::TableSegments;
+  localparam int FunctionCoefficients = chip_pkg::TableCoefficients;
   typedef struct packed {
     logic [FunctionSegments-2:0][31:0] lower_bound;
     logic [FunctionSegments-1:0][FunctionCoefficients-1:0][31:0] coefficient;

@@ -8,8 +8,8 @@ module ring_bus
   import tile_pkg::ring_row_t;
   import tile_pkg::row_t;
 #(
-    parameter int Tiles = 16,
-    parameter int CyclesPerRow = 96
+    parameter int Tiles = chip_pkg::Tiles,
+    parameter int CyclesPerRow = harness_pkg::RingRowCycles
 ) (
     input logic clk,
     input logic rst_n,

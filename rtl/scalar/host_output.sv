@@ -2,7 +2,7 @@
 // pushes itself. It follows them through the bus to tell when all have been written.
 
 module host_output #(
-    parameter  int DataBytes = 8,
+    parameter  int DataBytes = harness_pkg::DataBytes,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,

@@ -2,8 +2,8 @@
 // It is read combinationally; a unit that is written can be read in the next cycle.
 
 module input_buffer #(
-    parameter int UnitBytes = 8,
-    parameter int Units = 32768,
+    parameter int UnitBytes = chip_pkg::ActivationUnitBytes,
+    parameter int Units = chip_pkg::ActivationUnits,
     localparam int AddressBits = $clog2(Units)
 ) (
     input logic clk,

@@ -6,9 +6,9 @@ module input_pop
   import mutation_pkg::*;
   import tile_pkg::produce_t;
 #(
-    parameter int DataBytes = 8,
-    parameter int UnitBytes = 8,
-    parameter int Units = 32768,
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int UnitBytes = chip_pkg::ActivationUnitBytes,
+    parameter int Units = chip_pkg::ActivationUnits,
     parameter scalar_flag_e Flag = SCALAR_FLAG_AV_POP,
     localparam int AddressBits = $clog2(Units),
     localparam int CountBits = $clog2(DataBytes + 1)

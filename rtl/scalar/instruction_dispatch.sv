@@ -5,7 +5,7 @@ module instruction_dispatch
   import isa_pkg::*;
   import scalar_pkg::handover_t;
 #(
-    parameter int Tiles = 16
+    parameter int Tiles = chip_pkg::Tiles
 ) (
     input logic clk,
     input logic rst_n,

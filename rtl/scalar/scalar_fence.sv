@@ -6,7 +6,7 @@ module scalar_fence
   import mutation_pkg::*;
   import scalar_pkg::*;
 #(
-    parameter int Tiles = 16
+    parameter int Tiles = chip_pkg::Tiles
 ) (
     input logic clk,
     input logic rst_n,

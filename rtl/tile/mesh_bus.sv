@@ -6,8 +6,8 @@ module mesh_bus
   import mutation_pkg::*;
   import tile_pkg::*;
 #(
-    parameter int Link  = 0,   // 0 south, 1 west, 2 north, 3 east
-    parameter int Words = 256  // that have arrived and wait
+    parameter int Link = 0,  // 0 south, 1 west, 2 north, 3 east
+    parameter int Words = harness_pkg::MeshFifoWords  // that have arrived and wait
 ) (
     input logic clk,
     input logic rst_n,

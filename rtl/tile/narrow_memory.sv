@@ -2,7 +2,7 @@
 // Reads are combinational; where two ports write a byte in one cycle the higher port wins.
 
 module narrow_memory #(
-    parameter int Bytes = 196608,
+    parameter int Bytes = chip_pkg::NarrowBytes,
     parameter int ReadPorts = 6,
     parameter int WritePorts = 6,
     localparam int AddressBits = 18

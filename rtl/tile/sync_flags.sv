@@ -4,7 +4,7 @@
 module sync_flags
   import mutation_pkg::*;
 #(
-    parameter int Flags = 19,
+    parameter int Flags = chip_pkg::TileFlags,
     parameter int Producers = 8,
     localparam int FlagBits = $clog2(Flags)
 ) (

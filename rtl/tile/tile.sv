@@ -38,7 +38,7 @@ module tile
     input  logic [Links-1:0][31:0] mesh2tile_word_data
 );
 
-  localparam int UnitQueue = 16;
+  localparam int UnitQueue = harness_pkg::UnitQueue - 1;  // one more waits at the exit
 
   // Ports of the memories, by unit.
   localparam int NarrowTensor = 0, NarrowPacker = 1, NarrowMesh = 2;  // the mesh has four

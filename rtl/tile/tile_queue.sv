@@ -5,7 +5,7 @@ module tile_queue
   import isa_pkg::*;
   import tile_pkg::*;
 #(
-    parameter int Depth = 64
+    parameter int Depth = harness_pkg::TileQueue - 1  // one more waits at the exit
 ) (
     input logic clk,
     input logic rst_n,

@@ -5,7 +5,7 @@ module watchers
   import mutation_pkg::*;
 #(
     parameter int Watchers = 6,
-    parameter int Flags = 19,
+    parameter int Flags = chip_pkg::TileFlags,
     parameter int FlagBits = 5,
     parameter int DepthBits = 3
 ) (

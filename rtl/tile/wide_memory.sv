@@ -4,8 +4,8 @@
 module wide_memory
   import mutation_pkg::*;
 #(
-    parameter int Rows = 2080,
-    parameter int Words = 64,
+    parameter int Rows = chip_pkg::WideRows,
+    parameter int Words = chip_pkg::RowWords,
     parameter int ReadPorts = 3,
     parameter int WritePorts = 4,
     localparam int RowBits = $clog2(Rows),

@@ -1,8 +1,13 @@
-"""Constants of the Beagle chip, each with where it comes from (docs/chip-facts.md)."""
+"""Constants of the Beagle chip, each with where it comes from (docs/chip-facts.md).
+
+The SystemVerilog has them as ``chip_pkg``, which is generated from here when a design is built.
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 
 TILES: Final = 16
 """Tiles, in a 4 x 4 grid: tile = 4 * row + column (driver's chip structures)."""
@@ -28,11 +33,13 @@ ROW_WORDS: Final = 64
 ROW_BYTES: Final = 4 * ROW_WORDS
 """Bytes of a wide-memory row."""
 
-TILE_FLAGS: Final = 19
-"""Sync flags of a tile (instruction table, TileFence)."""
+TILE_FLAGS: Final = len(TileFlag)
+SCALAR_FLAGS: Final = len(ScalarFlag)
+"""Sync flags of a tile, and of the scalar core."""
 
-SCALAR_FLAGS: Final = 9
-"""Sync flags of the scalar core (instruction table, ScalarFence)."""
+TILE_UNITS: Final = len(TileUnit)
+SCALAR_UNITS: Final = len(ScalarUnit)
+"""Units of a tile, and beside the scalar core, that a fence can wait for."""
 
 SCALAR_REGISTERS: Final = 32
 PREDICATES: Final = 8

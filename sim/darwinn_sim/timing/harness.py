@@ -1,34 +1,45 @@
-"""The description of the SystemVerilog harness, as far as its timing depends on it.
+"""The description of the SystemVerilog harness, as far as the timing of its DMA depends on it.
 
-Every parameter carries its unit and the place in ``rtl/`` that it describes. Facts: docs/rtl.md.
+``harness_pkg``, the sizes that the RTL is built with, is generated from here and from the chip
+description ``harness`` (``chips/harness.toml``), which says what both need. Facts: docs/rtl.md.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Final
 
+from darwinn_sim.timing.description import chip_description
 
-def _parameter(default: int, unit: str, source: str) -> int:
-    value: int = field(default=default, metadata={"unit": unit, "source": source})
-    return value
+_CHIP: Final = chip_description("harness")
+_WORD: Final = int(_CHIP.link_word_bytes.value)
+_LONGEST_BURST: Final = int(_CHIP.write_burst_bytes.value) // _WORD
+"""Words of the longest burst that the engine is built for."""
 
 
 @dataclass(frozen=True)
 class HarnessDescription:
-    """Sizes and latencies of the DMA engine and of the host memory behind it."""
+    """Sizes and latencies of the DMA engine and of the host memory behind it.
 
-    data_bytes: int = _parameter(8, "bytes", "harness.sv DataBytes")
-    burst_words: int = _parameter(16, "bus words", "harness.sv MaxBurst, dma_burst_limiter")
-    boundary: int = _parameter(4096, "bytes", "dma_pkg.sv BurstBoundary")
-    buffer_words: int = _parameter(32, "bus words", "harness.sv BufferBeats")
-    fifo_depth: int = _parameter(16, "descriptors", "harness.sv FifoDepth")
-    queue_depth: int = _parameter(16, "descriptors", "harness.sv QueueDepth")
-    expected_transfers: int = _parameter(4, "descriptors", "read_stream.sv Transfers")
-    outstanding_reads: int = _parameter(4, "bursts", "harness.sv OutstandingReads")
-    outstanding_writes: int = _parameter(4, "bursts", "harness.sv OutstandingWrites")
-    memory_latency: int = _parameter(4, "cycles", "host_memory.sv Latency")
-    memory_requests: int = _parameter(4, "bursts", "host_memory.sv Requests")
+    ``data_bytes`` are the bytes of a bus word; bursts (at most ``burst_words`` long, across no
+    multiple of ``boundary`` bytes, AMBA AXI A3.4.1) and each read stream's buffer are counted in
+    words, the queues in descriptors: before the engine, before each stream, and those whose words
+    may be on their way together. ``memory_latency`` is in cycles, from the last word of a request
+    to the first of its answer; memory holds ``memory_requests`` bursts.
+    """
+
+    data_bytes: int = _WORD
+    burst_words: int = _LONGEST_BURST
+    boundary: int = 4096
+    buffer_words: int = 32
+    fifo_depth: int = 16
+    queue_depth: int = 16
+    expected_transfers: int = 4
+    outstanding_reads: int = 4
+    outstanding_writes: int = 4
+    memory_latency: int = 4
+    memory_requests: int = 4
 
     @property
     def output_bytes(self) -> int:
@@ -48,14 +59,3 @@ class HarnessDescription:
     def from_text(cls, text: str) -> HarnessDescription:
         """Read what ``text`` has written."""
         return cls(**json.loads(text))
-
-    def parameters(self) -> list[tuple[str, int, str, str]]:
-        """Name, value, unit and source of every parameter."""
-        return [
-            (item.name, getattr(self, item.name), item.metadata["unit"], item.metadata["source"])
-            for item in fields(self)
-        ]
-
-
-_LONGEST_BURST = 16
-"""Words of the longest burst that the engine is built for (``harness.sv``, ``MaxBurst``)."""

@@ -2,9 +2,9 @@
 
 A design is a top module with its parameters. It is given all packages; the modules below it are
 found by their file names, in any folder of ``rtl/``.
-Generated sources (the instruction table's package, the register block) are written into the build
-folder, never into the tree. A build folder is kept and brought up to date: Verilator leaves files
-alone whose contents do not change, so what is not affected is not compiled again.
+Generated sources (packages of the instruction table and of sizes, the register block) are written
+into the build folder, never into the tree. A build folder is kept and brought up to date: Verilator
+leaves files alone whose contents do not change, so what is not affected is not compiled again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from darwinn_sim.isa import systemverilog
 from darwinn_sim.registers_rdl import systemrdl
 from platformdirs import user_cache_path
 
-from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl import parameters, toolchain
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
@@ -125,8 +125,10 @@ def build_root() -> Path:
 
 def generate(folder: Path, design: Design) -> list[Path]:
     """Write the generated sources that ``design`` needs; return their paths, packages first."""
-    sources = [folder / "isa_pkg.sv"]
-    _write_if_changed(sources[0], systemverilog.package())
+    packages = {systemverilog.PACKAGE: systemverilog.package(), **parameters.packages()}
+    for name, text in packages.items():
+        _write_if_changed(folder / f"{name}.sv", text)
+    sources = [folder / f"{name}.sv" for name in packages]
     if design.registers:
         description = folder / "registers.rdl"
         changed = _write_if_changed(description, systemrdl())

@@ -1,0 +1,61 @@
+"""Constants of the chip and sizes of the harness as SystemVerilog packages.
+
+``chip_pkg`` has what :mod:`darwinn_sim.chip` has, ``harness_pkg`` what the models of its timing
+assume: RTL and models cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from darwinn_sim import chip
+from darwinn_sim.timing.description import chip_description
+from darwinn_sim.timing.harness import HarnessDescription
+
+_SIZES = (
+    "ring_row_cycles",
+    "outfeed_rows",
+    "mesh_fifo_words",
+    "tile_queue",
+    "unit_queue",
+    "scalar_queue",
+)
+"""Parameters of the chip description ``harness`` that the RTL takes; the others (cycles of its
+pipelines) follow from how it is written."""
+
+_OF_THE_MODEL = frozenset(
+    {"RING_FIFO_ROWS", "MESH_FIFO_WORDS", "UNIT_QUEUE", "TILE_QUEUE", "HOST_FIFO_BYTES"}
+)
+"""What the functional model holds, on which results do not depend; the harness has its own."""
+
+
+def packages() -> dict[str, str]:
+    """Source text of each package by its name."""
+    constants = {
+        name: value
+        for name, value in vars(chip).items()
+        if name.isupper() and isinstance(value, int) and name not in _OF_THE_MODEL
+    }
+    harness = chip_description("harness")
+    sizes = {name: int(getattr(harness, name).value) for name in _SIZES}
+    return {
+        "chip_pkg": _package("chip_pkg", "darwinn_sim.chip", constants),
+        "harness_pkg": _package(
+            "harness_pkg", "the description of the harness", asdict(HarnessDescription()) | sizes
+        ),
+    }
+
+
+def _package(name: str, source: str, constants: Mapping[str, int]) -> str:
+    lines = [
+        f"// Generated from {source}; do not edit.",
+        f"package {name};",
+        *(f"  localparam int {_constant(key)} = {value};" for key, value in constants.items()),
+        f"endpackage : {name}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _constant(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

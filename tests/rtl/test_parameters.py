@@ -1,0 +1,41 @@
+"""The RTL is built with the sizes that the models state, and states none of its own."""
+
+from __future__ import annotations
+
+import re
+
+from darwinn_sim import chip
+from darwinn_sim.timing.description import chip_description
+from darwinn_sim.timing.harness import HarnessDescription
+from darwinn_testbench.rtl.build import source_files
+from darwinn_testbench.rtl.parameters import packages
+
+
+def constants(package: str) -> dict[str, int]:
+    found = re.findall(r"localparam int (\w+) = (\d+);", packages()[package])
+    return {name: int(value) for name, value in found}
+
+
+def test_constants_are_those_of_the_models() -> None:
+    of_the_chip = constants("chip_pkg")
+    assert of_the_chip["WideRows"] == chip.WIDE_ROWS
+    assert of_the_chip["TileFlags"] == chip.TILE_FLAGS
+    of_the_harness = constants("harness_pkg")
+    event_model = chip_description("harness")
+    assert of_the_harness["RingRowCycles"] == event_model.ring_row_cycles.value
+    assert of_the_harness["DataBytes"] == event_model.link_word_bytes.value
+    assert of_the_harness["OutstandingReads"] == HarnessDescription().outstanding_reads
+
+
+def test_every_size_of_the_harness_is_taken() -> None:
+    text = "".join(path.read_text() for path in source_files())
+    taken = set(re.findall(r"harness_pkg::(\w+)", text))
+    assert taken == set(constants("harness_pkg"))
+    assert set(re.findall(r"chip_pkg::(\w+)", text)) <= set(constants("chip_pkg"))
+
+
+def test_the_input_that_waits_follows_from_the_sizes() -> None:
+    """``read_stream.sv`` holds a buffer of words, ``input_pop.sv`` four of its longest units."""
+    dma = HarnessDescription()
+    waiting = dma.buffer_words * dma.data_bytes + 4 * chip.PARAMETER_UNIT_BYTES
+    assert chip_description("harness").host_fifo_bytes.value == waiting
