@@ -54,6 +54,10 @@ class Instruction:
         """Name of the operation."""
         return self.operation.mnemonic
 
+    def fields(self) -> Iterator[tuple[Field, Any]]:
+        """Each field of the operation with its operand."""
+        return zip(self.operation.fields, self.operands, strict=True)
+
 
 def decode(body: bytes | memoryview, base: int = 0) -> Iterator[Instruction]:
     """Decode a function to its last byte; ``base`` is added to the offsets of errors.

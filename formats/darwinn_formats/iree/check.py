@@ -245,7 +245,7 @@ class _OneFunction:
         if feature is not None and not self.features & feature:
             reason = f"the module does not require {feature.name}"
             raise self.fault(instruction.mnemonic, reason)
-        for field, operand in zip(instruction.operation.fields, instruction.operands, strict=True):
+        for field, operand in instruction.fields():
             self._check_operand(instruction.mnemonic, field, operand)
         rule = _RULES.get(instruction.mnemonic)
         if rule is not None:
@@ -404,7 +404,7 @@ def _round_up(count: int) -> int:
 
 
 def _operand(instruction: Instruction, kind: str) -> Any:
-    pairs = zip(instruction.operation.fields, instruction.operands, strict=True)
+    pairs = instruction.fields()
     return next(operand for field, operand in pairs if field.kind == kind)
 
 
@@ -413,6 +413,6 @@ def _lists(instruction: Instruction) -> tuple[Any, ...]:
 
 
 def _operands(instruction: Instruction, kind: str) -> Iterator[Any]:
-    for field, operand in zip(instruction.operation.fields, instruction.operands, strict=True):
+    for field, operand in instruction.fields():
         if field.kind == kind:
             yield operand

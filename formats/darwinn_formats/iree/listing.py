@@ -83,7 +83,7 @@ def instruction_text(module: Module, instruction: Instruction) -> str:
     """An instruction in one line: what is written stands before ``=``."""
     written: list[str] = []
     read: list[str] = []
-    for field, operand in zip(instruction.operation.fields, instruction.operands, strict=True):
+    for field, operand in instruction.fields():
         if text := _operand(module, field, operand):
             (written if field.written else read).append(text)
     head = f"{', '.join(written)} = " if written else ""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from darwinn_formats.iree import OPERATIONS, Field, Operation
 
+from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.reference import IMPORTS
-from darwinn_testbench.reference.iree.steps import COVERED
 
 _HEADING = "## Operations"
 _NAMES = {0x00: "Core set", 0xE0: "Set of f32, behind the byte E0", 0xE1: "Set of f64, behind E1"}

@@ -14,6 +14,7 @@ from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
 from darwinn_formats.iree.elf import Elf
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.declaration import (
     ATTRIBUTE,
     DeclaredPort,
@@ -31,7 +32,6 @@ from darwinn_testbench.reference.iree.hal import (
 from darwinn_testbench.reference.iree.imports import Handler, expect, merged
 from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Budget, Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
-from darwinn_testbench.reference.iree.steps import COVERED
 from darwinn_testbench.reference.iree.vmvx import VMVX
 from darwinn_testbench.reference.protocol import (
     Datum,
