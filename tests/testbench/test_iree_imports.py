@@ -116,7 +116,6 @@ def test_a_tiled_product_is_a_product(
     tiled_right = right.reshape(n, n0, k, k0).transpose(0, 2, 1, 3)
     target = buffer_of(np.ones(m * n * m0 * n0, result))
     vmvx.tiled_product(
-        None,
         *(buffer_of(tiled_left), 0, k * m0 * k0),
         *(buffer_of(tiled_right), 0, k * n0 * k0),
         *(target, 0, n * m0 * n0),
@@ -130,19 +129,19 @@ def test_a_tiled_product_is_a_product(
 def test_a_tiled_product_of_other_types_is_refused_by_name() -> None:
     empty = buffer_of(np.zeros(0, np.int8))
     with pytest.raises(Unsupported, match=r"vmvx\.mmt4d.*0x7"):
-        vmvx.tiled_product(None, empty, 0, 0, empty, 0, 0, empty, 0, 0, 0, 0, 0, 1, 1, 1, 7)
+        vmvx.tiled_product(empty, 0, 0, empty, 0, 0, empty, 0, 0, 0, 0, 0, 1, 1, 1, 7)
 
 
 def test_a_fill_writes_words_between_its_bounds() -> None:
     target = buffer_of(np.zeros(12, np.int32))
-    vmvx.fill(None, -3, target, 1, 4, 2, 3)
+    vmvx.fill(-3, target, 1, 4, 2, 3)
     assert array_of(target, np.int32).tolist() == [0, -3, -3, -3, 0, -3, -3, -3, 0, 0, 0, 0]
     with pytest.raises(ExecutionError, match="element 12 of 12 elements"):
-        vmvx.fill(None, 1, target, 2, 4, 3, 3)
+        vmvx.fill(1, target, 2, 4, 3, 3)
     with pytest.raises(ExecutionError, match="negative"):
-        vmvx.fill(None, 1, target, -1, 4, 1, 3)
+        vmvx.fill(1, target, -1, 4, 1, 3)
     with pytest.raises(ExecutionError, match="read-only"):
-        vmvx.fill(None, 1, Buffer(memoryview(bytes(8))), 0, 1, 1, 1)
+        vmvx.fill(1, Buffer(memoryview(bytes(8))), 0, 1, 1, 1)
 
 
 class Recorder:

@@ -41,13 +41,11 @@ def cast(value: object, type_name: str) -> object:
 
 
 def _buffer(value: object) -> Buffer:
-    buffer: Buffer = expect(value, Buffer, "the reference")
-    return buffer
+    return expect(value, Buffer, "the reference")
 
 
 def _list(value: object) -> VmList:
-    items: VmList = expect(value, VmList, "the reference")
-    return items
+    return expect(value, VmList, "the reference")
 
 
 def _clone(source: Any, offset: int, length: int, alignment: int) -> Buffer:

@@ -6,11 +6,18 @@ has an entry for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from darwinn_formats.iree.calling_convention import parse
 
 from darwinn_testbench.reference.protocol import ExecutionError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
+_HOST = "host"
 
 
 class PlacedError(ExecutionError):
@@ -18,8 +25,8 @@ class PlacedError(ExecutionError):
 
 
 Handler = Callable[..., Any]
-"""Takes the machine, then one value for each argument of the convention (a list of tuples for
-one that repeats); returns None, the result, or a tuple of several results."""
+"""Takes the host, then one value for each argument of the convention (a list of tuples for one
+that repeats); returns None, the result, or a tuple of several results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +36,29 @@ class ImportTable:
     module: str
     functions: dict[tuple[str, str], Handler]
 
-    def add(self, name: str, convention: str) -> Callable[[Handler], Handler]:
-        """Declare the decorated function as the import of a name and a convention."""
+    def add(self, name: str, convention: str, arguments: str = "") -> Callable[[_F], _F]:
+        """Declare the decorated function as the import of a name and a convention.
 
-        def declare(function: Handler) -> Handler:
-            self.functions[f"{self.module}.{name}", convention] = function
+        ``arguments`` names the arguments of the convention; the function gets those that its own
+        parameters name, and the host if one is called ``host``. Without names it gets all.
+        """
+
+        def declare(function: _F) -> _F:
+            handler = _handler(function, arguments.split(), len(parse(convention).arguments))
+            self.functions[f"{self.module}.{name}", convention] = handler
             return function
 
         return declare
+
+
+def _handler(function: Callable[..., Any], names: Sequence[str], count: int) -> Handler:
+    """A function of the host and of all arguments, which passes on those that are used."""
+    used = [name for name in inspect.signature(function).parameters if name != _HOST]
+    places = [names.index(name) for name in used] if names else list(range(count))
+    assert len(names or used) == count
+    if _HOST in inspect.signature(function).parameters:
+        return lambda host, *values: function(host, *[values[place] for place in places])
+    return lambda host, *values: function(*[values[place] for place in places])
 
 
 def merged(tables: Iterable[ImportTable]) -> Mapping[tuple[str, str], Handler]:
@@ -44,7 +66,7 @@ def merged(tables: Iterable[ImportTable]) -> Mapping[tuple[str, str], Handler]:
     return {key: function for table in tables for key, function in table.functions.items()}
 
 
-def expect(value: Any, kind: type[Any], what: str) -> Any:
+def expect(value: object, kind: type[_T], what: str) -> _T:
     """A reference that must not be null; ExecutionError if it is, or is of another kind."""
     if not isinstance(value, kind):
         found = "null" if value is None else f"a {type(value).__name__}"

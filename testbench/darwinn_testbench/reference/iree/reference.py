@@ -408,7 +408,7 @@ def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
         return np.array(value, _NUMBERS[letter])
     if value is None:
         return None
-    view: BufferView = expect(value, BufferView, f"the result {declared.port.name}")
+    view = expect(value, BufferView, f"the result {declared.port.name}")
     dtype = dtype_of(view.element_type)
     memory, count = view.buffer.contents.memory, math.prod(view.shape)
     if count * dtype.itemsize > len(memory):

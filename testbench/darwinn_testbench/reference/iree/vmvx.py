@@ -33,7 +33,7 @@ def _view(
     value: Any, element: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> AnyArray:
     """A strided view of a buffer; ExecutionError if it leaves the buffer."""
-    buffer: Buffer = expect(value, Buffer, "an operand")
+    buffer = expect(value, Buffer, "an operand")
     dtype = np.dtype(_DTYPES[element])
     if min(offset, *shape, *strides) < 0:
         raise ExecutionError(f"offset {offset}, sizes {shape} or strides {strides} are negative")
@@ -58,7 +58,6 @@ def _output(
 
 def _unary(function: Callable[[AnyArray], AnyArray], element: str) -> Callable[..., None]:
     def kernel(
-        host: object,
         source: Any,
         offset: int,
         stride0: int,
@@ -82,7 +81,6 @@ def _binary(
     function: Callable[[AnyArray, AnyArray], AnyArray], element: str
 ) -> Callable[..., None]:
     def kernel(
-        host: object,
         left: Any,
         left_offset: int,
         left_stride0: int,
@@ -170,16 +168,13 @@ for _name, (_pair, _element) in BINARY_KERNELS.items():
 
 
 @VMVX.add("fill.2d.x32", "0irIIII_v")
-def fill(
-    host: object, value: int, target: Any, offset: int, stride: int, size0: int, size1: int
-) -> None:
+def fill(value: int, target: Any, offset: int, stride: int, size0: int, size1: int) -> None:
     """Fill rows of words; their elements are contiguous."""
     _output(target, "i32", offset, (size0, size1), (stride, 1))[...] = value
 
 
 @VMVX.add("mmt4d", "0rIIrIIrIIIIIiiii_v")
 def tiled_product(
-    host: object,
     left: Any,
     left_offset: int,
     left_stride: int,

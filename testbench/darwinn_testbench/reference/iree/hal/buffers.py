@@ -1,0 +1,175 @@
+"""Buffers, which an allocator makes, and views of them as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from darwinn_testbench.reference.iree.hal.objects import (
+    HAL,
+    HAL_INLINE,
+    WHOLE_BUFFER,
+    BufferView,
+    HalBuffer,
+    Host,
+    buffer_of,
+    source_of,
+    text_of,
+)
+from darwinn_testbench.reference.iree.imports import expect
+from darwinn_testbench.reference.iree.memory import Buffer, allocate
+from darwinn_testbench.reference.protocol import ExecutionError
+
+_QUEUED = "device affinity wait signal pool types usage size"
+
+
+@HAL.add("allocator.allocate", "0riiI_r", "allocator types usage size")
+@HAL.add("allocator.allocate", "0rIiiI_r", "allocator affinity types usage size")
+@HAL.add("device.queue.alloca", "0rIrriiiI_r", _QUEUED)
+@HAL.add("device.queue.alloca", "0rIrrIiiII_r", f"{_QUEUED} flags")
+def allocated(size: int) -> HalBuffer:
+    """A buffer of zeros."""
+    return HalBuffer(Buffer(allocate(size)))
+
+
+@HAL.add("device.queue.dealloca", "0rIrrrI_v", "device affinity wait signal buffer flags")
+@HAL.add("device.queue.dealloca", "0rIrrr_v", "device affinity wait signal buffer")
+def freed() -> None:
+    """Memory goes when nothing refers to it."""
+
+
+@HAL.add(
+    "allocator.allocate.initialized", "0riirII_r", "allocator types usage source offset length"
+)
+def initialized(source: Any, offset: int, length: int) -> HalBuffer:
+    """A buffer with a copy of memory of the program."""
+    buffer = allocated(length)
+    buffer.contents.memory[:] = source_of(source).part(offset, length)
+    return buffer
+
+
+@HAL.add(
+    "allocator.import",
+    "0riIiirII_r",
+    "allocator attempt affinity types usage source offset length",
+)
+@HAL.add(
+    "allocator.map.byte_buffer",
+    "0riiirII_r",
+    "allocator attempt types usage source offset length",
+)
+@HAL.add("ex.file.from_memory", "0rIirIIi_r", "device affinity access source offset length flags")
+def imported(source: Any, offset: int, length: int) -> HalBuffer:
+    """Memory of the program as a buffer, or as a file."""
+    data = source_of(source)
+    length = len(data) - offset if length == WHOLE_BUFFER else length
+    return HalBuffer(Buffer(data.part(offset, length)))
+
+
+@HAL.add("buffer.assert", "0rrrIii_v", "buffer message allocator minimum types usage")
+def check(buffer: Any, message: Any, minimum: int) -> None:
+    """A buffer has to be of a length at least."""
+    found = length(buffer)
+    if found < minimum:
+        raise ExecutionError(f"{text_of(message)}: {found} bytes, {minimum} are needed")
+
+
+@HAL.add("buffer.length", "0r_I")
+def length(buffer: Any) -> int:
+    """Bytes of a buffer."""
+    return len(buffer_of(buffer).contents)
+
+
+@HAL.add("buffer.subspan", "0rII_r")
+def part(buffer: Any, offset: int, length: int) -> HalBuffer:
+    """A range of a buffer."""
+    return HalBuffer(Buffer(buffer_of(buffer).range(offset, length)))
+
+
+@HAL_INLINE.add("buffer.allocate", "0iI_rr", "alignment size")
+def allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
+    """A buffer, and its memory as the program sees it."""
+    buffer = allocated(size)
+    host.allocated(buffer.contents)
+    return buffer, buffer.contents
+
+
+@HAL_INLINE.add("buffer.storage", "0r_r")
+def storage(buffer: Any) -> Buffer:
+    """Memory of a buffer as the program sees it."""
+    return buffer_of(buffer).contents
+
+
+@HAL.add("buffer_view.create", "0rIIiiCID_r")
+@HAL_INLINE.add("buffer_view.create", "0rIIiiCID_r")
+def view(
+    buffer: Any,
+    offset: int,
+    length: int,
+    element_type: int,
+    encoding: int,
+    dimensions: Sequence[tuple[int]],
+) -> BufferView:
+    """A range of a buffer as a tensor."""
+    contents = part(buffer, offset, length)
+    shape = tuple(size for (size,) in dimensions)
+    if min(shape, default=0) < 0:
+        raise ExecutionError(f"a view of shape {shape}")
+    return BufferView(contents, shape, element_type, encoding)
+
+
+@HAL.add("buffer_view.assert", "0rriiCID_v")
+@HAL_INLINE.add("buffer_view.assert", "0rriiCID_v")
+def check_view(
+    view: Any, message: Any, element_type: int, encoding: int, dimensions: Sequence[tuple[int]]
+) -> None:
+    """A view has to be of an element type, a shape and an encoding."""
+    found = _view(view)
+    shape = tuple(size for (size,) in dimensions)
+    if found.element_type != element_type:
+        raise ExecutionError(
+            f"{text_of(message)}: element type {found.element_type:#x}, not {element_type:#x}"
+        )
+    if found.shape != shape:
+        raise ExecutionError(f"{text_of(message)}: shape {found.shape}, not {shape}")
+    if found.encoding != encoding:
+        raise ExecutionError(f"{text_of(message)}: encoding {found.encoding}, not {encoding}")
+
+
+@HAL.add("buffer_view.buffer", "0r_r")
+@HAL_INLINE.add("buffer_view.buffer", "0r_r")
+def buffer_of_view(view: Any) -> HalBuffer:
+    """The buffer of a view."""
+    return _view(view).buffer
+
+
+@HAL.add("buffer_view.dim", "0ri_I")
+@HAL_INLINE.add("buffer_view.dim", "0ri_I")
+def dimension(view: Any, index: int) -> int:
+    """One size of the shape."""
+    shape = _view(view).shape
+    if not 0 <= index < len(shape):
+        raise ExecutionError(f"dimension {index} of {len(shape)}")
+    return shape[index]
+
+
+@HAL.add("buffer_view.element_type", "0r_i")
+def element_type(view: Any) -> int:
+    """The element type."""
+    return _view(view).element_type
+
+
+@HAL.add("buffer_view.encoding_type", "0r_i")
+def encoding(view: Any) -> int:
+    """The encoding."""
+    return _view(view).encoding
+
+
+@HAL.add("buffer_view.rank", "0r_i")
+def rank(view: Any) -> int:
+    """Number of dimensions."""
+    return len(_view(view).shape)
+
+
+def _view(value: object) -> BufferView:
+    return expect(value, BufferView, "the view")

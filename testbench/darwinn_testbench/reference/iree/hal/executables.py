@@ -1,0 +1,40 @@
+"""Executables, and the layouts that older versions make for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from darwinn_testbench.reference.iree.hal.objects import HAL, Executable, Host, Opaque, text_of
+from darwinn_testbench.reference.iree.imports import expect
+from darwinn_testbench.reference.iree.memory import Buffer
+
+
+@HAL.add("executable.create", "0rrrrCrD_r", "device format_name data constants layouts")
+@HAL.add("executable.create", "0rIrrr_r", "device affinity format_name data constants")
+def create(host: Host, format_name: Any, data: Any, constants: Any) -> Executable:
+    """An executable from its data."""
+    name = text_of(format_name)
+    return host.create_executable(name, expect(data, Buffer, "the executable"), constants)
+
+
+@HAL.add("executable.lookup.function", "0rr_I")
+def lookup(executable: Any, name: Any) -> int:
+    """Number of an entry point by its name."""
+    return executable_of(executable).lookup(text_of(name))
+
+
+def executable_of(value: object) -> Executable:
+    """An executable that is not null."""
+    return expect(value, Executable, "the executable")  # type: ignore[type-abstract]
+
+
+@HAL.add("descriptor_set_layout.create", "0riCiiiD_r", "device flags bindings")
+def set_layout() -> Opaque:
+    """A layout of a set of buffers."""
+    return Opaque("descriptor set layout")
+
+
+@HAL.add("pipeline_layout.create", "0riCrD_r", "device constants layouts")
+def pipeline_layout() -> Opaque:
+    """A layout of several sets."""
+    return Opaque("pipeline layout")
