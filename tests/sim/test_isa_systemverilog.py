@@ -11,7 +11,7 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 
 _STRUCT = re.compile(r"typedef struct packed \{\n(.*?)\n  \} (\w+);", re.S)
 _GROUP = re.compile(r"struct packed \{ (.*) \} \[(\d+):0\] (\w+);")
-_MEMBER = re.compile(r"logic (signed )?((?:\[\d+:0\])*)\s*(\w+);")
+_MEMBER = re.compile(r"(?:logic|(opcode_e)) (signed )?((?:\[\d+:0\])*)\s*(\w+);")
 
 
 def _width(bounds: str) -> int:
@@ -28,15 +28,16 @@ def _layout(body: str) -> dict[str, tuple[int, int]]:
     for line in reversed(body.splitlines()):
         if group := _GROUP.search(line):
             members = _MEMBER.findall(group[1])
-            pitch = sum(_width(bounds) for _, bounds, _ in members)
+            pitch = sum(_width(bounds) for _, _, bounds, _ in members)
             inner = offset
-            for _, bounds, name in reversed(members):
+            for _, _, bounds, name in reversed(members):
                 layout[f"{group[3]}.{name}"] = (inner, _width(bounds))
                 inner += _width(bounds)
             offset += pitch * (int(group[2]) + 1)
         elif member := _MEMBER.search(line):
-            layout[member[3]] = (offset, _width(member[2]))
-            offset += _width(member[2])
+            width = 6 if member[1] else _width(member[3])
+            layout[member[4]] = (offset, width)
+            offset += width
     layout[""] = (0, offset)
     return layout
 
