@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from darwinn_formats import tfrt
-from darwinn_formats.tfrt.text.parser import without_locations
+from darwinn_formats.tfrt.model import UnknownLocation
+from darwinn_formats.tfrt.text import syntax
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +103,33 @@ def test_text_bytes_text_bytes_are_the_same() -> None:
 def test_what_is_read_equals_what_was_converted() -> None:
     file = tfrt.from_text(MODULE, "m.mlir")
     assert tfrt.load(tfrt.dump(file)) == file
+
+
+def without_locations(module: syntax.Module) -> syntax.Module:
+    """The same module with unknown locations."""
+
+    def block(of: syntax.Block) -> syntax.Block:
+        return replace(
+            of,
+            operations=tuple(
+                replace(
+                    operation,
+                    regions=tuple(map(block, operation.regions)),
+                    location=UnknownLocation(),
+                )
+                for operation in of.operations
+            ),
+        )
+
+    functions = tuple(
+        replace(
+            function,
+            block=None if function.block is None else block(function.block),
+            location=UnknownLocation(),
+        )
+        for function in module.functions
+    )
+    return replace(module, functions=functions)
 
 
 def test_a_parsed_module_survives_printing() -> None:

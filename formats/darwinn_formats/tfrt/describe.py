@@ -19,7 +19,7 @@ from darwinn_formats.tfrt.model import (
 )
 from darwinn_formats.tfrt.reader import load
 from darwinn_formats.tfrt.text.attribute_text import print_attribute
-from darwinn_formats.tfrt.text.printer import location_text
+from darwinn_formats.tfrt.text.location_text import location_text
 
 _WIDEST_ATTRIBUTE = 60
 

@@ -24,9 +24,8 @@ from darwinn_formats.tfrt.model import (
     Untyped,
     encode,
 )
-from darwinn_formats.tfrt.text import forms
+from darwinn_formats.tfrt.text import pieces
 from darwinn_formats.tfrt.text.operations import form_of
-from darwinn_formats.tfrt.text.parser import Parser
 from darwinn_formats.tfrt.text.printer import print_module
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
@@ -38,6 +37,7 @@ from darwinn_formats.tfrt.text.syntax import (
     Operation,
     TextFunction,
 )
+from darwinn_formats.tfrt.text.token_reader import TokenReader
 
 MAXIMUM_DEPTH = 64
 """Regions in regions."""
@@ -97,8 +97,8 @@ class _Raising:
     def check_type(self, text: str) -> None:
         """A type has to read back as the same type."""
         try:
-            parser = Parser(text, "-")
-            if parser.type() == text and parser.token.kind == "end":
+            reader = TokenReader(text, "-")
+            if reader.type() == text and reader.token.kind == "end":
                 return
         except TextError:
             pass
@@ -216,9 +216,9 @@ def function_attributes(kernel: str, functions: list[str]) -> Attributes:
     """
     attributes: dict[str, AnyAttribute] = {}
     form = form_of(kernel)
-    pieces = () if form is None else form.pieces
-    wanted = sorted(piece.name for piece in pieces if isinstance(piece, forms.Function))
-    lists = [piece.name for piece in pieces if isinstance(piece, forms.FunctionList)]
+    parts = () if form is None else form.pieces
+    wanted = sorted(part.name for part in parts if isinstance(part, pieces.Function))
+    lists = [part.name for part in parts if isinstance(part, pieces.FunctionList)]
     if lists and functions:
         return {lists[0]: FunctionReferences(tuple(functions))}
     if len(wanted) != len(functions):

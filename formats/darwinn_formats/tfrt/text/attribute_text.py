@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -37,13 +37,12 @@ from darwinn_formats.tfrt.model import (
 from darwinn_formats.tfrt.text.lexer import quote
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
+    Attributes,
     FunctionReference,
     FunctionReferences,
     Unit,
 )
-
-if TYPE_CHECKING:
-    from darwinn_formats.tfrt.text.parser import Parser
+from darwinn_formats.tfrt.text.token_reader import TokenReader
 
 MAXIMUM_DEPTH = 64
 """Lists in lists."""
@@ -60,6 +59,13 @@ def print_attribute(attribute: AnyAttribute) -> str:
             return f"[{', '.join(map(symbol_text, names))}]"
         case Unit():
             return "unit"
+        case _:
+            return _print_stored(attribute)
+
+
+def _print_stored(attribute: Attribute) -> str:
+    """The text of an attribute as files hold it."""
+    match attribute:
         case Scalar():
             return _print_scalar(attribute)
         case String(data):
@@ -70,13 +76,8 @@ def print_attribute(attribute: AnyAttribute) -> str:
             return DTYPES[dtype].text
         case Shape(dims):
             return f"#corert.shape<{_dims_text(dims)}>"
-        case Array(Kind.TYPE, data):
-            return f"[{', '.join(DTYPES[DType(byte)].text for byte in data)}]" if data else "[]"
-        case Array(element) if attribute == EMPTY_ARRAY or (attribute.data and element in SCALARS):
-            return f"[{', '.join(_print_scalar(entry) for entry in _elements(attribute))}]"
-        case Array(element, data):
-            # Elements that no list can hold, and empty lists of another type than i32.
-            return f"#bef.array<{int(element)}, {quote(data)}>"
+        case Array():
+            return _print_array(attribute)
         case Dense(dtype, dims, data):
             shape = "".join(f"{dim}x" for dim in dims)
             return f'dense<"0x{data.hex().upper()}"> : tensor<{shape}{DTYPES[dtype].text}>'
@@ -87,6 +88,16 @@ def print_attribute(attribute: AnyAttribute) -> str:
             return f"[{', '.join(map(print_attribute, elements))}]"
         case Untyped():
             raise ValueError("an attribute without a type has no text")
+
+
+def _print_array(array: Array) -> str:
+    element, data = array.element, array.data
+    if element == Kind.TYPE:
+        return f"[{', '.join(DTYPES[DType(byte)].text for byte in data)}]"
+    if array == EMPTY_ARRAY or (data and element in SCALARS):
+        return f"[{', '.join(map(_print_scalar, _elements(array)))}]"
+    # Elements that no list can hold, and empty lists of another type than i32.
+    return f"#bef.array<{int(element)}, {quote(data)}>"
 
 
 def _elements(array: Array) -> list[Scalar]:
@@ -130,51 +141,84 @@ def symbol_text(name: str) -> str:
     return "@" + quote(name.encode("utf-8", "surrogateescape"))
 
 
+def print_attributes(attributes: Attributes) -> str:
+    """``{name = attribute, name, ...}``."""
+    entries = (
+        _name_text(name)
+        if isinstance(value, Unit)
+        else f"{_name_text(name)} = {print_attribute(value)}"
+        for name, value in attributes.items()
+    )
+    return f"{{{', '.join(entries)}}}"
+
+
+def _name_text(name: str) -> str:
+    """A name of an attribute, quoted if need be."""
+    return symbol_text(name)[1:]
+
+
 # --- parsing -------------------------------------------------------------------------------------
 
 
-def parse_attribute(parser: Parser, depth: int = 0) -> AnyAttribute:
-    """The attribute at the parser's position."""
-    token = parser.token
+def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
+    """The attribute at the reader's position."""
+    token = reader.token
     if depth > MAXIMUM_DEPTH:
-        raise parser.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
+        raise reader.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
     if token.kind == "string":
-        return String(parser.string())
+        return String(reader.string())
     if token.kind == "symbol":
-        return FunctionReference(parser.symbol())
+        return FunctionReference(reader.symbol())
     if token.kind in ("integer", "float", "hex"):
-        return _parse_number(parser)
+        return _parse_number(reader)
     if token.text in ("true", "false"):
-        parser.take()
+        reader.take()
         return Scalar.of(DType.I1, token.text == "true")
     if token.text == "unit":
-        parser.take()
+        reader.take()
         return Unit()
     if token.text == "[":
-        return _parse_list(parser, depth)
+        return _parse_list(reader, depth)
     if token.text == "dense":
-        return _parse_dense(parser)
+        return _parse_dense(reader)
     if token.kind == "alias":
-        return _parse_own(parser)
-    text = parser.type()
+        return _parse_own(reader)
+    text = reader.type()
     if text in DTYPE_OF_TEXT:
         return Type(DTYPE_OF_TEXT[text])
-    raise parser.error(f"a BEF file cannot hold the attribute {text!r}", token)
+    raise reader.error(f"a BEF file cannot hold the attribute {text!r}", token)
 
 
-def _parse_number(parser: Parser) -> Scalar:
-    token = parser.token
-    kind = parser.take().kind
+def parse_attributes(reader: TokenReader) -> Attributes:
+    """``{name = attribute, ...}`` or nothing, in alphabetical order."""
+    found: Attributes = {}
+    if reader.token.text != "{":
+        return found
+
+    def entry() -> None:
+        token = reader.token
+        name = reader.name_string() if token.kind == "string" else reader.of_kind("name", "a name")
+        if name in found:
+            raise reader.error(f"attribute {name!r} is there twice", token)
+        found[name] = parse_attribute(reader) if reader.accept("=") else Unit()
+
+    reader.entries("{", "}", entry)
+    return dict(sorted(found.items()))
+
+
+def _parse_number(reader: TokenReader) -> Scalar:
+    token = reader.token
+    kind = reader.take().kind
     default = "f64" if kind == "float" else "i64"
-    type_token = parser.token
-    text = parser.type() if parser.accept(":") else default
+    type_token = reader.token
+    text = reader.type() if reader.accept(":") else default
     dtype = DTYPE_OF_TEXT.get(text)
     if dtype is None or dtype not in SCALARS:
-        raise parser.error(f"a number cannot be of type {text!r}", type_token)
+        raise reader.error(f"a number cannot be of type {text!r}", type_token)
     try:
         return scalar_of_text(token.text, kind, dtype)
     except ValueError as error:
-        raise parser.error(str(error), token) from None
+        raise reader.error(str(error), token) from None
 
 
 def scalar_of_text(text: str, kind: str, dtype: DType) -> Scalar:
@@ -213,18 +257,18 @@ def check_range(value: int, dtype: DType) -> None:
         raise ValueError(f"{value} does not fit into {info.text}")
 
 
-def _parse_list(parser: Parser, depth: int) -> AnyAttribute:
-    start = parser.token
-    elements = parser.entries("[", "]", lambda: parse_attribute(parser, depth + 1))
+def _parse_list(reader: TokenReader, depth: int) -> AnyAttribute:
+    start = reader.token
+    elements = reader.entries("[", "]", lambda: parse_attribute(reader, depth + 1))
     references = [entry.name for entry in elements if isinstance(entry, FunctionReference)]
     if references:
         if len(references) != len(elements):
-            raise parser.error("a list of functions holds nothing else", start)
+            raise reader.error("a list of functions holds nothing else", start)
         return FunctionReferences(tuple(references))
     plain: list[Attribute] = []
     for entry in elements:
         if isinstance(entry, FunctionReference | FunctionReferences | Unit):
-            raise parser.error("a BEF file cannot hold this list", start)
+            raise reader.error("a BEF file cannot hold this list", start)
         plain.append(entry)
     return list_attribute(plain)
 
@@ -245,25 +289,25 @@ def list_attribute(elements: list[Attribute]) -> Attribute:
     return Aggregate(tuple(elements))
 
 
-def _parse_dense(parser: Parser) -> Dense:
-    start = parser.take()
-    parser.expect("<")
-    if parser.token.kind == "string":
-        token = parser.token
-        text = parser.string().decode("ascii", "replace")
+def _parse_dense(reader: TokenReader) -> Dense:
+    start = reader.take()
+    reader.expect("<")
+    if reader.token.kind == "string":
+        token = reader.token
+        text = reader.string().decode("ascii", "replace")
         if not text.startswith("0x"):
-            raise parser.error("dense strings are hexadecimal, from 0x on", token)
+            raise reader.error("dense strings are hexadecimal, from 0x on", token)
         values: list[float] | None = None
         try:
             data = bytes.fromhex(text[2:])
         except ValueError:
-            raise parser.error("not hexadecimal", token) from None
+            raise reader.error("not hexadecimal", token) from None
     else:
-        values, data = _parse_elements(parser, 0), b""
-    parser.expect(">")
-    parser.expect(":")
-    token = parser.token
-    dims, dtype = _tensor_type(parser)
+        values, data = _parse_elements(reader, 0), b""
+    reader.expect(">")
+    reader.expect(":")
+    token = reader.token
+    dims, dtype = _tensor_type(reader)
     count = math.prod(dims)
     if values is not None:
         if len(values) == 1:
@@ -274,77 +318,77 @@ def _parse_dense(parser: Parser) -> Dense:
                     check_range(int(value), dtype)
             data = encode(dtype, values)
         except ValueError as error:
-            raise parser.error(str(error), start) from None
+            raise reader.error(str(error), start) from None
     if len(data) != count * DTYPES[dtype].size:
-        raise parser.error(f"not {count} elements", token)
+        raise reader.error(f"not {count} elements", token)
     return Dense(dtype, dims, data)
 
 
-def _parse_elements(parser: Parser, depth: int) -> list[float]:
+def _parse_elements(reader: TokenReader, depth: int) -> list[float]:
     if depth > MAXIMUM_DEPTH:
-        raise parser.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
-    if parser.token.text == "[":
-        nested = parser.entries("[", "]", lambda: _parse_elements(parser, depth + 1))
+        raise reader.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
+    if reader.token.text == "[":
+        nested = reader.entries("[", "]", lambda: _parse_elements(reader, depth + 1))
         return [value for values in nested for value in values]
-    token = parser.take()
+    token = reader.take()
     if token.text in ("true", "false"):
         return [token.text == "true"]
     if token.kind == "integer":
         return [int(token.text)]
     if token.kind == "float":
         return [float(token.text)]
-    raise parser.error("an element of a tensor is a number", token)
+    raise reader.error("an element of a tensor is a number", token)
 
 
-def _tensor_type(parser: Parser) -> tuple[tuple[int, ...], DType]:
-    token = parser.token
-    text = parser.type().replace(" ", "")
+def _tensor_type(reader: TokenReader) -> tuple[tuple[int, ...], DType]:
+    token = reader.token
+    text = reader.type().replace(" ", "")
     if not (text.startswith("tensor<") and text.endswith(">")):
-        raise parser.error("a tensor type is needed", token)
+        raise reader.error("a tensor type is needed", token)
     *sizes, element = text[len("tensor<") : -1].split("x", text.count("x"))
     # complex has an x of its own.
     if sizes and sizes[-1] == "comple":
         element = f"{sizes.pop()}x{element}"
     dtype = DTYPE_OF_TEXT.get(element)
     if dtype is None or dtype not in {*SCALARS, *COMPLEX} or not all(s.isdecimal() for s in sizes):
-        raise parser.error(f"a tensor of type {text!r} cannot be held", token)
+        raise reader.error(f"a tensor of type {text!r} cannot be held", token)
     return tuple(map(int, sizes)), dtype
 
 
-def _parse_own(parser: Parser) -> Attribute:
-    token = parser.token
+def _parse_own(reader: TokenReader) -> Attribute:
+    token = reader.token
     parse = _OWN.get(token.text)
     if parse is None:
-        raise parser.error(f"{token.text} is not known", token)
-    parser.take()
-    parser.expect("<")
-    attribute = parse(parser)
-    parser.expect(">")
+        raise reader.error(f"{token.text} is not known", token)
+    reader.take()
+    reader.expect("<")
+    attribute = parse(reader)
+    reader.expect(">")
     return attribute
 
 
-def _parse_shape(parser: Parser) -> Shape:
-    start = parser.token
+def _parse_shape(reader: TokenReader) -> Shape:
+    start = reader.token
     text = ""
-    while parser.token.text != ">" and parser.token.kind != "end":
-        text += parser.take().text
+    while reader.token.text != ">" and reader.token.kind != "end":
+        text += reader.take().text
     if text == "*":
         return Shape(None)
     sizes = text.split("x") if text else []
     if not all(size == "?" or size.lstrip("-").isdecimal() for size in sizes):
-        raise parser.error(f"{text!r} is not a shape", start)
+        raise reader.error(f"{text!r} is not a shape", start)
     return Shape(tuple(-1 if size == "?" else int(size) for size in sizes))
 
 
-def _parse_func(parser: Parser) -> FunctionName:
-    return FunctionName(parser.string())
+def _parse_func(reader: TokenReader) -> FunctionName:
+    return FunctionName(reader.string())
 
 
-def _parse_array(parser: Parser) -> Array:
-    token = parser.token
-    number = parser.integer()
-    parser.expect(",")
-    data = parser.string()
+def _parse_array(reader: TokenReader) -> Array:
+    token = reader.token
+    number = reader.integer()
+    reader.expect(",")
+    data = reader.string()
     try:
         element = Kind.TYPE if number == Kind.TYPE else DType(number)
         array = Array(element, data)
@@ -352,21 +396,21 @@ def _parse_array(parser: Parser) -> Array:
             return array
     except ValueError:
         pass
-    raise parser.error("not an array", token)
+    raise reader.error("not an array", token)
 
 
-def _parse_symbol(parser: Parser) -> Symbol:
-    token = parser.token
-    number = parser.integer()
-    parser.expect(",")
-    names = parser.entries("[", "]", parser.string)
-    parser.expect(",")
+def _parse_symbol(reader: TokenReader) -> Symbol:
+    token = reader.token
+    number = reader.integer()
+    reader.expect(",")
+    names = reader.entries("[", "]", reader.string)
+    reader.expect(",")
     if not names or number < 0:
-        raise parser.error("a symbol has a number and a name", token)
-    return Symbol(number, names[0], tuple(names[1:]), parser.string())
+        raise reader.error("a symbol has a number and a name", token)
+    return Symbol(number, names[0], tuple(names[1:]), reader.string())
 
 
-_OWN: Final[dict[str, Callable[[Parser], Attribute]]] = {
+_OWN: Final[dict[str, Callable[[TokenReader], Attribute]]] = {
     "#corert.shape": _parse_shape,
     "#bef.func": _parse_func,
     "#bef.array": _parse_array,

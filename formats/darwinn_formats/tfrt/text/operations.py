@@ -9,12 +9,12 @@ from functools import cache
 from typing import Final
 
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DType
-from darwinn_formats.tfrt.text.forms import (
+from darwinn_formats.tfrt.text.form import Form, Piece
+from darwinn_formats.tfrt.text.pieces import (
     AttributeDictionary,
     ElseRegion,
     EnclosedOperands,
     EnclosedSetting,
-    Form,
     Function,
     FunctionList,
     FunctionType,
@@ -24,7 +24,6 @@ from darwinn_formats.tfrt.text.forms import (
     Operand,
     Operands,
     OperandTypes,
-    Piece,
     Region,
     Results,
     Setting,

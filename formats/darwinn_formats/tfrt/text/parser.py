@@ -3,31 +3,24 @@
     func.func @name(%a: type, ...) [-> types] [attributes {...}] { operations }
 
 inside an optional ``module attributes {...} { ... }``. Operations are written in their generic
-form, or in the form that ``operations.FORMS`` gives them. An operation that names no location is
+form, or in the form that ``operations.form_of`` gives them. An operation that names no location is
 located at its name in the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt.encoding import FunctionKind
-from darwinn_formats.tfrt.model import (
-    CallSite,
-    FileLineColumn,
-    Fused,
-    Location,
-    NameLocation,
-    UnknownLocation,
-)
-from darwinn_formats.tfrt.text.attribute_text import parse_attribute
-from darwinn_formats.tfrt.text.forms import Draft
-from darwinn_formats.tfrt.text.lexer import Token, tokens, unescape
+from darwinn_formats.tfrt.model import FileLineColumn
+from darwinn_formats.tfrt.text.attribute_text import parse_attributes
+from darwinn_formats.tfrt.text.lexer import Token
+from darwinn_formats.tfrt.text.location_text import parse_location
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.syntax import (
+    NATIVE,
+    SYNC,
     Attributes,
     Block,
     FunctionReference,
@@ -35,16 +28,12 @@ from darwinn_formats.tfrt.text.syntax import (
     Module,
     Operation,
     TextFunction,
-    Unit,
 )
+from darwinn_formats.tfrt.text.values import Draft, Scope, ValueReader
 
 RETURN: Final = "tfrt.return"
-NATIVE: Final = "tfrt.native"
-SYNC: Final = "tfrt.sync"
 MAXIMUM_DEPTH: Final = 64
-"""Regions in regions, and locations in locations."""
-
-_T = TypeVar("_T")
+"""Regions in regions."""
 
 
 def parse(text: str, file: str = "-") -> Module:
@@ -56,191 +45,8 @@ def parse(text: str, file: str = "-") -> Module:
     return Parser(text, file).module()
 
 
-class Scope:
-    """Values of a block by name: the number of the first result, and how many there are."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, tuple[int, int]] = {}
-        self.types: list[str] = []
-
-
-class Parser:
-    """A position in a text, and what the productions need from it."""
-
-    def __init__(self, text: str, file: str) -> None:
-        self.text = text
-        self.file = file
-        self.tokens = tokens(text, file)
-        self.position = 0
-        self.scope = Scope()
-        self.depth = 0
-
-    # --- tokens --------------------------------------------------------------------------------
-
-    @property
-    def token(self) -> Token:
-        """The next token."""
-        return self.tokens[self.position]
-
-    def take(self) -> Token:
-        """The next token, left behind."""
-        token = self.token
-        if token.kind != "end":
-            self.position += 1
-        return token
-
-    def error(self, reason: str, token: Token | None = None) -> TextError:
-        """An error at a token, or at the next one."""
-        token = token or self.token
-        return TextError(self.file, token.line, token.column, reason)
-
-    def accept(self, text: str) -> bool:
-        """Take a token of that text if it is next."""
-        if self.token.text != text or self.token.kind == "string":
-            return False
-        self.take()
-        return True
-
-    def expect(self, text: str) -> Token:
-        """Take a token, which has to be of that text."""
-        token = self.token
-        if not self.accept(text):
-            raise self.error(f"{text!r} is expected, not {token.text or 'the end'!r}")
-        return token
-
-    def of_kind(self, kind: str, what: str) -> str:
-        """Take a token, which has to be of that kind."""
-        if self.token.kind != kind:
-            raise self.error(f"{what} is expected, not {self.token.text or 'the end'!r}")
-        return self.take().text
-
-    def entries(self, opening: str, closing: str, entry: Callable[[], _T]) -> list[_T]:
-        """Entries between brackets, with commas between them."""
-        self.expect(opening)
-        found: list[_T] = []
-        if self.accept(closing):
-            return found
-        found.append(entry())
-        while self.accept(","):
-            found.append(entry())
-        self.expect(closing)
-        return found
-
-    def string(self) -> bytes:
-        """A quoted string."""
-        token = self.token
-        text = self.of_kind("string", "a string")
-        try:
-            return unescape(text)
-        except ValueError as error:
-            raise self.error(str(error), token) from None
-
-    def name_string(self) -> str:
-        """A quoted string that names something."""
-        return self.string().decode("utf-8", "surrogateescape")
-
-    def integer(self) -> int:
-        """A decimal integer."""
-        return int(self.of_kind("integer", "an integer"))
-
-    def symbol(self) -> str:
-        """``@name`` without the ``@``."""
-        token = self.token
-        text = self.of_kind("symbol", "the name of a function")[1:]
-        if not text.startswith('"'):
-            return text
-        try:
-            return unescape(text).decode("utf-8", "surrogateescape")
-        except ValueError as error:
-            raise self.error(str(error), token) from None
-
-    # --- types and attributes ------------------------------------------------------------------
-
-    def type(self) -> str:
-        """A type, as it is written, with brackets that match."""
-        start = self.token
-        if start.kind not in ("type", "name"):
-            raise self.error(f"a type is expected, not {start.text or 'the end'!r}")
-        last = self.take()
-        if self.token.text == "<" and self.token.start == last.end:
-            depth = 0
-            while True:
-                last = self.take()
-                if last.kind == "end":
-                    raise self.error("the type does not end", start)
-                depth += (last.text == "<") - (last.text == ">")
-                if depth == 0:
-                    break
-        return " ".join(self.text[start.start : last.end].split())
-
-    def types(self) -> list[str]:
-        """``type`` or ``(type, ...)``."""
-        if self.token.text == "(":
-            return self.entries("(", ")", self.type)
-        return [self.type()]
-
-    def type_list(self) -> list[str]:
-        """``type, ...``."""
-        types = [self.type()]
-        while self.accept(","):
-            types.append(self.type())
-        return types
-
-    def attributes(self) -> Attributes:
-        """``{name = attribute, ...}`` or nothing, in alphabetical order."""
-        found: Attributes = {}
-        if self.token.text != "{":
-            return found
-
-        def entry() -> None:
-            token = self.token
-            name = self.name_string() if token.kind == "string" else self.of_kind("name", "a name")
-            if name in found:
-                raise self.error(f"attribute {name!r} is there twice", token)
-            found[name] = parse_attribute(self) if self.accept("=") else Unit()
-
-        self.entries("{", "}", entry)
-        return dict(sorted(found.items()))
-
-    # --- values --------------------------------------------------------------------------------
-
-    def operand(self, draft: Draft) -> None:
-        """``%name`` or ``%name#number``, which joins the operands."""
-        token = self.token
-        name = self.of_kind("value", "a value")
-        number = None
-        if self.token.kind == "number_of_result" and self.token.start == token.end:
-            number = int(self.take().text[1:])
-            # An argument of a region can have the name of one result.
-            if f"{name}#{number}" in self.scope.names:
-                name, number = f"{name}#{number}", None
-        if name not in self.scope.names:
-            raise self.error(f"{name} is not a value of this block", token)
-        first, count = self.scope.names[name]
-        if number is not None:
-            if number >= count:
-                raise self.error(f"{name} has {count} results", token)
-            name, first = f"{name}#{number}", first + number
-        elif count != 1:
-            raise self.error(f"{name} has {count} results: say which one", token)
-        draft.operands.append(first)
-        draft.operand_names.append(name)
-        draft.operand_types.append(self.scope.types[first])
-
-    def operands(self, draft: Draft) -> None:
-        """``%a, %b`` or nothing."""
-        if self.token.kind != "value":
-            return
-        self.operand(draft)
-        while self.accept(","):
-            self.operand(draft)
-
-    def define(self, name: str, types: list[str], token: Token) -> None:
-        """Give a name to values."""
-        if name in self.scope.names:
-            raise self.error(f"{name} is there twice", token)
-        self.scope.names[name] = (len(self.scope.types), len(types))
-        self.scope.types += types
+class Parser(ValueReader):
+    """A position in a module."""
 
     # --- blocks --------------------------------------------------------------------------------
 
@@ -308,7 +114,7 @@ class Parser:
             if form is None:
                 raise self.error(f"{draft.name} has to be written in its generic form", token)
             form.parse(self, draft)
-        location = self.location() or FileLineColumn(self.file, token.line, token.column)
+        location = parse_location(self) or FileLineColumn(self.file, token.line, token.column)
         self.define_results(draft, results, token)
         return Operation(
             draft.name,
@@ -349,92 +155,8 @@ class Parser:
         self.expect(")")
         if self.token.text == "(":
             draft.regions += self.entries("(", ")", self.generic_region)
-        draft.attributes |= self.attributes()
+        draft.attributes |= parse_attributes(self)
         self.function_type(draft)
-
-    def function_type(self, draft: Draft, skip: int = 0) -> None:
-        """``: (types) -> types`` of the operands from number ``skip`` on, and of the results."""
-        self.expect(":")
-        token = self.token
-        types = self.entries("(", ")", self.type)
-        self.check_types(types, draft.operand_types[skip:], token)
-        self.expect("->")
-        draft.result_types += self.types()
-
-    def check_types(self, stated: list[str], actual: list[str], token: Token) -> None:
-        """Whether the types that are written are those that the values have."""
-        if stated != actual:
-            raise self.error(
-                f"the operands are of types ({', '.join(actual)}), not ({', '.join(stated)})", token
-            )
-
-    # --- locations -----------------------------------------------------------------------------
-
-    def location(self) -> Location | None:
-        """``loc(...)`` or nothing; aliases are put in at the end."""
-        if self.token.text != "loc":
-            return None
-        self.take()
-        self.expect("(")
-        location = self.location_body(0)
-        self.expect(")")
-        return location
-
-    def location_body(self, depth: int) -> Location:
-        """What stands in ``loc(...)``."""
-        token = self.token
-        if depth > MAXIMUM_DEPTH:
-            raise self.error(f"locations are nested more than {MAXIMUM_DEPTH} deep")
-        if token.kind == "alias":
-            self.take()
-            return self.alias_location(token)
-        if self.accept("unknown"):
-            return UnknownLocation()
-        if self.accept("fused"):
-            entries = self.entries("[", "]", lambda: self.location_body(depth + 1))
-            return Fused(tuple(entries)) if entries else UnknownLocation()
-        if self.accept("callsite"):
-            self.expect("(")
-            callee = self.location_body(depth + 1)
-            self.expect("at")
-            caller = self.location_body(depth + 1)
-            self.expect(")")
-            return CallSite(callee, caller)
-        name = self.name_string()
-        if self.accept(":"):
-            line = self.integer()
-            self.expect(":")
-            return FileLineColumn(name, line, self.integer())
-        if self.accept("("):
-            child = self.location_body(depth + 1)
-            self.expect(")")
-            return NameLocation(name, child)
-        return NameLocation(name)
-
-    def alias_location(self, token: Token) -> Location:
-        """The location of ``#name``, which may be defined after its uses."""
-        at = next(
-            (
-                number
-                for number in range(len(self.tokens) - 1)
-                if self.tokens[number].text == token.text
-                and self.tokens[number + 1].text == "="
-                and self.tokens[number].kind == "alias"
-            ),
-            None,
-        )
-        if at is None:
-            raise self.error(f"{token.text} is not defined", token)
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.error(f"{token.text} is defined by itself", token)
-        back, self.position = self.position, at + 2
-        self.depth += 1
-        location = self.location()
-        self.depth -= 1
-        if location is None:
-            raise self.error("loc(...) is expected")
-        self.position = back
-        return location
 
     # --- functions and the module --------------------------------------------------------------
 
@@ -447,7 +169,7 @@ class Parser:
             if self.token.kind == "symbol":
                 self.take()
             if self.accept("attributes"):
-                attributes = self.attributes()
+                attributes = parse_attributes(self)
             self.expect("{")
         functions: list[TextFunction] = []
         self.skip_aliases()
@@ -456,7 +178,7 @@ class Parser:
             self.skip_aliases()
         if braces:
             self.expect("}")
-            self.location()
+            parse_location(self)
             self.skip_aliases()
         if self.token.kind != "end":
             raise self.error(f"a function is expected, not {self.token.text!r}")
@@ -469,7 +191,7 @@ class Parser:
         while self.token.kind == "alias":
             self.take()
             self.expect("=")
-            if self.location() is None:
+            if parse_location(self) is None:
                 raise self.error("loc(...) is expected")
 
     def function(self) -> TextFunction:
@@ -484,7 +206,7 @@ class Parser:
         types: list[str] = []
         self.entries("(", ")", lambda: self.function_argument(names, types))
         results = self.types() if self.accept("->") else []
-        attributes = self.attributes() if self.accept("attributes") else {}
+        attributes = parse_attributes(self) if self.accept("attributes") else {}
         native = attributes.pop(NATIVE, None) is not None
         sync = attributes.pop(SYNC, None) is not None
         block = None
@@ -492,7 +214,7 @@ class Parser:
             if names and not all(names):
                 raise self.error("a function with a body names its arguments", token)
             block = self.block(names, types)
-        location = self.location() or FileLineColumn(self.file, token.line, token.column)
+        location = parse_location(self) or FileLineColumn(self.file, token.line, token.column)
         if native != (block is None):
             reason = "a native function has no body" if native else "the body is missing"
             raise self.error(reason, name_token)
@@ -559,30 +281,3 @@ def references(attribute: object) -> tuple[str, ...]:
             return names
         case _:
             return ()
-
-
-def without_locations(module: Module) -> Module:
-    """The same module with unknown locations."""
-
-    def block(of: Block) -> Block:
-        return replace(
-            of,
-            operations=tuple(
-                replace(
-                    operation,
-                    regions=tuple(map(block, operation.regions)),
-                    location=UnknownLocation(),
-                )
-                for operation in of.operations
-            ),
-        )
-
-    functions = tuple(
-        replace(
-            function,
-            block=None if function.block is None else block(function.block),
-            location=UnknownLocation(),
-        )
-        for function in module.functions
-    )
-    return replace(module, functions=functions)

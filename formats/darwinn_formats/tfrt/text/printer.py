@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from darwinn_formats.tfrt.encoding import FunctionKind
-from darwinn_formats.tfrt.model import (
-    CallSite,
-    FileLineColumn,
-    Fused,
-    Location,
-    NameLocation,
-)
-from darwinn_formats.tfrt.text.attribute_text import symbol_text
-from darwinn_formats.tfrt.text.forms import dictionary
+from darwinn_formats.tfrt.model import Location
+from darwinn_formats.tfrt.text.attribute_text import print_attributes, symbol_text
 from darwinn_formats.tfrt.text.lexer import quote
+from darwinn_formats.tfrt.text.location_text import location_text
 from darwinn_formats.tfrt.text.operations import form_of
-from darwinn_formats.tfrt.text.parser import NATIVE, SYNC
 from darwinn_formats.tfrt.text.syntax import (
+    NATIVE,
+    SYNC,
     Attributes,
     Block,
     Module,
@@ -35,7 +30,7 @@ def print_module(module: Module, *, locations: bool = True) -> str:
     if not module.attributes:
         return "\n".join(functions)
     body = "\n".join(functions)
-    return f"module attributes {dictionary(module.attributes)} {{\n{body}}}\n"
+    return f"module attributes {print_attributes(module.attributes)} {{\n{body}}}\n"
 
 
 class _Function:
@@ -58,7 +53,7 @@ class _Function:
             text += f" -> ({', '.join(function.result_types)})"
         attributes = self.attributes()
         if attributes:
-            text += f" attributes {dictionary(attributes)}"
+            text += f" attributes {print_attributes(attributes)}"
         if function.block is not None:
             text += f" {BlockPrinter(self, function.block, names, 1).text()}"
         return f"{text}{self.location(function.location)}\n"
@@ -139,7 +134,7 @@ class BlockPrinter:
         if operation.regions:
             text += f" ({', '.join(map(self.generic_region, operation.regions))})"
         if operation.attributes:
-            text += f" {dictionary(operation.attributes)}"
+            text += f" {print_attributes(operation.attributes)}"
         types = ", ".join(self.types[value] for value in operation.operands)
         return f"{text} : ({types}) -> ({', '.join(operation.result_types)})"
 
@@ -158,23 +153,3 @@ class BlockPrinter:
     def region(self, region: Block, names: list[str]) -> str:
         """``{ operations }`` of a region whose arguments have these names."""
         return BlockPrinter(self.function, region, names, self.depth + 1).text()
-
-
-def location_text(location: Location) -> str:
-    """What stands in ``loc(...)``."""
-    match location:
-        case FileLineColumn(file, line, column):
-            return f"{_quoted(file)}:{line}:{column}"
-        case NameLocation(name, child):
-            inner = location_text(child)
-            return _quoted(name) if inner == "unknown" else f"{_quoted(name)}({inner})"
-        case CallSite(callee, caller):
-            return f"callsite({location_text(callee)} at {location_text(caller)})"
-        case Fused(locations):
-            return f"fused[{', '.join(map(location_text, locations))}]"
-        case _:
-            return "unknown"
-
-
-def _quoted(text: str) -> str:
-    return quote(text.encode("utf-8", "surrogateescape"))

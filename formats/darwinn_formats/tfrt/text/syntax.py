@@ -7,9 +7,14 @@ sees no value of another block.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from darwinn_formats.tfrt.encoding import FunctionKind
 from darwinn_formats.tfrt.model import Attribute, Location, UnknownLocation
+
+NATIVE: Final = "tfrt.native"
+SYNC: Final = "tfrt.sync"
+"""Attributes of a function that say its kind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TextIO
 
 from darwinn_formats.tfrt import BefFile, FileLineColumn, FunctionKind, Location
-from darwinn_formats.tfrt.text.printer import location_text
+from darwinn_formats.tfrt.text.location_text import location_text
 
 from darwinn_testbench.reference.protocol import ExecutionError
 from darwinn_testbench.reference.tfrt.executor import execute

@@ -9,9 +9,9 @@ import numpy as np
 from darwinn_formats.files import Source
 from darwinn_formats.tfrt import BefFile, DType, load
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
+from darwinn_formats.tfrt.text.location_text import location_text
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
 from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
-from darwinn_formats.tfrt.text.printer import location_text
 
 from darwinn_testbench.reference.protocol import (
     Datum,

@@ -1,143 +1,33 @@
-"""The pieces that the custom forms of operations are made of; each can be parsed and printed.
-
-A form is a sequence of pieces. Parsing runs them over a draft; printing runs them over an
-operation and gives up, so that the generic form is used, where an operation does not fit.
-"""
+"""The pieces that the custom forms of operations are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TypeVar
 
 from darwinn_formats.tfrt.encoding import DTYPES, DType
 from darwinn_formats.tfrt.model import Array, Scalar, String
 from darwinn_formats.tfrt.text.attribute_text import (
     number_text,
     parse_attribute,
+    parse_attributes,
     print_attribute,
+    print_attributes,
     scalar_of_text,
     symbol_text,
 )
+from darwinn_formats.tfrt.text.form import DoesNotFit, Piece, Sheet
 from darwinn_formats.tfrt.text.lexer import quote
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
-    Attributes,
     Block,
     FunctionReference,
     FunctionReferences,
-    Operation,
-    Unit,
 )
-
-if TYPE_CHECKING:
-    from darwinn_formats.tfrt.text.parser import Parser
-    from darwinn_formats.tfrt.text.printer import BlockPrinter
+from darwinn_formats.tfrt.text.values import Draft, ValueReader
 
 _T = TypeVar("_T")
-
-
-@dataclass
-class Draft:
-    """An operation that is being parsed."""
-
-    name: str
-    operands: list[int] = field(default_factory=list)
-    operand_names: list[str] = field(default_factory=list)
-    operand_types: list[str] = field(default_factory=list)
-    attributes: Attributes = field(default_factory=dict)
-    regions: list[Block] = field(default_factory=list)
-    result_types: list[str] = field(default_factory=list)
-
-
-class DoesNotFit(Exception):
-    """An operation that a form cannot print."""
-
-
-@dataclass
-class Sheet:
-    """An operation that is being printed: its text so far, and what has been printed of it."""
-
-    printer: BlockPrinter
-    operation: Operation
-    text: str
-    operands: int = 0
-    regions: int = 0
-    attributes: set[str] = field(default_factory=set)
-    results_known: bool = False
-
-    def operand(self) -> str:
-        """The next operand."""
-        if self.operands >= len(self.operation.operands):
-            raise DoesNotFit
-        self.operands += 1
-        return self.printer.name(self.operation.operands[self.operands - 1])
-
-    def rest(self) -> str:
-        """The other operands."""
-        names = []
-        while self.operands < len(self.operation.operands):
-            names.append(self.operand())
-        return ", ".join(names)
-
-    def attribute(self, name: str) -> AnyAttribute:
-        """An attribute, which has to be there."""
-        if name not in self.operation.attributes:
-            raise DoesNotFit
-        self.attributes.add(name)
-        return self.operation.attributes[name]
-
-    def types(self, skip: int = 0) -> list[str]:
-        """Types of the operands."""
-        return [self.printer.types[value] for value in self.operation.operands[skip:]]
-
-    def expect_results(self, types: Sequence[str]) -> None:
-        """The form implies these result types."""
-        if tuple(types) != self.operation.result_types:
-            raise DoesNotFit
-        self.results_known = True
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing of the operation is missing in the text."""
-        return (
-            self.operands == len(self.operation.operands)
-            and self.regions == len(self.operation.regions)
-            and self.attributes == set(self.operation.attributes)
-            and (self.results_known or not self.operation.result_types)
-        )
-
-
-class Piece(Protocol):
-    """A part of a form."""
-
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        """Read the part into a draft."""
-
-    def print(self, sheet: Sheet) -> None:
-        """Append the part to a sheet; DoesNotFit where that is not possible."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """A sequence of pieces."""
-
-    pieces: tuple[Piece, ...]
-
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        """Read what follows the name of an operation."""
-        for piece in self.pieces:
-            piece.parse(parser, draft)
-
-    def print(self, printer: BlockPrinter, operation: Operation) -> str | None:
-        """An operation without its results and location; None where it does not fit."""
-        sheet = Sheet(printer, operation, operation.name)
-        try:
-            for piece in self.pieces:
-                piece.print(sheet)
-        except DoesNotFit:
-            return None
-        return sheet.text if sheet.complete else None
 
 
 @dataclass(frozen=True)
@@ -146,7 +36,7 @@ class Word(Piece):
 
     text: str
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         parser.expect(self.text)
 
     def print(self, sheet: Sheet) -> None:
@@ -157,7 +47,7 @@ class Word(Piece):
 class Operand(Piece):
     """One operand."""
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         parser.operand(draft)
 
     def print(self, sheet: Sheet) -> None:
@@ -171,7 +61,7 @@ class Operands(Piece):
     number: int | None = None
     at_least: int = 0
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         if self.number == 0:
             # What follows could be the results of the next operation.
             return
@@ -193,7 +83,7 @@ class Operands(Piece):
 class MoreOperands(Piece):
     """Operands that follow others, each after a comma."""
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         while parser.accept(","):
             parser.operand(draft)
 
@@ -208,7 +98,7 @@ class EnclosedOperands(Piece):
 
     typed: bool = False
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         def entry() -> None:
             parser.operand(draft)
             if self.typed:
@@ -231,8 +121,8 @@ class EnclosedOperands(Piece):
 class AttributeDictionary(Piece):
     """``{name = attribute, ...}``, if there are any."""
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        draft.attributes |= parser.attributes()
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
+        draft.attributes |= parse_attributes(parser)
 
     def print(self, sheet: Sheet) -> None:
         left = {
@@ -241,66 +131,83 @@ class AttributeDictionary(Piece):
             if name not in sheet.attributes
         }
         sheet.attributes |= left.keys()
-        sheet.text += f" {dictionary(left)}" if left else ""
+        sheet.text += f" {print_attributes(left)}" if left else ""
 
 
 @dataclass(frozen=True)
-class Function(Piece):
+class AttributePiece(Piece):
+    """An attribute of that name."""
+
+    name: str
+
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
+        draft.attributes[self.name] = self.read(parser)
+
+    def print(self, sheet: Sheet) -> None:
+        sheet.text += self.text(sheet.attribute(self.name))
+
+    @abstractmethod
+    def read(self, parser: ValueReader) -> AnyAttribute:
+        """The attribute that is next in the text."""
+
+    @abstractmethod
+    def text(self, attribute: AnyAttribute) -> str:
+        """Text of the attribute; DoesNotFit where there is none."""
+
+
+def _of_kind(attribute: AnyAttribute, kind: type[_T]) -> _T:
+    if not isinstance(attribute, kind):
+        raise DoesNotFit
+    return attribute
+
+
+def _number(attribute: AnyAttribute, dtype: DType) -> Scalar:
+    number = _of_kind(attribute, Scalar)
+    if number.dtype is not dtype:
+        raise DoesNotFit
+    return number
+
+
+@dataclass(frozen=True)
+class Function(AttributePiece):
     """``@name``."""
 
-    name: str
+    def read(self, parser: ValueReader) -> FunctionReference:
+        return FunctionReference(parser.symbol())
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        draft.attributes[self.name] = FunctionReference(parser.symbol())
-
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, FunctionReference):
-            raise DoesNotFit
-        sheet.text += f" {symbol_text(attribute.name)}"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {symbol_text(_of_kind(attribute, FunctionReference).name)}"
 
 
 @dataclass(frozen=True)
-class FunctionList(Piece):
+class FunctionList(AttributePiece):
     """``[@a, @b]``."""
 
-    name: str
+    def read(self, parser: ValueReader) -> FunctionReferences:
+        return FunctionReferences(tuple(parser.entries("[", "]", parser.symbol)))
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        names = parser.entries("[", "]", parser.symbol)
-        draft.attributes[self.name] = FunctionReferences(tuple(names))
-
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, FunctionReferences):
-            raise DoesNotFit
-        sheet.text += f" {print_attribute(attribute)}"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {print_attribute(_of_kind(attribute, FunctionReferences))}"
 
 
 @dataclass(frozen=True)
-class StringValue(Piece):
+class StringValue(AttributePiece):
     """``"text"``."""
 
-    name: str
+    def read(self, parser: ValueReader) -> String:
+        return String(parser.string())
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
-        draft.attributes[self.name] = String(parser.string())
-
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, String):
-            raise DoesNotFit
-        sheet.text += f" {quote(attribute.data)}"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {quote(_of_kind(attribute, String).data)}"
 
 
 @dataclass(frozen=True)
-class Number(Piece):
+class Number(AttributePiece):
     """A number of a type that is not written."""
 
-    name: str
     dtype: DType
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def read(self, parser: ValueReader) -> Scalar:
         token = parser.take()
         text, kind = token.text, token.kind
         if self.dtype is DType.I1 and text in ("true", "false"):
@@ -308,52 +215,44 @@ class Number(Piece):
         if kind not in ("integer", "float", "hex"):
             raise parser.error(f"a number is expected, not {text or 'the end'!r}", token)
         try:
-            draft.attributes[self.name] = scalar_of_text(text, kind, self.dtype)
+            return scalar_of_text(text, kind, self.dtype)
         except ValueError as error:
             raise parser.error(str(error), token) from None
 
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, Scalar) or attribute.dtype is not self.dtype:
-            raise DoesNotFit
-        sheet.text += f" {number_text(attribute)}"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {number_text(_number(attribute, self.dtype))}"
 
 
 @dataclass(frozen=True)
-class TypedNumber(Piece):
+class TypedNumber(AttributePiece):
     """``value : type``."""
 
-    name: str
     dtype: DType
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def read(self, parser: ValueReader) -> Scalar:
         token = parser.token
         attribute = parse_attribute(parser)
         if not isinstance(attribute, Scalar) or attribute.dtype is not self.dtype:
             raise parser.error(f"a number of type {DTYPES[self.dtype].text} is expected", token)
-        draft.attributes[self.name] = attribute
+        return attribute
 
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, Scalar) or attribute.dtype is not self.dtype:
-            raise DoesNotFit
-        sheet.text += f" {print_attribute(attribute)}"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {print_attribute(_number(attribute, self.dtype))}"
 
 
 @dataclass(frozen=True)
-class NumberList(Piece):
+class NumberList(AttributePiece):
     """``[value : type, ...]``."""
 
-    name: str
     dtype: DType
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def read(self, parser: ValueReader) -> AnyAttribute:
         token = parser.token
         attribute = parse_attribute(parser)
         if not self.fits(attribute):
             text = DTYPES[self.dtype].text
             raise parser.error(f"a list of numbers of type {text} is expected", token)
-        draft.attributes[self.name] = attribute
+        return attribute
 
     def fits(self, attribute: AnyAttribute) -> bool:
         """Whether this is a list of that type, or one without elements."""
@@ -362,53 +261,43 @@ class NumberList(Piece):
             or (not attribute.data and attribute.element is DType.I32)
         )
 
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
+    def text(self, attribute: AnyAttribute) -> str:
         if not self.fits(attribute):
             raise DoesNotFit
-        sheet.text += f" {print_attribute(attribute)}"
+        return f" {print_attribute(attribute)}"
 
 
 @dataclass(frozen=True)
-class Setting(Piece):
+class Setting(AttributePiece):
     """``name = value``, an i64; with a default it can be left out, together with its comma."""
 
-    name: str
     default: int | None = None
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def read(self, parser: ValueReader) -> Scalar:
         if self.default is not None and not parser.accept(","):
-            draft.attributes[self.name] = Scalar.of(DType.I64, self.default)
-            return
+            return Scalar.of(DType.I64, self.default)
         parser.expect(self.name)
         parser.expect("=")
-        draft.attributes[self.name] = Scalar.of(DType.I64, parser.integer())
+        return Scalar.of(DType.I64, parser.integer())
 
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, Scalar) or attribute.dtype is not DType.I64:
-            raise DoesNotFit
+    def text(self, attribute: AnyAttribute) -> str:
         comma = "" if self.default is None else ","
-        sheet.text += f"{comma} {self.name} = {attribute.value}"
+        return f"{comma} {self.name} = {_number(attribute, DType.I64).value}"
 
 
 @dataclass(frozen=True)
-class EnclosedSetting(Piece):
+class EnclosedSetting(AttributePiece):
     """``name(value)``, an i64."""
 
-    name: str
-
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def read(self, parser: ValueReader) -> Scalar:
         parser.expect(self.name)
         parser.expect("(")
-        draft.attributes[self.name] = Scalar.of(DType.I64, parser.integer())
+        value = parser.integer()
         parser.expect(")")
+        return Scalar.of(DType.I64, value)
 
-    def print(self, sheet: Sheet) -> None:
-        attribute = sheet.attribute(self.name)
-        if not isinstance(attribute, Scalar) or attribute.dtype is not DType.I64:
-            raise DoesNotFit
-        sheet.text += f" {self.name}({attribute.value})"
+    def text(self, attribute: AnyAttribute) -> str:
+        return f" {self.name}({_number(attribute, DType.I64).value})"
 
 
 @dataclass(frozen=True)
@@ -417,7 +306,7 @@ class FunctionType(Piece):
 
     skip: int = 0
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         parser.function_type(draft, self.skip)
 
     def print(self, sheet: Sheet) -> None:
@@ -437,7 +326,7 @@ class OperandTypes(Piece):
     as_results: bool = False
     optional: bool = False
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         types = draft.operand_types[self.skip :]
         if types and not (self.optional and parser.token.text != ":"):
             parser.expect(":")
@@ -459,7 +348,7 @@ class Results(Piece):
 
     types: tuple[str, ...]
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         draft.result_types += self.types
 
     def print(self, sheet: Sheet) -> None:
@@ -472,7 +361,7 @@ class Region(Piece):
 
     left_out: tuple[int, ...] = ()
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         names = _without(draft.operand_names, self.left_out)
         types = _without(draft.operand_types, self.left_out)
         draft.regions.append(parser.block(names, types))
@@ -496,7 +385,7 @@ class ElseRegion(Piece):
 
     left_out: tuple[int, ...]
 
-    def parse(self, parser: Parser, draft: Draft) -> None:
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
         token = parser.token
         if parser.accept("else"):
             Region(self.left_out).parse(parser, draft)
@@ -513,19 +402,3 @@ class ElseRegion(Piece):
 
 def _without(values: list[_T], left_out: tuple[int, ...]) -> list[_T]:
     return [value for number, value in enumerate(values) if number not in left_out]
-
-
-def dictionary(attributes: Attributes) -> str:
-    """``{name = attribute, name, ...}``."""
-    entries = (
-        name_text(name)
-        if isinstance(value, Unit)
-        else f"{name_text(name)} = {print_attribute(value)}"
-        for name, value in attributes.items()
-    )
-    return f"{{{', '.join(entries)}}}"
-
-
-def name_text(name: str) -> str:
-    """A name of an attribute, quoted if need be."""
-    return symbol_text(name)[1:]

@@ -1,0 +1,116 @@
+"""What the form of an operation is: pieces, each of which can be parsed and printed.
+
+Parsing runs the pieces over a draft; printing runs them over an operation and gives up, so that
+the generic form is used, where an operation does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from darwinn_formats.tfrt.text.syntax import AnyAttribute, Block, Operation
+from darwinn_formats.tfrt.text.values import Draft, ValueReader
+
+
+class ValueNames(Protocol):
+    """Names and types of the values of a block that is printed."""
+
+    types: list[str]
+
+    def name(self, value: int) -> str:
+        """Name of a value."""
+
+    def region(self, region: Block, names: list[str]) -> str:
+        """``{ operations }`` of a region whose arguments have these names."""
+
+
+class DoesNotFit(Exception):
+    """An operation that a form cannot print."""
+
+
+@dataclass
+class Sheet:
+    """An operation that is being printed: its text so far, and what has been printed of it."""
+
+    printer: ValueNames
+    operation: Operation
+    text: str
+    operands: int = 0
+    regions: int = 0
+    attributes: set[str] = field(default_factory=set)
+    results_known: bool = False
+
+    def operand(self) -> str:
+        """The next operand."""
+        if self.operands >= len(self.operation.operands):
+            raise DoesNotFit
+        self.operands += 1
+        return self.printer.name(self.operation.operands[self.operands - 1])
+
+    def rest(self) -> str:
+        """The other operands."""
+        names = []
+        while self.operands < len(self.operation.operands):
+            names.append(self.operand())
+        return ", ".join(names)
+
+    def attribute(self, name: str) -> AnyAttribute:
+        """An attribute, which has to be there."""
+        if name not in self.operation.attributes:
+            raise DoesNotFit
+        self.attributes.add(name)
+        return self.operation.attributes[name]
+
+    def types(self, skip: int = 0) -> list[str]:
+        """Types of the operands."""
+        return [self.printer.types[value] for value in self.operation.operands[skip:]]
+
+    def expect_results(self, types: Sequence[str]) -> None:
+        """The form implies these result types."""
+        if tuple(types) != self.operation.result_types:
+            raise DoesNotFit
+        self.results_known = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the operation is missing in the text."""
+        return (
+            self.operands == len(self.operation.operands)
+            and self.regions == len(self.operation.regions)
+            and self.attributes == set(self.operation.attributes)
+            and (self.results_known or not self.operation.result_types)
+        )
+
+
+class Piece(Protocol):
+    """A part of a form."""
+
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
+        """Read the part into a draft."""
+
+    def print(self, sheet: Sheet) -> None:
+        """Append the part to a sheet; DoesNotFit where that is not possible."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A sequence of pieces."""
+
+    pieces: tuple[Piece, ...]
+
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
+        """Read what follows the name of an operation."""
+        for piece in self.pieces:
+            piece.parse(parser, draft)
+
+    def print(self, printer: ValueNames, operation: Operation) -> str | None:
+        """An operation without its results and location; None where it does not fit."""
+        sheet = Sheet(printer, operation, operation.name)
+        try:
+            for piece in self.pieces:
+                piece.print(sheet)
+        except DoesNotFit:
+            return None
+        return sheet.text if sheet.complete else None
