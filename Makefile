@@ -65,7 +65,7 @@ rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional co
 
 waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
 	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null
-	@$(BIN)/python -m darwinn_testbench.rtl.dma_waves --output $(BUILD)/waves \
+	@$(BIN)/python -m darwinn_testbench.rtl.dma.waves --output $(BUILD)/waves \
 	    $(BUILD)/sample/dense_edgetpu.tflite
 
 lint: $(READY) docs-check  ## Style, types, and whether the generated documents are up to date
@@ -79,12 +79,12 @@ format: $(READY)  ## Rewrite the sources in the project's style
 
 docs: $(READY)  ## Regenerate the documents that come from the tables
 	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
-	@$(BIN)/python -m darwinn_sim.registers > docs/registers.md
+	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
-	@$(BIN)/python -m darwinn_sim.registers | diff docs/registers.md -
+	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)

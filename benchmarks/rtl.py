@@ -26,10 +26,10 @@ from darwinn_testbench.rtl.build import (
     simulate,
     source,
 )
-from darwinn_testbench.rtl.descriptor_model import Descriptor, Tag
-from darwinn_testbench.rtl.dma_runs import FOLDER_VARIABLE, play, workload_design
-from darwinn_testbench.rtl.workload import DEFAULT_WINDOW, Workload
-from darwinn_testbench.rtl.workload_playing import IDLE_VARIABLE
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Tag
+from darwinn_testbench.rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
+from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
+from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
 
 from benchmarks.common import machine
 
@@ -99,7 +99,7 @@ def harness_speed(chosen: Workload, idle: int, work: Path) -> Speed:
     found = play([chosen], work, seed=1)[0]
     simulate(
         workload_design(),
-        "darwinn_testbench.rtl.workload_playing",
+        "darwinn_testbench.rtl.dma.workload_playing",
         "idle",
         seed=1,
         work=work,

@@ -78,16 +78,16 @@ def disassembling(path: Path) -> Action:
 
 def viewing(path: Path) -> Action:
     from darwinn_sim.accelerator import compile_kernels
-    from darwinn_testbench.layer_view import view_layers
+    from darwinn_testbench.layers.view import view_layers
 
     compile_kernels()
     return lambda: view_layers(path)
 
 
 def inferring(path: Path) -> Action:
-    from darwinn_testbench.execution import Session
-    from darwinn_testbench.inputs import random_inputs
-    from darwinn_testbench.model import open_models
+    from darwinn_testbench.chip.execution import Session
+    from darwinn_testbench.chip.inputs import random_inputs
+    from darwinn_testbench.chip.model import open_models
 
     (model,) = open_models(path)
     session = Session(model)
@@ -123,7 +123,7 @@ def resident_bytes() -> int:
 
 
 def _digest(inference: object) -> bytes:
-    from darwinn_testbench.execution import Inference
+    from darwinn_testbench.chip.execution import Inference
 
     assert isinstance(inference, Inference)
     return b"".join(tensor.tobytes() for tensor in inference.outputs.values())
@@ -179,7 +179,7 @@ def path_of(measurement: Measurement, folder: Path) -> Path:
     """The compiled model; that of the sample is written to ``folder``."""
     if measurement.model != SAMPLE:
         return compiled(measurement.model)
-    from darwinn_testbench.sample import sample
+    from darwinn_testbench.compiler import sample
 
     sample(folder)
     return folder / "dense_edgetpu.tflite"

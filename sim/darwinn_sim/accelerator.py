@@ -11,10 +11,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, diagnosis, layers, scalar_core, schedule, state, unwritten
-from darwinn_sim.completeness import awaits_chunk
-from darwinn_sim.dma_trace import Transfer
-from darwinn_sim.driver import Driver, Request
+from darwinn_sim import chip
 from darwinn_sim.errors import (
     ChipFault,
     Deadlock,
@@ -22,14 +19,20 @@ from darwinn_sim.errors import (
     SimulationError,
     UninitialisedRead,
 )
-from darwinn_sim.examine import StopPoint, Tap, TappedBytes
-from darwinn_sim.host_interface import HostInterface, Tag
-from darwinn_sim.host_memory import HostMemory
+from darwinn_sim.host.dma_trace import Transfer
+from darwinn_sim.host.driver import Driver, Request
+from darwinn_sim.host.interface import HostInterface, Tag
+from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.output_check import Elements, differing_output, unknown_output
-from darwinn_sim.program import LoweredProgram, lower, patch
+from darwinn_sim.kernel import state, unwritten
+from darwinn_sim.machine import diagnosis, layers, schedule
+from darwinn_sim.machine.completeness import awaits_chunk
+from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.machine.lowering import LoweredProgram, lower, patch
+from darwinn_sim.units import scalar_core
 
 DEFAULT_WORK_LIMIT = 1 << 31
 """Work of a run before it is called endless: bundles, tensor iterations, and words moved. The

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.host_interface import HostInterface, Tag
-from darwinn_sim.host_memory import HostMemory
+from darwinn_sim.host.interface import HostInterface, Tag
+from darwinn_sim.host.memory import HostMemory
 
 WORK_LIMIT = 1 << 24
 """Bundles that the scalar core may execute while a stream is looked at; known ones take 400."""

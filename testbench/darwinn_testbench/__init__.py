@@ -8,20 +8,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from darwinn_testbench.version import __version__
+
 if TYPE_CHECKING:
-    from darwinn_sim.examine import StopPoint, Tap
+    from darwinn_sim.machine.examine import StopPoint, Tap
 
-    from darwinn_testbench.execution import Session
-    from darwinn_testbench.model import open_models
+    from darwinn_testbench.chip.execution import Session
+    from darwinn_testbench.chip.model import open_models
 
-__all__ = ["Session", "StopPoint", "Tap", "open_models"]
-__version__ = "0.1.0"
+__all__ = ["Session", "StopPoint", "Tap", "__version__", "open_models"]
 
 _HOMES = {
-    "Session": "darwinn_testbench.execution",
-    "StopPoint": "darwinn_sim.examine",
-    "Tap": "darwinn_sim.examine",
-    "open_models": "darwinn_testbench.model",
+    "Session": "darwinn_testbench.chip.execution",
+    "StopPoint": "darwinn_sim.machine.examine",
+    "Tap": "darwinn_sim.machine.examine",
+    "open_models": "darwinn_testbench.chip.model",
 }
 
 

@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_testbench.errors import PolicyError
+
 AnyArray = NDArray[Any]
-
-
-class PolicyError(ValueError):
-    """A policy that cannot be read, or that does not apply to the outputs it was declared for."""
 
 
 @dataclass(frozen=True, slots=True)

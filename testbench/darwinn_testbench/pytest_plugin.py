@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from darwinn_testbench.inputs import Inputs
+    from darwinn_testbench.chip.inputs import Inputs
+    from darwinn_testbench.comparison.verify import OutputRow
     from darwinn_testbench.report import Report, Row
-    from darwinn_testbench.verify import OutputRow
 
 _SEED_OPTION = "--darwinn-seed"
 
@@ -67,15 +67,15 @@ class Darwinn:
         Without a reference nothing is compared, and the test fails only if the program does, or if
         ``require_reference`` asks for a comparison; ``verdict`` of the report is then RAN.
 
-        The arguments are those of ``darwinn_testbench.verify.verify``; ``policy`` is its text
-        (``lsb:1``). Returns the report. Verdict and digests of the outputs become properties of
-        the test, which JUnit files keep.
+        The arguments are those of ``darwinn_testbench.comparison.verify.verify``; ``policy`` is its
+        text (``lsb:1``). Returns the report. Verdict and digests of the outputs become properties
+        of the test, which JUnit files keep.
 
         Raises:
             pytest.fail.Exception: a mismatch, a fault, bad input, or what is not implemented.
         """
         from darwinn_testbench import policy as policies
-        from darwinn_testbench.verify import verify
+        from darwinn_testbench.comparison.verify import verify
 
         with _failing(f"darwinn verify {os.fspath(file)}"):
             report = verify(

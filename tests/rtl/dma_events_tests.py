@@ -7,9 +7,9 @@ from typing import Any
 
 import cocotb
 import pyuvm
-from darwinn_testbench.rtl.descriptor_model import Descriptor, DescriptorModel, Outcome, Tag
-from darwinn_testbench.rtl.environment import MAX_BURST, DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.programs import (
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Tag
+from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
+from darwinn_testbench.rtl.dma.programs import (
     GUARD_BYTES,
     MEMORY_BYTES,
     Pressure,

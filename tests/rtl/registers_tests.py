@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pyuvm
-from darwinn_sim.registers import Access, Register, register
-from darwinn_sim.registers_rdl import fields_of, is_constant
-from darwinn_testbench.rtl.environment import DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.register_agent import RegisterAccess
+from darwinn_sim.host.registers import Access, Register, register
+from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_testbench.rtl.dma.register_agent import RegisterAccess
+from darwinn_testbench.rtl.registers_rdl import fields_of, is_constant
 from pyuvm import uvm_sequence
 
 UNKNOWN_OFFSETS = (0x0, 0x44020, 0x4F028, 0x60000)

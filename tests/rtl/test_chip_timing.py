@@ -7,12 +7,12 @@ from chip_runs import rtl_chip
 from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.program import lower
-from darwinn_testbench.execution import Device, Session
-from darwinn_testbench.inputs import random_inputs
-from darwinn_testbench.model import Source, open_models
-from darwinn_testbench.sample.network import Sample, random_convolution, random_dense
-from darwinn_testbench.sample.package import compile_network, edgetpu_model
+from darwinn_sim.machine.lowering import lower
+from darwinn_testbench.chip.execution import Device, Session
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.model import Source, open_models
+from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
+from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from harness_runs import require_toolchain
 from hypothesis import assume, note
 from hypothesis import strategies as st
@@ -65,7 +65,7 @@ def check_program(operations: list[Operation]) -> None:
 
 def cycles_of(source: Source) -> list[tuple[str, int, int]]:
     """Name, cycles of the RTL, and predicted ones, of the executables of a compiled model."""
-    from darwinn_testbench.rtl.engine import RtlAccelerator
+    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 
     (model,) = open_models(source)
     session = Session(model, device=Device(accelerator=RtlAccelerator()))

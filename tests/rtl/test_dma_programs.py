@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from darwinn_sim.timing.harness import HarnessDescription
+from darwinn_testbench.rtl.dma.description import HarnessDescription
 from harness_runs import design, require_toolchain, run
 from nightly import nightly_seed, note
 
@@ -24,7 +24,7 @@ NIGHTLY_HARNESSES = (
 
 def perform(harness: HarnessDescription, programs: int, seed: int, work: Path) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.dma_runs import workload_design
+    from darwinn_testbench.rtl.dma.runs import workload_design
 
     run(
         workload_design(harness),

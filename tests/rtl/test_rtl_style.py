@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from darwinn_sim.registers_rdl import HARNESS_MAP, fields_of, systemrdl
+from darwinn_testbench.rtl.registers_rdl import HARNESS_MAP, fields_of, systemrdl
 from harness_runs import design, require_toolchain
 
 
@@ -25,7 +25,7 @@ def test_lint_is_clean(top: str, data_bytes: int) -> None:
 def test_lint_of_a_tile_is_clean() -> None:
     require_toolchain()
     from darwinn_testbench.rtl.lint import verilator
-    from darwinn_testbench.rtl.tile_bench import DESIGN
+    from darwinn_testbench.rtl.tile.bench import DESIGN
 
     assert verilator(DESIGN) == ""
 
@@ -33,7 +33,7 @@ def test_lint_of_a_tile_is_clean() -> None:
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.chip_player import design as chip_design
+    from darwinn_testbench.rtl.chip.player import design as chip_design
     from darwinn_testbench.rtl.lint import verilator
 
     assert verilator(chip_design(tiles)) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from darwinn_testbench.rtl.tile_bench import RingRow
+from darwinn_testbench.rtl.tile.bench import RingRow
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import nightly_too

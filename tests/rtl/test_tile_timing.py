@@ -7,7 +7,7 @@ from typing import Any
 from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.program import lower
+from darwinn_sim.machine.lowering import lower
 from hypothesis import assume
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too

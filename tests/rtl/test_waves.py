@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.timing.dma import DmaStep, predict
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
-from darwinn_testbench.sample import sample
-from darwinn_testbench.verify import verify
+from darwinn_testbench.rtl.dma.timing import DmaStep, predict
 from harness_runs import require_toolchain
 
 WORD_BYTES = 8
@@ -22,7 +22,7 @@ PS_PER_NS = 1000
 
 def test_changes_of_a_read_and_an_interrupt() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.dma_waves import changes
+    from darwinn_testbench.rtl.dma.waves import changes
 
     steps = [DmaStep(0, 0, 8), DmaStep(4)]
     found = list(changes(steps, predict(steps, output_bytes=0)))
@@ -58,11 +58,11 @@ def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
 def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
     require_toolchain(waves=True)
     from darwinn_testbench.rtl.bench import PERIOD_NS
-    from darwinn_testbench.rtl.dma_runs import HARNESS
-    from darwinn_testbench.rtl.dma_waves import SCOPE, SIGNALS, write_waves
-    from darwinn_testbench.rtl.programs import Pressure, ProgramGenerator
-    from darwinn_testbench.rtl.workload import workload_of
-    from darwinn_testbench.rtl.workload_check import predicted
+    from darwinn_testbench.rtl.dma.programs import Pressure, ProgramGenerator
+    from darwinn_testbench.rtl.dma.runs import HARNESS
+    from darwinn_testbench.rtl.dma.waves import SCOPE, SIGNALS, write_waves
+    from darwinn_testbench.rtl.dma.workload import workload_of
+    from darwinn_testbench.rtl.dma.workload_check import predicted
 
     pressure = Pressure(0.3, 0.3, 0.3) if seed % 2 else Pressure()
     program = ProgramGenerator(Random(seed), WORD_BYTES, 16).program(longest=40, pressure=pressure)

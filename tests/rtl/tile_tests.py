@@ -10,9 +10,9 @@ import pyuvm
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.state import UNITS
-from darwinn_testbench.rtl.tile_bench import RingRow
-from darwinn_testbench.rtl.tile_environment import TileProgram, TileTest
+from darwinn_sim.kernel.state import UNITS
+from darwinn_testbench.rtl.tile.bench import RingRow
+from darwinn_testbench.rtl.tile.environment import TileProgram, TileTest
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
 from slow_model.memory import Core, Tile
 from stimulus import Walk

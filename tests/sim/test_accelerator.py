@@ -16,7 +16,6 @@ from darwinn_formats.darwinn import InstructionBitstream
 from darwinn_formats.errors import FormatError
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator, RunResult
-from darwinn_sim.dma_trace import TransferKind
 from darwinn_sim.errors import (
     ChipFault,
     Deadlock,
@@ -24,7 +23,8 @@ from darwinn_sim.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from darwinn_sim.examine import StopPoint, Tap
+from darwinn_sim.host.dma_trace import TransferKind
+from darwinn_sim.machine.examine import StopPoint, Tap
 
 IMAGE = sample.images()()
 SPIN: Operation = ("Branch", {"relative": 1, "offset": 0})

@@ -13,7 +13,7 @@ from darwinn_sim import chip, timing
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.program import lower
+from darwinn_sim.machine.lowering import lower
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from slow_model import ring_bus as slow_ring

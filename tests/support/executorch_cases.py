@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import ProgramBuilder, scalar_type_of
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.executorch import OPERATORS, Convention
-from darwinn_testbench.reference.protocol import ExecutionError
 
 F32, F64, F16, I8, U8, I32, I64, BOOL = (
     np.dtype(name) for name in ("f4", "f8", "f2", "i1", "u1", "i4", "i8", "?")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import ChipDescription, HostLink
 from darwinn_sim.timing import machine as steps
 from darwinn_sim.timing.trace import record

@@ -12,6 +12,6 @@ from harness_runs import require_toolchain
 def rtl_tile() -> Any:
     """The tile of this process; building it takes half a minute if it is not there yet."""
     require_toolchain()
-    from darwinn_testbench.rtl.tile_bench import TileBench
+    from darwinn_testbench.rtl.tile.bench import TileBench
 
     return TileBench(seed=2026)

@@ -11,9 +11,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from darwinn_sim import chip, diagnosis, scalar_core, schedule, state
+from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build, frame
-from darwinn_sim.program import lower
+from darwinn_sim.kernel import state
+from darwinn_sim.machine import diagnosis, schedule
+from darwinn_sim.machine.lowering import lower
+from darwinn_sim.units import scalar_core
 from numpy.typing import NDArray
 from slow_model.memory import Core, Tile
 from slow_model.sync import Watchers

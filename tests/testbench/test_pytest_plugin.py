@@ -9,12 +9,7 @@ import sys
 import pytest
 from darwinn_formats import darwinn
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.sample import (
-    compile_network,
-    random_convolution,
-    random_dense,
-    uncompiled,
-)
+from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
 from sample_runs import change, flip_parameter
 
 pytest_plugins = ["pytester"]

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from darwinn_formats import flatbuffer as fb
-from darwinn_formats import flexbuffer, tflite
+from darwinn_formats import tflite
 from darwinn_formats.darwinn import schema
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.flatbuffer import flexbuffer
 
 CUSTOM_OPERATOR = "edgetpu-custom-op"
 """Name of the operator of a .tflite model that holds packages."""

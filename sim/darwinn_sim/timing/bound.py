@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.host_interface import Tag
+from darwinn_sim.host.interface import Tag
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.layers import TENSOR_NAMES
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.machine.layers import TENSOR_NAMES
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.machine import STEP_DESCRIPTOR, STEP_DISPATCH
 from darwinn_sim.timing.trace import record

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from darwinn_sim import chip, scalar_core, state, sync, traversal
-from darwinn_sim.compiled import Record, inner
+from darwinn_sim import chip
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -35,9 +34,8 @@ from darwinn_sim.timing.machine import (
     wait,
 )
 from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
-
-if TYPE_CHECKING:
-    from darwinn_sim.program import Tables
+from darwinn_sim.units import scalar_core
+from darwinn_sim.units.tables import Tables
 
 _CHIP = lanes.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from darwinn_sim import state
-from darwinn_sim.compiled import compiled, inner
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
 from darwinn_sim.timing.machine import NEVER, Machine, apply_effects, forget
-
-if TYPE_CHECKING:
-    from darwinn_sim.program import Tables
+from darwinn_sim.units.tables import Tables
 
 QUIET, SPANS_FULL, FAULT, LATE = range(4)
 """Why the loop stops: nothing more happens; the spans must be emptied; a fault; the limit."""

@@ -10,12 +10,14 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, layers, state
-from darwinn_sim.completeness import awaits_chunk
-from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock
-from darwinn_sim.host_interface import Tag
-from darwinn_sim.program import LoweredProgram, lower
+from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.host.interface import Tag
+from darwinn_sim.kernel import state
+from darwinn_sim.machine import layers
+from darwinn_sim.machine.completeness import awaits_chunk
+from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import engine, lanes, waiting
 from darwinn_sim.timing import machine as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description

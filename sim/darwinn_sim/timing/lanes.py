@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, state, sync
+from darwinn_sim import chip
+from darwinn_sim.kernel import state, sync
 
 GROUP_LANES: Final = 16
 CHIP_GROUP: Final = 0

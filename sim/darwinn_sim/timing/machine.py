@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip, sync, traversal
-from darwinn_sim.compiled import Record, inner
+from darwinn_sim import chip
+from darwinn_sim.kernel import sync, traversal
+from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import lanes, rates
 from darwinn_sim.timing.lanes import Cause
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darwinn_sim import traversal
-from darwinn_sim.compiled import Record, inner
+from darwinn_sim.kernel import traversal
+from darwinn_sim.kernel.compiled import Record, inner
 
 if TYPE_CHECKING:
     from darwinn_sim.timing.machine import Machine

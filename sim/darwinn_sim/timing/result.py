@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.lanes import Cause
@@ -41,7 +41,7 @@ class TimedTransfer:
 
 @dataclass(frozen=True, slots=True)
 class LayerTiming:
-    """A layer (``darwinn_sim.layers``) in time.
+    """A layer (``darwinn_sim.machine.layers``) in time.
 
     ``start`` and ``end`` are cycles: of its first and behind its last tensor instruction, -1 for a
     layer that was not executed. ``cycles`` holds, by ``Cause``, the cycles of the tensor units of

@@ -7,10 +7,9 @@ it is sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from darwinn_sim import chip, mesh_bus, ring_bus, state, sync, traversal
-from darwinn_sim.compiled import inner
+from darwinn_sim import chip
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -32,9 +31,8 @@ from darwinn_sim.timing.machine import (
 )
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
 from darwinn_sim.timing.tile_units import begin, end_turn
-
-if TYPE_CHECKING:
-    from darwinn_sim.program import Tables
+from darwinn_sim.units import mesh_bus, ring_bus
+from darwinn_sim.units.tables import Tables
 
 _RING = int(Cause.RING)
 _MESH = int(Cause.MESH)

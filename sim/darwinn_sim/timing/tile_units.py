@@ -6,11 +6,10 @@ wait. What is moved where does not matter here; when flags change does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from darwinn_sim import chip, state, sync, tile_fence, traversal
-from darwinn_sim.compiled import Record, inner
+from darwinn_sim import chip
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -34,9 +33,8 @@ from darwinn_sim.timing.machine import (
     wake_at,
 )
 from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
-
-if TYPE_CHECKING:
-    from darwinn_sim.program import Tables
+from darwinn_sim.units import tile_fence
+from darwinn_sim.units.tables import Tables
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode

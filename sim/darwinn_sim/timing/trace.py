@@ -6,17 +6,15 @@ generator. No known program lets its control flow depend on that, so the trace i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import scalar_core, state
-from darwinn_sim.compiled import Record, compiled, inner
 from darwinn_sim.errors import ChipFault, Deadlock
-from darwinn_sim.host_interface import Tag
+from darwinn_sim.host.interface import Tag
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.machine import (
     STEP,
     STEP_CHUNK,
@@ -27,9 +25,8 @@ from darwinn_sim.timing.machine import (
     STEP_PUSH,
     STEP_UNIT,
 )
-
-if TYPE_CHECKING:
-    from darwinn_sim.program import Tables
+from darwinn_sim.units import scalar_core
+from darwinn_sim.units.tables import Tables
 
 MAX_BUNDLES = 1 << 28
 """Bundles after which a program is called endless."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from darwinn_sim import chip
-from darwinn_sim.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES, tokens_text
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES, tokens_text
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.machine import Machine
 

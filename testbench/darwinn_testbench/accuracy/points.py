@@ -13,7 +13,7 @@ from darwinn_formats import toml
 from darwinn_formats.files import read_file
 from darwinn_sim.timing import HostLink, built_in
 
-from darwinn_testbench.report import InputError
+from darwinn_testbench.errors import InputError
 
 _PATHS = (".tflite", ".package")
 """How a binary ends that is given by its path; others are names."""

@@ -14,14 +14,16 @@ from pathlib import Path
 from statistics import mean
 
 from darwinn_formats.darwinn import load
-from darwinn_sim import chip, layers, timing
-from darwinn_sim.dma_trace import TransferKind
-from darwinn_sim.program import LoweredProgram, lower
+from darwinn_sim import chip, timing
+from darwinn_sim.host.dma_trace import TransferKind
+from darwinn_sim.machine import layers
+from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing.description import Confidence, Quantity
 
 from darwinn_testbench.accuracy.points import Host, Model, Points
-from darwinn_testbench.cycles import check_pair
-from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, one_line, verdict_of
+from darwinn_testbench.chip.cycles import check_pair
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _PRODUCTS_PER_CYCLE = chip.TILES * chip.LANES * 4

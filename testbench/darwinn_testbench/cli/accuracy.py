@@ -11,11 +11,12 @@ import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy import AccuracyRow, check_accuracy, load, page, published
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP
-from darwinn_testbench.report import Column, InputError, Report, Verdict, table
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from darwinn_testbench import __version__
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.terminal import Exit, print_line, reader_went_away
+from darwinn_testbench.version import __version__
 
 _INTERRUPTED = 130
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from darwinn_testbench.compare import Comparison
-from darwinn_testbench.excitation import ExcitationFigures
-from darwinn_testbench.execution import TensorOutputRow
-from darwinn_testbench.programs.verify import ComparedRow
+from darwinn_testbench.chip.execution import TensorOutputRow
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.excitation import ExcitationFigures
+from darwinn_testbench.comparison.program_verify import ComparedRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
 

@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, CyclesRow, measure_files
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cycles import DEFAULT_CHIP, CyclesRow, measure_files
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.cycles import check_cycles
-from darwinn_testbench.report import Column, InputError, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, table
 
 EXAMPLES = """**Examples**
 

@@ -8,9 +8,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from darwinn_testbench.chip.disassembly import ChunkRow, disassemble
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import RowType, finish
-from darwinn_testbench.disassembly import ChunkRow, disassemble
 from darwinn_testbench.programs.contents import PartRow, list_program
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from darwinn_sim import dma_trace
+from darwinn_sim.host import dma_trace
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.dma_check import DmaFigures, check_dma
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.dma_check import DmaFigures, check_dma
 from darwinn_testbench.report import Column, Report, table
 
 EXAMPLES = """**Examples**

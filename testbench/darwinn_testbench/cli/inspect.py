@@ -9,13 +9,14 @@ import typer
 from darwinn_formats.files import Source
 from rich.console import RenderableType
 
-from darwinn_testbench.bit_coverage import CoverageRow, coverage, percent
+from darwinn_testbench.chip.bit_coverage import CoverageRow, coverage, percent
+from darwinn_testbench.chip.inspection import ExecutableRow, inspect
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
-from darwinn_testbench.inspection import ExecutableRow, inspect
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
 from darwinn_testbench.programs.formats import Format, format_of
-from darwinn_testbench.report import Column, InputError, Report, counted, table
+from darwinn_testbench.report import Column, Report, counted, table
 
 EXAMPLES = """**Examples**
 

@@ -12,9 +12,10 @@ from rich.console import RenderableType
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.layer_graph import FORMATS, draw, operation
-from darwinn_testbench.layer_view import LayerRow, view_layers
-from darwinn_testbench.report import Column, InputError, Report, table
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.layers.graph import FORMATS, draw, operation
+from darwinn_testbench.layers.view import LayerRow, view_layers
+from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**

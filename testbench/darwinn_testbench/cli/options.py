@@ -11,11 +11,10 @@ from typing import Annotated
 import typer
 from darwinn_formats.files import Content, Source, read_file, read_stream
 
+from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.input_kinds import InputKind
+from darwinn_testbench.errors import InputError, Unavailable
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.reference.protocol import Unavailable
-from darwinn_testbench.report import InputError
 
 _STDIN = "<stdin>"
 """How messages call standard input."""

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
-from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
     ProfileFigures,

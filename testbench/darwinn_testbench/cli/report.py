@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import Reference, RequireReference
-from darwinn_testbench.cycles import DEFAULT_CHIP
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**

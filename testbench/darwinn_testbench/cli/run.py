@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
-from darwinn_sim.examine import StopPoint, Tap
+from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.execution import RunRow, outputs_as, run
+from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import RunRow, outputs_as, run
-from darwinn_testbench.preload import parse as parse_preload
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import run_program
-from darwinn_testbench.report import Column, InputError, Report, Verdict, counted, seconds, table
+from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.compiler import SampleRow, sample
 from darwinn_testbench.report import Column, Report, table
-from darwinn_testbench.sample import SampleRow, sample
 
 EXAMPLES = """**Examples**
 

@@ -14,7 +14,8 @@ from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.verify import RequireReference
-from darwinn_testbench.report import InputError, Report, table
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.survey.columns import FIELD_COLUMNS, row_columns
 from darwinn_testbench.survey.field_values import KNOWN, FieldValues

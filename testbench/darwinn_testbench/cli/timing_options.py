@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from darwinn_sim.timing.description import built_in
 
-from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST
 
 Chip = Annotated[
     str,

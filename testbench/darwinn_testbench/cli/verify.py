@@ -13,15 +13,16 @@ from darwinn_testbench import policy as policies
 from darwinn_testbench.cli import compared, options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.compare import Comparison
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.operator_coverage import OperatorFigures
+from darwinn_testbench.comparison.program_verify import verify_against
+from darwinn_testbench.comparison.verify import OutputRow, verify
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.layer_check import LEFT_TO_THE_HOST, TensorRow
-from darwinn_testbench.operator_coverage import OperatorFigures
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
-from darwinn_testbench.programs.verify import verify_against
-from darwinn_testbench.report import Column, InputError, Report, Verdict, seconds, table
-from darwinn_testbench.verify import OutputRow, verify
+from darwinn_testbench.report import Column, Report, Verdict, seconds, table
 
 EXAMPLES = """**Examples**
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.narrow_usage import WORD_BYTES
+from darwinn_sim.analysis.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, Timing
 from numpy.typing import NDArray
 

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from darwinn_sim import chip, state, tensor_unit
+from darwinn_sim import chip
+from darwinn_sim.analysis.narrow_usage import WORD_BYTES
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.narrow_usage import WORD_BYTES
-from darwinn_sim.program import LoweredProgram, Tables
+from darwinn_sim.kernel import state
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import Timing
+from darwinn_sim.units import tensor_unit
+from darwinn_sim.units.tables import Tables
 from numpy.typing import NDArray
 
 Words = NDArray[np.int64]

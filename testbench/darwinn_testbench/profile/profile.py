@@ -10,16 +10,16 @@ import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
-from darwinn_sim.completeness import incomplete_note
-from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.analysis.narrow_usage import WORD_BYTES
+from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
-from darwinn_sim.narrow_usage import WORD_BYTES
+from darwinn_sim.machine.completeness import incomplete_note
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
 
-from darwinn_testbench.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
-from darwinn_testbench.execution import choose_model
-from darwinn_testbench.layer_view import LayerRow, view_layers
-from darwinn_testbench.model import open_models
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
+from darwinn_testbench.chip.execution import choose_model
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.layers.view import LayerRow, view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent

@@ -11,11 +11,11 @@ from importlib import metadata
 from pathlib import Path
 
 from darwinn_formats.files import Source
-from darwinn_sim.dma_trace import DmaComparison, DmaRow
+from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
-from darwinn_testbench import __version__
-from darwinn_testbench.cycles import DEFAULT_CHIP
-from darwinn_testbench.dma_check import DmaFigures
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
+from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.comparison.verify import OutputRow, verify
 from darwinn_testbench.profile import figures
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import regions
@@ -34,7 +34,7 @@ from darwinn_testbench.profile.tables import (
 )
 from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.verify import OutputRow, verify
+from darwinn_testbench.version import __version__
 
 _LIBRARIES = ("numpy", "numba", "ai-edge-litert", "matplotlib")
 _MAX_TRANSFERS = 500

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from darwinn_sim import chip
 
-from darwinn_testbench.compare import Comparison
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.verify import OutputRow
 from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
 from darwinn_testbench.report import Column
-from darwinn_testbench.verify import OutputRow
 
 LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
     Column("layer", lambda row: row.number, "right"),

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from darwinn_sim import chip, layers
-from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim import chip
+from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.machine import layers
 from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Timing
 from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (

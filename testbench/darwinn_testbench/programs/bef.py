@@ -10,6 +10,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
 from darwinn_formats.signatures import is_bef
 
+from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.programs.handler import (
     REGION,
     FunctionFigures,
@@ -17,7 +18,7 @@ from darwinn_testbench.programs.handler import (
     Opening,
     head_of,
 )
-from darwinn_testbench.reference.protocol import Reference, Unsupported
+from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.reference.tfrt import Driver, TfrtReference
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from darwinn_formats.files import Source, content_of, name_of
 
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import Format
-from darwinn_testbench.report import InputError, Report, Row, Verdict
+from darwinn_testbench.report import Report, Row, Verdict
 
 _PARTS = ("method ", "module ", "function ")
 """How the first line of a part of a listing begins; what stands before is a part too."""

@@ -16,9 +16,9 @@ from darwinn_formats.files import Source, name_of
 from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
 
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.programs.handler import Handler, Natives, Opening, head_of
-from darwinn_testbench.reference.protocol import ExecutionError, Reference, Unavailable
-from darwinn_testbench.report import InputError
+from darwinn_testbench.reference.protocol import Reference
 
 _TEXT_START = re.compile(rb"(?:\s|//[^\n]*\n)*(?:module|func)\b[^\0]*\Z")
 """The text form of BEF: comments, then a module or a function."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.handler import Natives
-from darwinn_testbench.report import InputError
 
 ATTRIBUTE = "NATIVES"
 """The module's mapping of native functions by name."""

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from darwinn_formats.files import Source, name_of
 
-from darwinn_testbench.engine import Engine
-from darwinn_testbench.execution import RunRow, run_row
-from darwinn_testbench.inputs import (
+from darwinn_testbench.chip.execution import RunRow, run_row
+from darwinn_testbench.chip.inputs import (
     Inputs,
     Tensor,
     TensorMap,
@@ -25,10 +24,12 @@ from darwinn_testbench.inputs import (
     read_arrays,
     refuse_drawing,
 )
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.errors import ExecutionError, InputError
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Natives, Opening, Suite
-from darwinn_testbench.reference.protocol import ExecutionError, Port, Reference
-from darwinn_testbench.report import InputError, Report, Verdict, verdict_of
+from darwinn_testbench.reference.protocol import Port, Reference
+from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _OPEN_SIZE = 1
@@ -49,10 +50,11 @@ def run_program(
 ) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
-    Inputs are given as for :func:`darwinn_testbench.execution.run`; drawn ones have size 1 where
-    the program leaves a size open. State that the program has stays from call to call. A BEF file
-    of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the test
-    that it is: every function without arguments, in order. What kernels print is in the figures.
+    Inputs are given as for :func:`darwinn_testbench.chip.execution.run`; drawn ones have size 1
+    where the program leaves a size open. State that the program has stays from call to call. A BEF
+    file of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the
+    test that it is: every function without arguments, in order. What kernels print is in the
+    figures.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.

@@ -12,9 +12,9 @@ import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
 
-from darwinn_testbench.inputs import Tensor, read_archive, read_array
+from darwinn_testbench.chip.inputs import Tensor, read_archive, read_array
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.reference.protocol import Datum, Output
-from darwinn_testbench.report import InputError
 
 _CALL_KEY = re.compile(r"call(\d+)_(?:fn|in(\d+)|out(\d+))")
 _TAP_KEY = re.compile(r"tap\d+")

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from darwinn_testbench.reference import rules
 from darwinn_testbench.reference.executorch import document as executorch
 from darwinn_testbench.reference.iree import document as iree
+from darwinn_testbench.reference.tflite import rules
 from darwinn_testbench.reference.tfrt import document as tfrt
 
 PAGES: Mapping[str, Callable[[str], str]] = {

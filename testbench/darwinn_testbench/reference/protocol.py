@@ -20,28 +20,6 @@ Datum = AnyArray | bool | int | float | str | None
 """A value that goes into a function or comes out: None is the absent value."""
 
 
-class ExecutionError(Exception):
-    """A program that cannot be run, or that fails while it runs; the message says where."""
-
-
-class Unsupported(ExecutionError):
-    """A program needs what the reference does not have.
-
-    Attributes:
-        what: kind of what is missing, for example ``operators`` or ``delegates``.
-        missing: names of all that are missing, sorted, without repetition.
-    """
-
-    def __init__(self, what: str, missing: Sequence[str]) -> None:
-        self.what = what
-        self.missing = tuple(sorted(set(missing)))
-        super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
-
-
-class Unavailable(ExecutionError):
-    """An engine that is not installed, or that does not execute programs of this kind."""
-
-
 @dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a function.

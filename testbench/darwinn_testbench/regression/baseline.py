@@ -17,9 +17,10 @@ import msgspec
 from darwinn_formats.files import read_file
 from msgspec import Meta
 
-from darwinn_testbench import __version__
-from darwinn_testbench.report import InputError, Row, Verdict
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Row, Verdict
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.version import __version__
 
 _MAX_BYTES = 256 << 20
 

@@ -9,21 +9,23 @@ from pathlib import Path
 
 import numpy as np
 from darwinn_formats.files import Content, read_file
-from darwinn_sim import layers, state
-from darwinn_sim.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.program import LoweredProgram
+from darwinn_sim.kernel import state
+from darwinn_sim.machine import layers
+from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import Cause, Timing, chip_description
 from darwinn_sim.timing.description import built_in
 from numpy.typing import NDArray
 
-from darwinn_testbench.cycles import CyclesRow, measure
+from darwinn_testbench.chip.cycles import CyclesRow, measure
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.uncovered import BEFORE, cycles_before_layers
 from darwinn_testbench.regression import baseline
 from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
-from darwinn_testbench.report import InputError, Report, Row, Verdict, counted, worst
+from darwinn_testbench.report import Report, Row, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from darwinn_testbench.report import InputError
+from darwinn_testbench.errors import InputError
 
 
 class Keyed(Protocol):

@@ -19,8 +19,8 @@ from darwinn_formats.files import read_file
 from msgspec import Meta
 
 from darwinn_testbench import policy as policies
-from darwinn_testbench.input_kinds import InputKind
-from darwinn_testbench.report import InputError
+from darwinn_testbench.chip.input_kinds import InputKind
+from darwinn_testbench.errors import InputError
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 

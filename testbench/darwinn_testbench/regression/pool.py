@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from darwinn_testbench.report import InputError
+from darwinn_testbench.errors import InputError
 
 _CONNECT_SECONDS = 20
 

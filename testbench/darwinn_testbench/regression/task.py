@@ -14,15 +14,15 @@ import msgspec
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa.grading import Assumption
 
-from darwinn_testbench import __version__
 from darwinn_testbench import policy as policies
+from darwinn_testbench.comparison.program_verify import verify_against
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
-from darwinn_testbench.programs.verify import verify_against
 from darwinn_testbench.regression.manifest import Case, EngineName
 from darwinn_testbench.report import Report, Row, Verdict, one_line, verdict_of
-from darwinn_testbench.verify import verify
+from darwinn_testbench.version import __version__
 
 _MISSING = "missing"
 

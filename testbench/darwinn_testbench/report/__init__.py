@@ -1,18 +1,12 @@
 """What a command found: verdicts and rows, as tables, JSON, JUnit XML, SARIF and Markdown."""
 
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.junit import to_junit
 from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row
 from darwinn_testbench.report.sarif import to_sarif
 from darwinn_testbench.report.tables import Column, counted, seconds, styled, table
-from darwinn_testbench.report.verdict import (
-    EXIT_CODES,
-    InputError,
-    Verdict,
-    one_line,
-    verdict_of,
-    worst,
-)
+from darwinn_testbench.report.verdict import EXIT_CODES, Verdict, one_line, verdict_of, worst
 
 __all__ = [
     "EXIT_CODES",

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from darwinn_testbench import __version__
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import MEANINGS, Verdict
+from darwinn_testbench.version import __version__
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

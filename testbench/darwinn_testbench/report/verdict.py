@@ -9,9 +9,14 @@ from darwinn_formats.errors import FormatError, TextError
 from darwinn_sim.errors import IncompleteProgram, SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 
-from darwinn_testbench.policy import PolicyError
-from darwinn_testbench.reference.graph import ModelError
-from darwinn_testbench.reference.protocol import ExecutionError, Unavailable, Unsupported
+from darwinn_testbench.errors import (
+    ExecutionError,
+    InputError,
+    ModelError,
+    PolicyError,
+    Unavailable,
+    Unsupported,
+)
 
 
 class Verdict(StrEnum):
@@ -66,10 +71,6 @@ MEANINGS: Mapping[Verdict, str] = {
 """What each verdict but PASS means, in a sentence."""
 
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-class InputError(Exception):
-    """An argument that cannot be used; the message says which, why, and what would do."""
 
 
 _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (

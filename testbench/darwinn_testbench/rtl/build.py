@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import IO
 
 from darwinn_sim.isa import systemverilog
-from darwinn_sim.registers_rdl import systemrdl
 from platformdirs import user_cache_path
 
 from darwinn_testbench.rtl import parameters, toolchain
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
+from darwinn_testbench.rtl.registers_rdl import systemrdl
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"

@@ -11,7 +11,8 @@ from dataclasses import asdict
 
 from darwinn_sim import chip
 from darwinn_sim.timing.description import chip_description
-from darwinn_sim.timing.harness import HarnessDescription
+
+from darwinn_testbench.rtl.dma.description import HarnessDescription
 
 _SIZES = (
     "ring_row_cycles",

@@ -11,8 +11,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from darwinn_sim.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
-from darwinn_sim.state import UNIT_NAMES
+from darwinn_sim.kernel.state import UNIT_NAMES
+from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
 
 
 def _channel(prefix: str, *payload: str) -> tuple[str, ...]:

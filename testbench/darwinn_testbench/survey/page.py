@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darwinn_testbench import __version__
 from darwinn_testbench.profile.page import Page, Section, render, table_section
 from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
@@ -18,6 +17,7 @@ from darwinn_testbench.survey.columns import (
 from darwinn_testbench.survey.field_values import GRADES
 from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
+from darwinn_testbench.version import __version__
 
 _COLUMNS: tuple[Column[SurveyRow], ...] = (
     Column("model", lambda row: row.name),

@@ -11,7 +11,7 @@ from functools import partial
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa import grading
 
-from darwinn_testbench.cycles import DEFAULT_CHIP
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.regression.pool import perform_here
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted, worst

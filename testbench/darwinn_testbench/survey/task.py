@@ -16,12 +16,12 @@ from darwinn_sim.isa import grading
 from darwinn_sim.isa.fields import Grade
 from darwinn_sim.isa.grading import Assumption
 
-from darwinn_testbench.cycles import DEFAULT_CHIP, link_of, time_executable
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, link_of, time_executable
+from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.comparison.excitation import ExcitationFigures
+from darwinn_testbench.comparison.operator_coverage import How, OperatorFigures
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.excitation import ExcitationFigures
-from darwinn_testbench.execution import run
-from darwinn_testbench.model import open_models
-from darwinn_testbench.operator_coverage import How, OperatorFigures
 from darwinn_testbench.regression.task import Task, command_of, told, verified
 from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY

@@ -16,19 +16,12 @@ from darwinn_formats import executorch
 from darwinn_formats.executorch import ProgramFile, schema
 from darwinn_formats.files import Source
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.element_types import mixed_types
 from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
 from darwinn_testbench.reference.executorch.values import MEMORY_LIMIT, Memory, TensorValue
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    ExecutionError,
-    Intermediate,
-    Output,
-    Port,
-    Tap,
-    Unsupported,
-)
+from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Port, Tap
 
 INSTRUCTION_LIMIT = 10_000_000
 """Instructions of one call, after which a loop is taken to be endless."""

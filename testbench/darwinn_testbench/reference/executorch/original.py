@@ -16,15 +16,9 @@ from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
 from darwinn_formats.files import Source
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.executorch.interpreter import ports_of
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    ExecutionError,
-    Output,
-    Port,
-    Tap,
-    Unsupported,
-)
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 _MODULES = (
     "torch",

@@ -9,8 +9,8 @@ import numpy as np
 from darwinn_formats.executorch import schema
 from numpy.typing import NDArray
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.protocol import ExecutionError
 
 Memory = NDArray[np.uint8]
 """Bytes that a tensor lies in."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from darwinn_formats.iree import Instruction
 from darwinn_formats.iree.opcodes import MOVE_BIT, REFERENCE_BIT
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.binding import RETURN, Binding, Leave, Step
 from darwinn_testbench.reference.iree.calls import call
 from darwinn_testbench.reference.iree.registers import ORDINAL
-from darwinn_testbench.reference.protocol import ExecutionError
 
 STATUS = {
     1: "cancelled",

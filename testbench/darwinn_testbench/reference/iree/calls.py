@@ -9,9 +9,9 @@ from darwinn_formats.iree import CallingConvention, Instruction
 from darwinn_formats.iree.calling_convention import parse
 from darwinn_formats.iree.opcodes import IMPORT_BIT
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree.binding import Binding, Step
 from darwinn_testbench.reference.iree.imports import PlacedError
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 
 def call(binding: Binding, instruction: Instruction) -> Step:

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.imports import expect
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.semantics import wrap32, wrap64
-from darwinn_testbench.reference.protocol import ExecutionError
 
 MAXIMUM_LIST = 1 << 20
 """Elements of a list at most."""

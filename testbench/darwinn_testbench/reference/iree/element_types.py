@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from darwinn_testbench.reference.protocol import Unsupported
+from darwinn_testbench.errors import Unsupported
 
 _SIGNLESS, _SIGNED, _UNSIGNED, _BOOLEAN, _FLOAT, _COMPLEX = 0x10, 0x11, 0x12, 0x13, 0x21, 0x23
 _NUMPY = {

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from darwinn_formats.iree.calling_convention import parse
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")

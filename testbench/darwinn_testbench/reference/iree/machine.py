@@ -12,12 +12,12 @@ from typing import Any
 from darwinn_formats.iree import Function, Module, argument_registers
 from darwinn_formats.iree.calling_convention import REGISTER_TYPES
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree.binding import RETURN
 from darwinn_testbench.reference.iree.blocks import Block, blocks_of
 from darwinn_testbench.reference.iree.imports import Handler, PlacedError
 from darwinn_testbench.reference.iree.registers import Registers
 from darwinn_testbench.reference.iree.state import State
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 MAXIMUM_BLOCKS = 200_000_000
 """Blocks that a call from outside may run with its dispatches: what does not end is stopped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 
 ELEMENT_CODES = {"i8": "B", "s8": "b", "i16": "H", "s16": "h", "i32": "i", "i64": "q"}
 """Element types of accesses, by the code of a memoryview; floats move as integers, bit by bit."""

@@ -11,16 +11,10 @@ import numpy as np
 from darwinn_formats.files import Source
 from darwinn_formats.iree import load
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.reference import choose, ports_of, public_functions
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    ExecutionError,
-    Output,
-    Port,
-    Tap,
-    Unsupported,
-)
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 RUNTIME = "iree.runtime"
 DRIVER = "local-sync"

@@ -13,6 +13,7 @@ from darwinn_formats.files import Source
 from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
 from darwinn_formats.iree.elf import Elf
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.declaration import (
@@ -33,15 +34,7 @@ from darwinn_testbench.reference.iree.imports import Handler, expect, merged
 from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Budget, Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.vmvx import VMVX
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    ExecutionError,
-    Intermediate,
-    Output,
-    Port,
-    Tap,
-    Unsupported,
-)
+from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Port, Tap
 
 IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
 """All functions that a module can import, by name and calling convention."""

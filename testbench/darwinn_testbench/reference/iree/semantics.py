@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 
 Function = Callable[..., Any]
 

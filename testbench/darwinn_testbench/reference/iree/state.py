@@ -7,10 +7,10 @@ from typing import Any
 
 from darwinn_formats.iree import Module
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree.imports import Handler
 from darwinn_testbench.reference.iree.memory import Buffer, allocate
 from darwinn_testbench.reference.iree.registers import views
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 MAXIMUM_REFERENCES = 1 << 20
 """Globals that are references at most."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from darwinn_formats.iree import Instruction
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree import effects
 from darwinn_testbench.reference.iree.binding import Binding, Step
 from darwinn_testbench.reference.iree.calls import call, resolved
 from darwinn_testbench.reference.iree.registers import ORDINAL, SAME_BITS, size_of
 from darwinn_testbench.reference.iree.semantics import PURE, wrap32, wrap64
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 _SILENT = frozenset(("block", "trace", "print"))
 """Operations without a step: markers, and what only a debugger would see."""

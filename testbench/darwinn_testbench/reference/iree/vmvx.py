@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.imports import ImportTable, expect
 from darwinn_testbench.reference.iree.memory import Buffer
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
 
 VMVX = ImportTable("vmvx", {})
 

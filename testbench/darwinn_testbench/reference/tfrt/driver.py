@@ -11,7 +11,7 @@ from typing import Final, TextIO
 from darwinn_formats.tfrt import BefFile, FileLineColumn, FunctionKind, Location
 from darwinn_formats.tfrt.text.location_text import location_text
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.tfrt.executor import execute
 from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.native import native_functions

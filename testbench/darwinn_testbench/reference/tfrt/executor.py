@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from darwinn_formats.tfrt import FunctionKind
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.tfrt.definition import Style
 from darwinn_testbench.reference.tfrt.host import WRONG_VALUES, Host
 from darwinn_testbench.reference.tfrt.plan import FunctionPlan, KernelPlan

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 import numpy as np
 from darwinn_formats.tfrt import Location
 
-from darwinn_testbench.reference.protocol import ExecutionError
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.tfrt.plan import FunctionPlan, KernelPlan
 from darwinn_testbench.reference.tfrt.values import ErrorValue, Value, is_there, settled
 

@@ -27,7 +27,7 @@ from darwinn_formats.tfrt.attributes import AttributeReader
 from darwinn_formats.tfrt.cursor import Cursor
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG
 
-from darwinn_testbench.reference.protocol import ExecutionError, Unsupported
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.tfrt.definition import KernelDefinition, Style
 from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.plan import (

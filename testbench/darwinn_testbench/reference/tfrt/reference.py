@@ -13,14 +13,8 @@ from darwinn_formats.tfrt.text.location_text import location_text
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
 from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
 
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    ExecutionError,
-    Intermediate,
-    Output,
-    Port,
-    Tap,
-)
+from darwinn_testbench.errors import ExecutionError
+from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Port, Tap
 from darwinn_testbench.reference.tfrt.definition import KernelDefinition
 from darwinn_testbench.reference.tfrt.executor import execute
 from darwinn_testbench.reference.tfrt.host import Host

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.executorch.values import TensorValue
-from darwinn_testbench.reference.protocol import ExecutionError
 
 Kernel = Callable[..., TensorValue]
 

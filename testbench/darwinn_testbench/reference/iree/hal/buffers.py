@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.hal.objects import (
     HAL,
     HAL_INLINE,
@@ -18,7 +19,6 @@ from darwinn_testbench.reference.iree.hal.objects import (
 )
 from darwinn_testbench.reference.iree.imports import expect
 from darwinn_testbench.reference.iree.memory import Buffer, allocate
-from darwinn_testbench.reference.protocol import ExecutionError
 
 _QUEUED = "device affinity wait signal pool types usage size"
 

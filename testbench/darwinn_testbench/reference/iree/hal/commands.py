@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.reference.iree.hal import transfers
 from darwinn_testbench.reference.iree.hal.executables import executable_of
 from darwinn_testbench.reference.iree.hal.objects import (
@@ -21,7 +22,6 @@ from darwinn_testbench.reference.iree.hal.objects import (
 )
 from darwinn_testbench.reference.iree.imports import expect
 from darwinn_testbench.reference.iree.memory import Buffer
-from darwinn_testbench.reference.protocol import Unsupported
 
 Bindings = Sequence[tuple[int, int, Any, int, int]]
 """Ordinal, slot, buffer or null, offset and length of what a dispatch works on."""

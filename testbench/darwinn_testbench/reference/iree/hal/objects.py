@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree import effects
 from darwinn_testbench.reference.iree.imports import ImportTable, expect
 from darwinn_testbench.reference.iree.memory import Buffer
-from darwinn_testbench.reference.protocol import ExecutionError
 
 WHOLE_BUFFER = -1
 """Length of a range that goes to the end of its buffer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.hal.objects import Host
-from darwinn_testbench.reference.protocol import ExecutionError
 
 PATTERN_SIZES = (1, 2, 4, 8)
 

@@ -1,0 +1,610 @@
+"""Where everything that a layer reads comes from: a run in which data carry their maker's mark.
+
+The program runs as it is, with all its moves, flags and descriptors, but on marked data. Every
+tensor instruction writes the mark of its layer in place of its results, each input consists of its
+own mark, and each word of the parameters holds its place in the file. Whatever a tensor unit finds
+in its memories then says which layer, which input and which bytes of the parameters it came from,
+however it was moved, packed, broadcast, or parked in the host meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.host.driver import layer_bytes
+from darwinn_sim.isa.grading import Assumption
+from darwinn_sim.kernel import state, sync
+from darwinn_sim.machine import layers
+from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units import tensor_unit
+from darwinn_sim.units.tables import Tables
+from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
+
+Places = NDArray[np.int64]
+Words = NDArray[np.uint32]
+
+WORD_BYTES = 4
+_PARAMETER_MARK = 0xFF
+"""Highest byte of a word of parameters. Layers and inputs have marks from 1 to the byte below."""
+
+_STREAMED = 1 << 23
+"""Bit of a parameter word that says which executable brought it; its place is below, in words."""
+
+_ARRIVAL_FLAGS = (
+    sync.SCALE_BIAS_WRITE,
+    sync.WIDE_WRITE,
+    sync.RING_READ_A,
+    sync.RING_READ_A + 1,
+)
+"""Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
+
+_NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
+_GRANULES = 4 * chip.WIDE_ROWS
+
+
+def _no_places() -> Places:
+    return np.zeros(0, np.int64)
+
+
+def _union(one: Places, other: Places) -> Places:
+    if not one.size or not other.size:
+        return one if one.size else other
+    return one if np.array_equal(one, other) else np.union1d(one, other)
+
+
+def _nothing_made() -> NDArray[np.bool_]:
+    return np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Makers of data: numbers of ``layers``, names of ``inputs``, and words of the parameters.
+
+    ``cached`` and ``streamed`` are places in words, ascending, in the parameters of the executable
+    that caches them and of the one that does the inference.
+    """
+
+    layers: frozenset[int] = frozenset()
+    inputs: frozenset[str] = frozenset()
+    cached: Places = field(default_factory=_no_places)
+    streamed: Places = field(default_factory=_no_places)
+
+    @property
+    def computed(self) -> bool:
+        """Whether any of it follows from an input."""
+        return bool(self.layers or self.inputs)
+
+    def __or__(self, other: Origin) -> Origin:
+        """Both together."""
+        if self is other:
+            return self
+        return Origin(
+            self.layers | other.layers,
+            self.inputs | other.inputs,
+            _union(self.cached, other.cached),
+            _union(self.streamed, other.streamed),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """What one tile reads for a tensor instruction, in all executions of it.
+
+    ``activations`` come from narrow memory, ``parameters`` from wide memory, ``scales`` (and
+    biases) from the scale/bias buffer. ``first`` and ``last`` belong to the first and the last
+    group of results: which of the activations that they take (see :func:`group_operands`) a layer
+    or an input has made. Padding and other constants were made by none.
+    """
+
+    activations: Origin = field(default_factory=Origin)
+    parameters: Origin = field(default_factory=Origin)
+    scales: Origin = field(default_factory=Origin)
+    first: NDArray[np.bool_] = field(default_factory=_nothing_made)
+    last: NDArray[np.bool_] = field(default_factory=_nothing_made)
+
+    def __or__(self, other: Reads) -> Reads:
+        """Both together, of the same instruction on the same tile."""
+        return Reads(
+            self.activations | other.activations,
+            self.parameters | other.parameters,
+            self.scales | other.scales,
+            self.first | other.first,
+            self.last | other.last,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """The layers of a program, what each instruction reads on each tile, and what outputs are.
+
+    ``reads`` is indexed by (instruction, tile); an instruction that is never executed there has no
+    entry. ``outputs`` holds those that come from the tiles as they are; the others are computed by
+    the scalar core, from what ``scalar_core`` tells. ``assumed`` is what the run assumed.
+    """
+
+    program: LoweredProgram
+    layers: tuple[layers.Layer, ...]
+    reads: Mapping[tuple[int, int], Reads]
+    outputs: Mapping[str, Origin]
+    scalar_core: Origin
+    assumed: tuple[Assumption, ...] = ()
+
+
+def trace(
+    caching: Executable | None,
+    inference: Executable,
+    *,
+    seed: int = 0,
+    assumptions: bool = True,
+) -> Provenance:
+    """Run a model on marked data, once for every 250 layers or so.
+
+    Args:
+        caching: the executable that caches the model's parameters, or None.
+        inference: the executable to look at.
+        seed, assumptions: see :class:`Accelerator`.
+
+    Raises:
+        SimulationError: the program fails, or uses what the model of the chip lacks.
+        FormatError: it has no instructions.
+    """
+    most = _PARAMETER_MARK - 1 - len(inference.input_layers)
+    runs = [_MarkedRun(caching, inference, range(most), seed, assumptions)]
+    for first in range(most, len(runs[0].layers), most):
+        window = range(first, first + most)
+        runs.append(_MarkedRun(caching, inference, window, seed, assumptions))
+    reads = [run.reads() for run in runs]
+    return Provenance(
+        runs[0].program,
+        runs[0].layers,
+        {key: reduce(Reads.__or__, (each[key] for each in reads)) for key in reads[0]},
+        {
+            name: reduce(Origin.__or__, (run.outputs[name] for run in runs))
+            for name in runs[0].outputs
+            if any(run.outputs[name].computed for run in runs)
+        },
+        reduce(Origin.__or__, (run.scalar_core for run in runs)),
+        runs[0].assumed,
+    )
+
+
+def group_operands(tables: Tables, row: int, *, last: bool = False) -> Places:
+    """Byte addresses of the activations that the first (last) group of results takes, in order.
+
+    ``row`` is that of a tensor instruction. A group is what one run of sums gives, or several that
+    partial sums join.
+    """
+    instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
+    first, count = int(place["iteration"]), int(place["iterations"])
+    operands = tables.tensor_plan.operand[first : first + count]
+    main = instruction["main"]
+    sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
+    if main["alternate_loop"] or int(np.prod(sizes)) != count:
+        return operands[_run_of_sums(tables, row, last)].astype(np.int64)
+    chosen = np.zeros(1, np.int64)
+    step = 1
+    for loop, size in enumerate(sizes):
+        if instruction["reduction_loops"] >> loop & 1:
+            chosen = np.add.outer(step * np.arange(size), chosen).ravel()
+        elif last:
+            chosen += step * (size - 1)
+        step *= size
+    return operands[chosen].astype(np.int64)
+
+
+def _run_of_sums(tables: Tables, row: int, last: bool) -> slice:
+    """Iterations of the first or last run of sums."""
+    segments = _segments(tables, row)
+    ends = (segments["first"] + segments["count"])[segments["ends"] != 0]
+    if last:
+        return slice(int(ends[-2]) if len(ends) > 1 else 0, None)
+    return slice(0, int(ends[0]) if len(ends) else None)
+
+
+def _segments(tables: Tables, row: int) -> NDArray[np.void]:
+    place = tables.tensor_plan.place[row]
+    first = int(place["segment"])
+    segments: NDArray[np.void] = tables.tensor_plan.segment[first : first + int(place["segments"])]
+    return segments
+
+
+class _MarkingAccelerator(Accelerator):
+    """A chip that executes another program in place of one that was loaded."""
+
+    replacement: tuple[LoweredProgram, LoweredProgram] | None = None
+
+    def load(self, executable: Executable) -> LoweredProgram:
+        program = super().load(executable)
+        if self.replacement is not None and program is self.replacement[0]:
+            return self.replacement[1]
+        return program
+
+
+class _MarkedRun:
+    """One run of a model, in which the layers of ``window`` and all inputs write marks."""
+
+    def __init__(
+        self,
+        caching: Executable | None,
+        inference: Executable,
+        window: range,
+        seed: int,
+        assumptions: bool,
+    ) -> None:
+        accelerator = _MarkingAccelerator(seed=seed, assumptions=assumptions)
+        if caching is not None:
+            accelerator.run(_with_places(caching, 0), {})
+        self.program = accelerator.load(inference)
+        self.assumed = accelerator.assumed
+        self.layers = layers.find(self.program.chunks)
+        self._window = window
+        self._inputs = [layer.name for layer in inference.input_layers]
+        self._words = [
+            0 if each is None else -(-len(each.parameters) // WORD_BYTES)
+            for each in (caching, inference)
+        ]
+        self._tiles = accelerator._tiles
+        self._looks: dict[tuple[int, int], _Look] = {}
+        self._latest: dict[int, _Look] = {}
+        self._found: dict[tuple[int, int], _Found] = {}
+        self._words_of: dict[tuple[str, int, int], Words] = {}
+        self._origins: dict[tuple[int, ...], Origin] = {}
+        accelerator.replacement = self.program, self._marked()
+        accelerator.observer = self._observe
+        inputs = {
+            layer.name: bytes([self._mark_of_input(k)])
+            * (layer_bytes(layer) * max(1, inference.batch_size))
+            for k, layer in enumerate(inference.input_layers)
+        }
+        memory = accelerator._core["memory"]
+        result = accelerator.run(_with_places(inference, _STREAMED), inputs, as_far_as_it_goes=True)
+        self.outputs = {
+            layer.name: self._made_by(_elements(layer, result.outputs[layer.name]))
+            for layer in inference.output_layers
+            if layer.name in result.outputs
+        }
+        octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
+        # Words of results; numbers that the scalar core has computed hardly look like that.
+        self.scalar_core = self._origin([memory[(octets == octets[:, :1]).all(axis=1)]])
+
+    def reads(self) -> dict[tuple[int, int], Reads]:
+        """What was seen, by instruction and tile."""
+        return {
+            key: Reads(
+                activations=self._origin_once(found.activations),
+                parameters=self._origin_once(found.parameters),
+                scales=self._origin_once(found.scales),
+                first=found.first,
+                last=found.last,
+            )
+            for key, found in self._found.items()
+        }
+
+    def _mark_of_input(self, number: int) -> int:
+        return _PARAMETER_MARK - 1 - number
+
+    def _marked(self) -> LoweredProgram:
+        """The program with marks in place of results, and segments to be observed."""
+        tables = self.program.tables
+        tensor, mesh, segment = (
+            each.copy() for each in (tables.tensor, tables.mesh, tables.tensor_plan.segment)
+        )
+        for name in _OUTPUT_STAGE:
+            tensor[name] = 0
+        # Sums that are put aside in wide memory would look like marks where rows are read whole.
+        tensor["working"] = 0
+        for layer in self.layers:
+            if layer.number in self._window:
+                rows = tables.row[list(layer.instructions)]
+                mark = layer.number - self._window.start + 1
+                # A 16-bit result is two marks.
+                tensor["offset"][rows] = mark * np.where(tensor["output_16bit"][rows], 257, 1)
+        # What replaces received words is constant: padding, zero points.
+        mesh["immediate"] = 0
+        for row, place in enumerate(tables.tensor_plan.place):
+            observed = _to_observe(tables, row)
+            # Instructions that share a plan are alike but for what they do with scales.
+            segment["observed"][int(place["segment"]) + observed.positions] |= observed.bits
+        plan = tables.tensor_plan._replace(segment=segment)
+        return self.program._replace(
+            tables=tables._replace(tensor=tensor, mesh=mesh, tensor_plan=plan)
+        )
+
+    def _observe(self, number: int) -> None:
+        """Look at what ``number``, a tile, is about to read."""
+        tile = self._tiles[number]
+        unit = tile["units"][state.TENSOR_UNIT]
+        instruction, position = int(unit["current"]), int(unit["position"])
+        row = int(self.program.tables.row[instruction])
+        plan = int(self.program.tables.tensor_plan.place[row]["segment"])
+        if (plan, position) not in self._looks:
+            before = self._latest.get(plan)
+            look = _Look.at(self.program.tables, row, position, before)
+            self._looks[plan, position] = self._latest[plan] = look
+        look = self._looks[plan, position]
+        found = self._found.setdefault((instruction, number), _Found())
+        scales = look.scales(self.program.tables.tensor[row], unit["waited"])
+        key = instruction, position
+        found.activations.append(self._shared("a", key, look.operands.take(tile["narrow"])))
+        found.parameters.append(self._shared("p", key, look.parameters.take(tile["wide"])))
+        found.scales.append(self._shared("s", key, tile["scale_bias"][scales]))
+        if look.first is not None:
+            found.first = found.first | look.first.made(tile["narrow"])
+        if look.last is not None:
+            found.last = found.last | look.last.made(tile["narrow"])
+
+    def _shared(self, memory: str, key: tuple[int, int], words: Words) -> Words:
+        """The words, as the array in which another tile has found the same ones."""
+        known = self._words_of.setdefault((memory, *key), words)
+        return known if np.array_equal(known, words) else words
+
+    def _made_by(self, data: bytes) -> Origin:
+        """Makers of an output; none if it is not all marks, so that something computed it."""
+        if 0 in data and not self._window.start:
+            return Origin()
+        return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
+
+    def _origin_once(self, words: Sequence[Words]) -> Origin:
+        """Makers of words that several tiles may share; the arrays live as long as this run."""
+        key = tuple(map(id, words))
+        if key not in self._origins:
+            self._origins[key] = self._origin(words)
+        return self._origins[key]
+
+    def _origin(self, words: Sequence[Words]) -> Origin:
+        """Makers of words: of each byte, or of a word of parameters."""
+        every = np.unique(np.concatenate(words))
+        of_parameters = every >> 24 == _PARAMETER_MARK
+        # Wider than a byte: numbers of layers go beyond it.
+        marks = np.unique(every[~of_parameters].view(np.uint8)).astype(np.int64)
+        first_input = self._mark_of_input(len(self._inputs) - 1)
+        codes = every[of_parameters].astype(np.int64) & 0xFFFFFF
+        cached, streamed = codes[codes < _STREAMED], codes[codes >= _STREAMED] - _STREAMED
+        numbers = marks[(marks > 0) & (marks < first_input)] - 1 + self._window.start
+        return Origin(
+            frozenset(numbers[numbers < len(self.layers)].tolist()),
+            frozenset(self._inputs[self._mark_of_input(0) - k] for k in marks if k >= first_input),
+            # What is no place in the parameters was computed: a negative number.
+            cached[cached < self._words[0]],
+            streamed[streamed < self._words[1]],
+        )
+
+
+_OUTPUT_STAGE = (
+    "scale",
+    "high_clip",
+    "low_clip",
+    "bias",
+    "raw",
+    "table",
+    "range_reduction",
+    "apply_bias",
+    "use_scales",
+    "offset",
+)
+"""Without these a tensor instruction writes zeros."""
+
+
+class _Found:
+    """Words that a tile has read for an instruction, by memory, with what it does not take as 0."""
+
+    def __init__(self) -> None:
+        self.activations: list[Words] = []
+        self.parameters: list[Words] = []
+        self.scales: list[Words] = []
+        self.first: NDArray[np.bool_] = np.zeros(1, np.bool_)
+        self.last: NDArray[np.bool_] = np.zeros(1, np.bool_)
+
+
+class _Taken(NamedTuple):
+    """Bytes that are taken from a memory: words, and masks of the bytes of each."""
+
+    words: Places
+    masks: Words
+
+    @classmethod
+    def of(cls, addresses: Places) -> _Taken:
+        """The bytes at ``addresses``."""
+        if not addresses.size:
+            return cls(addresses, np.zeros(0, np.uint32))
+        words = np.unique(addresses >> 2)
+        masks = np.zeros((len(words), WORD_BYTES), np.uint8)
+        masks[np.searchsorted(words, addresses >> 2), addresses & 3] = 0xFF
+        return cls(words, masks.view("<u4").ravel())
+
+    def take(self, memory: Words) -> Words:
+        """The words, with zeros for bytes that are not taken; words of parameters are whole."""
+        words = memory[self.words]
+        return np.where(words >> 24 == _PARAMETER_MARK, words, words & self.masks)
+
+
+class _Group(NamedTuple):
+    """Byte addresses of the activations of one group of results, in order."""
+
+    addresses: Places
+
+    def made(self, narrow: Words) -> NDArray[np.bool_]:
+        """Which of them a layer or an input has made."""
+        words = narrow[self.addresses >> 2]
+        octets = narrow.view(np.uint8)[self.addresses]
+        made: NDArray[np.bool_] = (octets != 0) & (words >> 24 != _PARAMETER_MARK)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What is read between two observed segments.
+
+    ``first`` and ``last`` are the operands of the first and the last group of results, where this
+    is the first or the last look at the instruction; ``walked`` are the addresses of all operands.
+    """
+
+    walked: NDArray[np.int32]
+    operands: _Taken
+    parameters: _Taken
+    lanes: int
+    first: _Group | None
+    last: _Group | None
+
+    @classmethod
+    def at(cls, tables: Tables, row: int, position: int, before: _Look | None) -> _Look:
+        """The look before segment ``position``; ``before`` is another look at the instruction."""
+        plan, instruction = tables.tensor_plan, tables.tensor[row]
+        begin = int(plan.place[row]["iteration"])
+        segments, ends = _segments(tables, row), _ends(_segments(tables, row))
+        # Activations of later blocks may not be there yet; rows stay until others are awaited.
+        reading = _until_next(segments, position, segments["waits"])
+        staying = _until_next(segments, position, segments["waits"] & _arrival_depths(instruction))
+        walked = plan.operand[begin:][_iterations(reading)]
+        if before is not None and np.array_equal(before.walked, walked):
+            # The blocks of a convolution take the same activations.
+            operands = before.operands
+        else:
+            each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
+            operands = _Taken.of(_operand_bytes(instruction, each))
+        granules = _no_places()
+        if instruction["operation"] != tensor_unit.INTERPOLATE:
+            # An interpolation has weights in their place.
+            granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
+        lanes = int(staying["lanes"].max())
+        mac = instruction["operation"] == tensor_unit.MAC
+        return cls(
+            walked,
+            operands,
+            _Taken.of(_parameter_bytes(instruction, granules, lanes)),
+            lanes,
+            _Group(group_operands(tables, row)) if mac and position == ends[0] else None,
+            _Group(group_operands(tables, row, last=True))
+            if mac and position == ends[-1]
+            else None,
+        )
+
+    def scales(self, instruction: NDArray[np.void], waited: NDArray[np.int64]) -> Places:
+        """Words of the scale/bias buffer that the block takes; ``waited`` as the unit has it."""
+        watcher = int(instruction["scale_watcher"])
+        half = 0
+        if watcher >= 0:
+            watchers = instruction["watchers"]
+            block = watchers["expected"][watcher]
+            block += (waited[watcher] - 1) * watchers["stride"][watcher]
+            half = int(block - 1) & 1
+        used = [k for k, name in enumerate(("use_scales", "apply_bias")) if instruction[name]]
+        starts = np.array([chip.LANES * (2 * k + half) for k in used], np.int64)
+        return np.add.outer(starts, np.arange(self.lanes)).ravel()
+
+
+class _Observed(NamedTuple):
+    """Segments before which to look, and how (``tensor_plan.SEGMENT``)."""
+
+    positions: Places
+    bits: NDArray[np.uint8]
+
+
+def _to_observe(tables: Tables, row: int) -> _Observed:
+    """Where to look: at the ends of an instruction, and where rows arrive that are new to it.
+
+    What arrives in the scale/bias buffer is always looked at: it is another for each block.
+    """
+    segments, instruction = _segments(tables, row), tables.tensor[row]
+    bits = np.zeros(len(segments), np.uint8)
+    bits[_ends(segments)] = ALWAYS
+    arriving = segments["waits"] & _arrival_depths(instruction) != 0
+    takes_scales = instruction["use_scales"] or instruction["apply_bias"]
+    bits[arriving] |= ARRIVAL | ALWAYS if takes_scales else ARRIVAL
+    (positions,) = np.nonzero(bits)
+    return _Observed(positions, bits[positions])
+
+
+def _ends(segments: NDArray[np.void]) -> Places:
+    """The first segment, if there is any, and the last that waits."""
+    return np.unique(
+        np.append(np.arange(len(segments))[:1], np.flatnonzero(segments["waits"])[-1:])
+    )
+
+
+def _arrival_depths(instruction: NDArray[np.void]) -> int:
+    """Depths of the blocks before which rows of wide memory, or scales, are awaited."""
+    watchers = instruction["watchers"]
+    depths = (
+        1 << int(watchers["depth"][k])
+        for k in range(int(watchers["count"]))
+        if watchers["flag"][k] in _ARRIVAL_FLAGS
+    )
+    return reduce(int.__or__, depths, 0)
+
+
+def _until_next(
+    segments: NDArray[np.void], position: int, waits: NDArray[np.integer]
+) -> NDArray[np.void]:
+    """Segments from ``position`` to the next one that waits."""
+    later = np.flatnonzero(waits[position + 1 :])
+    return segments[position : position + 1 + int(later[0])] if later.size else segments[position:]
+
+
+def _iterations(segments: NDArray[np.void]) -> slice:
+    last = segments[-1]
+    return slice(int(segments[0]["first"]), int(last["first"]) + int(last["count"]))
+
+
+def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
+    if instruction["operation"] == tensor_unit.INTERPOLATE:
+        width = int(instruction["block_lanes"])
+    elif instruction["operation"] == tensor_unit.MAC:
+        width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
+    else:
+        width = 0
+    octets = np.add.outer(addresses, np.arange(width)) & _NARROW_MASK
+    return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
+
+
+def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
+    """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
+    planes = 2 if instruction["parameter_16bit"] else 1
+    count = np.full(len(granules), planes * int(instruction["products"]))
+    if instruction["operation"] != tensor_unit.MAC:
+        count = np.where(granules & 3, planes, count)
+    most = int(count.max(initial=0))
+    each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]
+    taken = _addresses(each, _GRANULES)
+    rows, plane = taken >> 2, taken & 3
+    return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
+
+
+_UNSIGNED = {
+    DataType.SIGNED_FIXED_POINT8: DataType.FIXED_POINT8,
+    DataType.SIGNED_FIXED_POINT16: DataType.FIXED_POINT16,
+}
+
+
+def _elements(layer: Layer, data: bytes) -> bytes:
+    """The bytes of an output that are results, as the chip sent them; the host receives more."""
+    plain = dataclasses.replace(layer, data_type=_UNSIGNED.get(layer.data_type, layer.data_type))
+    size = layer_bytes(layer)
+    parts = [to_tensor(plain, data[k : k + size]) for k in range(0, len(data), size)]
+    return b"".join(part.tobytes() for part in parts)
+
+
+def _addresses(values: NDArray[np.integer], size: int) -> Places:
+    """Each of the values, which are addresses below ``size``, once and in order."""
+    if 8 * values.size < size:
+        return np.unique(values).astype(np.int64)
+    there = np.zeros(size, np.bool_)
+    there[values] = True
+    return np.flatnonzero(there)
+
+
+def _with_places(executable: Executable, flags: int) -> Executable:
+    """The executable with each word of its parameters replaced by its place in them."""
+    size = len(executable.parameters)
+    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | _PARAMETER_MARK << 24
+    return dataclasses.replace(executable, parameters=places.astype("<u4").tobytes()[:size])

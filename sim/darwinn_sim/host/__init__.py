@@ -1,0 +1,1 @@
+"""The chip as its host sees it: registers, interrupts, memory and descriptors; and a driver."""

@@ -1,0 +1,574 @@
+"""The host's side of the PCIe attachment: what user-space and kernel driver do, in small.
+
+It opens the device by the register sequence of the real driver, maps buffers through both kinds of
+device address, links an executable to them, submits one descriptor for each instruction chunk, and
+recognises completion by the interrupt count and the completed head. Facts: docs/host-interface.md,
+section "Driver".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from darwinn_formats.darwinn import (
+    Buffer,
+    Description,
+    DmaDescriptorHint,
+    Executable,
+    Layer,
+    buffer_of,
+    link,
+    required_buffers,
+)
+from darwinn_formats.errors import FormatError
+from numpy.typing import NDArray
+
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.dma_trace import KIND_OF_DESCRIPTION, TransferKind
+from darwinn_sim.host.interface import (
+    DESCRIPTOR_BYTES,
+    STATUS_BLOCK_BYTES,
+    AddressMapping,
+    HostInterface,
+)
+from darwinn_sim.host.memory import PAGE_BYTES, Region, pages_of
+from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, SCALAR_CORE_UNITS, register
+
+SIMPLE_ENTRIES = 6144
+"""Entries of the page table that the real driver gives to simple addresses."""
+
+QUEUE_ENTRIES = 256
+"""Descriptors in the ring of the instruction queue."""
+
+QUEUE_ADDRESS = 0x0100_0000
+"""Device address of the ring (simple); the status block is in the page after it."""
+STATUS_BLOCK_ADDRESS = QUEUE_ADDRESS + PAGE_BYTES
+
+EXTENDED_BYTES = 1 << 32
+"""The real driver keeps extended addresses within 4 GiB."""
+
+BUFFER_ALIGNMENT = 64
+"""Alignment of the buffers that a client passes in."""
+
+ALL_TILES = 0x7F
+MAX_BUFFER_BYTES = 1 << 28
+"""Bytes of all buffers of a run together: far above any model, far below a host's memory."""
+RUN, HALT = 1, 2
+_VALID = 1
+_ALL_HOST_INTERRUPTS = 0xF
+_COUNTER_MODULUS = 1 << 16
+_SC_HOST_VECTORS = (4, 5, 6, 7)
+_TOP_LEVEL_VECTORS = (8, 9, 10, 11)
+_FATAL_VECTOR = 12
+_QUEUE_VECTORS = (
+    "instruction_queue_int_vector",
+    "input_actv_queue_int_vector",
+    "param_queue_int_vector",
+    "output_actv_queue_int_vector",
+)
+
+_PARAMETERS = Buffer(Description.BASE_ADDRESS_PARAMETER, "", 0)
+
+Placement = Callable[[Buffer, int], int | None]
+"""Chooses a device address for a buffer of a size in bytes; None leaves it to the driver."""
+
+
+class DriverError(SimulationError):
+    """The device or the request is not as the driver needs it."""
+
+
+class AddressSpace:
+    """Extended device addresses, handed out in blocks aligned to their size (a power of two).
+
+    Addresses are relative: bit 63 is added by the driver.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._blocks: list[tuple[int, int]] = []
+
+    def allocate(self, size: int) -> int:
+        """The lowest free block for ``size`` bytes; raises ``DriverError`` if none is free."""
+        block = PAGE_BYTES
+        while block < size:
+            block *= 2
+        start = 0
+        for first, end in self._blocks:
+            if start + block <= first:
+                break
+            start = max(start, -(-end // block) * block)
+        if start + block > self._limit:
+            raise DriverError(f"no {block} bytes of device address space left")
+        self._blocks.insert(bisect_left(self._blocks, (start, 0)), (start, start + block))
+        return start
+
+    def reserve(self, start: int, size: int) -> None:
+        """Take the pages of exactly ``size`` bytes at ``start``; raises ``DriverError``."""
+        first = start // PAGE_BYTES * PAGE_BYTES
+        end = -(-(start + size) // PAGE_BYTES) * PAGE_BYTES
+        taken = any(low < end and first < high for low, high in self._blocks)
+        if taken or end > self._limit:
+            raise DriverError(f"device addresses {first:#x} to {end:#x} are not free")
+        self._blocks.insert(bisect_left(self._blocks, (first, 0)), (first, end))
+
+    def release(self, start: int) -> None:
+        """Give back the block that begins at ``start``."""
+        self._blocks = [block for block in self._blocks if block[0] != start]
+
+
+@dataclass(slots=True)
+class MappedBuffer:
+    """A host buffer that the chip can reach: ``address`` is the device address of its payload."""
+
+    region: Region
+    address: int
+    mapping: AddressMapping
+
+
+@dataclass(slots=True)
+class Request:
+    """One run of an executable: its buffers, and how many chunks the chip has not completed."""
+
+    executable: Executable
+    buffers: dict[Buffer, MappedBuffer] = field(default_factory=dict)
+    chunks: list[MappedBuffer] = field(default_factory=list)
+    chunks_left: int = 0
+    submitted: bool = False
+    done: bool = False
+
+
+def layer_bytes(layer: Layer) -> int:
+    """Bytes of a layer's buffer for one inference: all its executions."""
+    return layer.size_bytes * max(1, layer.execution_count_per_inference)
+
+
+def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
+    """Bytes of each buffer that a run of ``executable`` needs, for all batches.
+
+    Field offsets, hints, layers, parameters and the scratch size are all asked, since none of them
+    alone names everything: hints may cover the run in part, and a hint may read past a layer's end.
+    Raises ``FormatError`` for a negative size, and for more than ``MAX_BUFFER_BYTES`` in all.
+    """
+    batches = max(1, executable.batch_size)
+    if batches > MAX_BUFFER_BYTES // BUFFER_ALIGNMENT:
+        raise FormatError("batch_size", f"{batches} inferences in a run are too many")
+    sizes = required_buffers(executable)
+    declared = {
+        _PARAMETERS: len(executable.parameters),
+        Buffer(Description.BASE_ADDRESS_SCRATCH, "", 0): executable.scratch_size_bytes,
+    }
+    for batch in range(batches):
+        for description, layers in (
+            (Description.BASE_ADDRESS_INPUT_ACTIVATION, executable.input_layers),
+            (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, executable.output_layers),
+        ):
+            declared |= {
+                Buffer(description, layer.name or "", batch): layer_bytes(layer) for layer in layers
+            }
+    needs = [*declared.items(), *_hinted(executable)]
+    for buffer, size in needs:
+        if size < 0:
+            raise FormatError(buffer.desc.name, f"buffer {buffer.name!r} has {size} bytes")
+        sizes[buffer] = max(size, sizes.get(buffer, 0))
+    total = sum(sizes.values())
+    if total > MAX_BUFFER_BYTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise FormatError(
+            largest.desc.name,
+            f"buffer {largest.name!r} has {sizes[largest]} bytes; all buffers of a run together "
+            f"may have {MAX_BUFFER_BYTES}",
+        )
+    return sizes
+
+
+def _hinted(executable: Executable) -> Iterator[tuple[Buffer, int]]:
+    """The buffer of each hint, and where in it the hinted transfer ends."""
+    for hint in executable.dma_hints.hints:
+        what = hint.any_hint
+        if isinstance(what, DmaDescriptorHint):
+            yield buffer_of(what.meta), what.offset_in_bytes + what.size_in_bytes
+
+
+class Driver:
+    """Opens the device behind ``host`` and runs requests on it, one after another or queued.
+
+    Args:
+        host: the device.
+        seed: contents of destinations before the run, page orders and page offsets of buffers.
+        scatter: put the pages of a buffer in any order on the bus, as a kernel finds them.
+        simple_entries: page table entries for simple addresses.
+        place: device addresses for chosen buffers, e.g. across a 4 GiB boundary.
+    """
+
+    def __init__(
+        self,
+        host: HostInterface,
+        *,
+        seed: int = 0,
+        scatter: bool = True,
+        simple_entries: int = SIMPLE_ENTRIES,
+        place: Placement | None = None,
+    ) -> None:
+        self._host = host
+        self._random = np.random.default_rng(seed)
+        self._scatter = scatter
+        self._simple_entries = simple_entries
+        self._place = place
+        self._tables: dict[int, Region] = {}
+        self._space = AddressSpace(0)
+        self._queue: Region | None = None
+        self._status: Region | None = None
+        self._tail = 0
+        self._completed_head = 0
+        self._interrupt_count = 0
+        self._interrupts_left = 0
+        self._in_flight: list[Request] = []
+
+    # Registers.
+
+    def _read(self, name: str) -> int:
+        return self._host.registers.read(register(name).offset)
+
+    def _write(self, name: str, value: int) -> None:
+        self._host.registers.write(register(name).offset, value)
+
+    def _expect(self, name: str, value: int) -> None:
+        """Poll a register; the model answers at once, so another value would never change."""
+        found = self._read(name)
+        if found != value:
+            raise DriverError(f"{name} is {found:#x} where the driver waits for {value:#x}")
+
+    def _control_units(self, command: int) -> None:
+        for index, (unit, _, _) in enumerate(RUN_CONTROLS):
+            if index == SCALAR_CORE_UNITS:
+                self._write("tileconfig0", ALL_TILES)
+                self._expect("tileconfig0", ALL_TILES)
+            self._write(f"{unit}_run_control", command)
+
+    # Open and close.
+
+    def open(self) -> None:
+        """Reset the device and bring it up; raises ``DriverError`` if it does not behave."""
+        if self._queue is not None:
+            raise DriverError("the device is open already")
+        self._host.reset()
+        self._set_up_vectors()
+        self._expect("hib_error_status", 0)
+        self._write("dma_burst_limiter", 0)
+        self._partition()
+        self._expect("instruction_queue_descriptor_size", DESCRIPTOR_BYTES)
+        self._set_up_queue()
+        self._interrupt_count = self._read("sc_host_int_count") % _COUNTER_MODULUS
+        self._control_units(RUN)
+        self._write("status_block_update", 0)
+        self._write("sc_host_int_control", _ALL_HOST_INTERRUPTS)
+        self._write("instruction_queue_int_control", 1)
+        self._write("fatal_err_int_control", 1)
+
+    def _set_up_vectors(self) -> None:
+        """The kernel driver's share: MSI-X vectors after reset."""
+        for vector, name in enumerate(_QUEUE_VECTORS):
+            self._write(name, vector)
+        for name, prefix, vectors in (
+            ("sc_host_int_vector", "sc_host_int", _SC_HOST_VECTORS),
+            ("top_level_int_vector", "top_level_int", _TOP_LEVEL_VECTORS),
+        ):
+            fields = register(name)
+            packed = sum(
+                vector << fields.field(f"{prefix}_{number}").low
+                for number, vector in enumerate(vectors)
+            )
+            self._write(name, packed)
+        self._write("fatal_err_int_vector", _FATAL_VECTOR)
+
+    def _partition(self) -> None:
+        self._write("extended_table", self._simple_entries)
+        extended = (PAGE_TABLE_ENTRIES - self._simple_entries) * SECOND_LEVEL_ENTRIES * PAGE_BYTES
+        # Beyond the real driver's 4 GiB only if the partition was widened to get there.
+        widened = self._simple_entries < SIMPLE_ENTRIES
+        self._space = AddressSpace(extended if widened else min(extended, EXTENDED_BYTES))
+
+    def _set_up_queue(self) -> None:
+        self._queue = self._host.memory.allocate(
+            "instruction queue", QUEUE_ENTRIES * DESCRIPTOR_BYTES
+        )
+        self._status = self._host.memory.allocate("status block", STATUS_BLOCK_BYTES)
+        for region, address in (
+            (self._queue, QUEUE_ADDRESS),
+            (self._status, STATUS_BLOCK_ADDRESS),
+        ):
+            region.store(bytes(region.size))
+            self._write_entry(address >> PAGE_SHIFT, int(region.page_addresses[0]) | _VALID)
+        self._tail = self._completed_head = 0
+        self._write("instruction_queue_base", QUEUE_ADDRESS)
+        self._write("instruction_queue_status_block_base", STATUS_BLOCK_ADDRESS)
+        self._write("instruction_queue_size", QUEUE_ENTRIES)
+        control = register("instruction_queue_control")
+        self._write(
+            "instruction_queue_control",
+            control.field("enable").mask | control.field("status_block_enable").mask,
+        )
+        self._expect("instruction_queue_status", 1)
+
+    def close(self) -> None:
+        """Stop the device and take everything back; requests in flight are given up."""
+        queue, status = self._opened()
+        self._write("dma_pause", 1)
+        self._expect("dma_paused", 1)
+        self._control_units(HALT)
+        for name in (
+            "sc_host_int_control",
+            "instruction_queue_int_control",
+            "fatal_err_int_control",
+            "instruction_queue_control",
+        ):
+            self._write(name, 0)
+        self._expect("instruction_queue_status", 0)
+        for name in (
+            "instruction_queue_tail",
+            "instruction_queue_base",
+            "instruction_queue_status_block_base",
+        ):
+            self._write(name, 0)
+        for request in self._in_flight:
+            self._unmap_all(request)
+        self._in_flight.clear()
+        for address in (QUEUE_ADDRESS, STATUS_BLOCK_ADDRESS):
+            self._write_entry(address >> PAGE_SHIFT, 0)
+        for entry, table in self._tables.items():
+            self._write_entry(entry, 0)
+            self._host.memory.release(table)
+        self._tables.clear()
+        for region in (queue, status):
+            region.check_guards()
+            self._host.memory.release(region)
+        self._queue = self._status = None
+
+    def _opened(self) -> tuple[Region, Region]:
+        if self._queue is None or self._status is None:
+            raise DriverError("the device is not open")
+        return self._queue, self._status
+
+    # Page table.
+
+    def _write_entry(self, index: int, value: int) -> None:
+        table = register("page_table")
+        self._host.registers.write(table.offset + 8 * index, value)
+
+    def _set_pages(self, address: int, entries: NDArray[np.uint64]) -> None:
+        """Write the second-level entries of the extended pages from ``address`` on."""
+        page = (address & ~EXTENDED_BIT) >> PAGE_SHIFT
+        done = 0
+        while done < entries.size:
+            directory, within = divmod(page + done, SECOND_LEVEL_ENTRIES)
+            part = entries[done : done + SECOND_LEVEL_ENTRIES - within]
+            self._table(directory).store(part.astype("<u8").tobytes(), 8 * within)
+            done += part.size
+
+    def _table(self, directory: int) -> Region:
+        """The second-level table number ``directory``, made when it is first needed."""
+        entry = self._simple_entries + directory
+        if entry not in self._tables:
+            table = self._host.memory.allocate(f"page table {directory}", PAGE_BYTES)
+            table.store(bytes(PAGE_BYTES))
+            self._tables[entry] = table
+            self._write_entry(entry, int(table.page_addresses[0]) | _VALID)
+        return self._tables[entry]
+
+    # Buffers.
+
+    def _page_order(self, pages: int) -> NDArray[np.intp] | None:
+        return self._random.permutation(pages) if self._scatter and pages > 1 else None
+
+    def _map(
+        self,
+        name: str,
+        size: int,
+        kind: TransferKind,
+        *,
+        buffer: Buffer | None = None,
+        chunk: int = 0,
+        aligned: bool = True,
+    ) -> MappedBuffer:
+        """Allocate ``size`` bytes and map them at extended addresses."""
+        wanted = self._place(buffer, size) if self._place and buffer else None
+        if wanted is not None:
+            relative = wanted & ~EXTENDED_BIT
+            offset = relative % PAGE_BYTES
+            self._space.reserve(relative, size)
+        else:
+            slots = 1 if aligned else PAGE_BYTES // BUFFER_ALIGNMENT
+            offset = BUFFER_ALIGNMENT * int(self._random.integers(slots))
+            relative = self._space.allocate(offset + size) + offset
+        order = self._page_order(pages_of(offset, size))
+        region = self._host.memory.allocate(name, size, page_offset=offset, page_order=order)
+        address = EXTENDED_BIT | relative
+        self._set_pages(address, region.page_addresses | np.uint64(_VALID))
+        mapping = AddressMapping(address, size, kind, buffer, chunk)
+        self._host.mappings.add(mapping)
+        return MappedBuffer(region, address, mapping)
+
+    def _unmap(self, mapped: MappedBuffer) -> None:
+        relative = mapped.address & ~EXTENDED_BIT
+        self._set_pages(mapped.address, np.zeros(mapped.region.page_addresses.size, np.uint64))
+        self._space.release(relative // PAGE_BYTES * PAGE_BYTES)
+        self._host.mappings.remove(mapped.mapping)
+        self._host.memory.release(mapped.region)
+
+    def _unmap_all(self, request: Request) -> None:
+        for mapped in (*request.buffers.values(), *request.chunks):
+            self._unmap(mapped)
+        request.buffers.clear()
+        request.chunks.clear()
+
+    # Requests.
+
+    def prepare(self, executable: Executable, inputs: Mapping[str, bytes]) -> Request:
+        """Map and fill the buffers of one run, and link the program to them.
+
+        ``inputs`` holds for each input layer its bytes in device order, all executions and batches
+        one after another. Destinations (outputs, scratch) hold arbitrary bytes from the seed.
+        Raises ``DriverError`` for missing, unknown or wrongly sized inputs, and ``FormatError``
+        from the linker.
+        """
+        self._opened()
+        sources = _split_inputs(executable, inputs)
+        sources[_PARAMETERS] = bytes(executable.parameters)
+        request = Request(executable)
+        try:
+            self._map_request(request, sources)
+        except (SimulationError, FormatError):
+            self._unmap_all(request)
+            raise
+        return request
+
+    def _map_request(self, request: Request, sources: Mapping[Buffer, bytes]) -> None:
+        addresses = {}
+        for buffer, size in buffer_sizes(request.executable).items():
+            if size:
+                request.buffers[buffer] = self._map_buffer(buffer, size, sources.get(buffer))
+            addresses[buffer] = request.buffers[buffer].address if size else 0
+        for index, chunk in enumerate(link(request.executable, addresses)):
+            mapped = self._map(
+                f"instruction chunk {index}", len(chunk), TransferKind.INSTRUCTION, chunk=index
+            )
+            mapped.region.store(chunk)
+            request.chunks.append(mapped)
+
+    def _map_buffer(self, buffer: Buffer, size: int, source: bytes | None) -> MappedBuffer:
+        kind = KIND_OF_DESCRIPTION[buffer.desc]
+        name = f"{kind.value} {buffer.name} {buffer.batch}" if buffer.name else kind.value
+        client = buffer.desc == Description.BASE_ADDRESS_INPUT_ACTIVATION
+        mapped = self._map(name, size, kind, buffer=buffer, aligned=not client)
+        if source is None:
+            mapped.region.payload[:] = self._random.integers(0, 256, size, np.uint8)
+            if kind is TransferKind.OUTPUT:
+                mapped.region.follow()
+        else:
+            # A program may read a little past the tensor's end: those bytes are there, and 0.
+            mapped.region.store(source.ljust(size, b"\0"))
+        return mapped
+
+    def submit(self, request: Request) -> None:
+        """Queue a descriptor for each chunk of ``request`` and ring the doorbell after each.
+
+        Raises ``DriverError`` if the ring has no room, or the request was submitted before.
+        """
+        queue, _ = self._opened()
+        if request.submitted:
+            raise DriverError("the request was submitted before")
+        used = (self._tail - self._completed_head) % QUEUE_ENTRIES
+        if used + len(request.chunks) >= QUEUE_ENTRIES:
+            raise DriverError(f"no room for {len(request.chunks)} chunks in the instruction queue")
+        request.submitted = True
+        request.chunks_left = len(request.chunks)
+        self._in_flight.append(request)
+        for chunk in request.chunks:
+            descriptor = np.array([chunk.address, chunk.region.size], "<u8")
+            queue.store(descriptor.tobytes(), DESCRIPTOR_BYTES * self._tail)
+            self._tail = (self._tail + 1) % QUEUE_ENTRIES
+            self._write("instruction_queue_tail", self._tail)
+
+    def poll(self) -> bool:
+        """Take note of what the device has signalled; True when no request is in flight.
+
+        A request is done when all its chunks have been completed and host interrupt 0 has come.
+        Raises ``DriverError`` for an interrupt that no request in flight accounts for.
+        """
+        _, status = self._opened()
+        self._write("instruction_queue_int_status", 0)
+        head = int(status.payload[:4].view("<u4")[0])
+        chunks = (head - self._completed_head) % QUEUE_ENTRIES
+        self._completed_head = head
+        # The status is cleared before the count is read, so that no interrupt is lost.
+        self._write("sc_host_int_status", _ALL_HOST_INTERRUPTS & ~1)
+        count = self._read("sc_host_int_count") % _COUNTER_MODULUS
+        self._interrupts_left += (count - self._interrupt_count) % _COUNTER_MODULUS
+        self._interrupt_count = count
+        for request in self._in_flight:
+            taken = min(chunks, request.chunks_left)
+            request.chunks_left -= taken
+            chunks -= taken
+        while self._in_flight and self._interrupts_left and not self._in_flight[0].chunks_left:
+            self._interrupts_left -= 1
+            self._in_flight.pop(0).done = True
+        if self._interrupts_left and not self._in_flight:
+            raise DriverError(f"{self._interrupts_left} host interrupts 0 without a request")
+        return not self._in_flight
+
+    def finish(self, request: Request) -> dict[str, bytes]:
+        """The outputs of a request that is done, by layer name; its buffers are unmapped.
+
+        Each output is in device order: exactly the layer's bytes, executions and batches one after
+        another. Raises ``DriverError`` if the request is not done and ``MemoryFault`` if a byte
+        around one of its buffers was written.
+        """
+        self.poll()
+        if not request.done:
+            waiting = "; ".join(self._host.waiting()) or "nothing is in flight"
+            raise DriverError(f"the device has not signalled completion of the request: {waiting}")
+        for mapped in (*request.buffers.values(), *request.chunks):
+            mapped.region.check_guards()
+        outputs = {
+            layer.name or "": b"".join(
+                _output_bytes(request, layer, batch)
+                for batch in range(max(1, request.executable.batch_size))
+            )
+            for layer in request.executable.output_layers
+        }
+        self._unmap_all(request)
+        return outputs
+
+
+def _output_bytes(request: Request, layer: Layer, batch: int) -> bytes:
+    buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name or "", batch)
+    if buffer not in request.buffers:
+        return b""
+    return request.buffers[buffer].region.payload[: layer_bytes(layer)].tobytes()
+
+
+def _split_inputs(executable: Executable, inputs: Mapping[str, bytes]) -> dict[Buffer, bytes]:
+    """The bytes of each input buffer; raises ``DriverError`` for what does not fit the layers."""
+    layers = {layer.name or "": layer for layer in executable.input_layers}
+    wrong = layers.keys() ^ inputs.keys()
+    if wrong:
+        raise DriverError(
+            f"inputs {sorted(inputs)} given where the executable has {sorted(layers)}"
+        )
+    batches = max(1, executable.batch_size)
+    parts: dict[Buffer, bytes] = {}
+    for name, layer in layers.items():
+        size = layer_bytes(layer)
+        if len(inputs[name]) != size * batches:
+            raise DriverError(
+                f"input {name!r} has {len(inputs[name])} bytes, the executable needs "
+                f"{size * batches}"
+            )
+        for batch in range(batches):
+            buffer = Buffer(Description.BASE_ADDRESS_INPUT_ACTIVATION, name, batch)
+            parts[buffer] = inputs[name][batch * size : (batch + 1) * size]
+    return parts

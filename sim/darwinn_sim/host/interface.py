@@ -1,0 +1,444 @@
+"""The host interface of the chip, attached by PCIe: instruction queue, DMA engine, interrupts.
+
+The host fills a ring of descriptors, one for each instruction chunk, and moves the tail. The chip
+fetches the chunks through its page table. Everything else is moved because the program says so:
+the scalar core issues descriptors of a tag, a device address and a size. Facts and the choices made
+where they are silent: docs/host-interface.md.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from darwinn_formats.darwinn import Buffer
+from numpy.typing import NDArray
+
+from darwinn_sim.errors import MemoryFault, SimulationError
+from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
+from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
+from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.host.mmu import Mmu
+from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, RegisterFile, register
+
+
+class Tag(IntEnum):
+    """What the scalar core's descriptor is for; 4 + n raises host interrupt n."""
+
+    INPUT = 1
+    PARAMETER = 2
+    OUTPUT = 3
+    INTERRUPT = 4
+
+
+DESCRIPTOR_BYTES = 16
+"""Bytes of a descriptor of the instruction queue: u64 address, u32 size, u32 zero."""
+
+STATUS_BLOCK_BYTES = 16
+"""Bytes of the status block: u32 completed head, u32 fatal error, u64 zero."""
+
+_DESCRIPTOR = np.dtype([("address", "<u8"), ("size", "<u4"), ("zero", "<u4")])
+_STATUS_BLOCK = np.dtype([("completed_head", "<u4"), ("fatal_error", "<u4"), ("zero", "<u8")])
+
+_KIND_OF_TAG = {
+    Tag.INPUT: TransferKind.INPUT,
+    Tag.PARAMETER: TransferKind.PARAMETER,
+    Tag.OUTPUT: TransferKind.OUTPUT,
+}
+_RUN_STATE_OF_COMMAND = {0: 0, 1: 1, 2: 4}
+"""Run status that a unit without work reaches at each run-control command."""
+
+
+class DescriptorFault(SimulationError):
+    """A descriptor that the chip cannot carry out."""
+
+    def __init__(self, tag: int, address: int, size: int, reason: str) -> None:
+        super().__init__(f"descriptor tag {tag} address {address:#x} size {size}: {reason}")
+        self.tag = tag
+        self.address = address
+        self.size = size
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AddressMapping:
+    """A range of device addresses that the driver mapped, and what it holds.
+
+    ``buffer`` is None for an instruction chunk, whose index is ``chunk``.
+    """
+
+    address: int
+    size: int
+    kind: TransferKind
+    buffer: Buffer | None = None
+    chunk: int = 0
+
+
+class MappingTable:
+    """The driver's record of device addresses: attributes a descriptor to a buffer."""
+
+    def __init__(self) -> None:
+        self._mappings: list[AddressMapping] = []
+        self._addresses: list[int] = []
+
+    def add(self, mapping: AddressMapping) -> None:
+        """Enter a mapping."""
+        index = bisect_right(self._addresses, mapping.address)
+        self._addresses.insert(index, mapping.address)
+        self._mappings.insert(index, mapping)
+
+    def remove(self, mapping: AddressMapping) -> None:
+        """Take a mapping out; raises ``ValueError`` if it is not there."""
+        index = self._mappings.index(mapping)
+        del self._mappings[index], self._addresses[index]
+
+    def __iter__(self) -> Iterator[AddressMapping]:
+        """All mappings, by device address."""
+        return iter(self._mappings)
+
+    def find(self, address: int) -> AddressMapping | None:
+        """The mapping that holds ``address``, if any."""
+        index = bisect_right(self._addresses, address) - 1
+        if index < 0 or address >= self._mappings[index].address + self._mappings[index].size:
+            return None
+        return self._mappings[index]
+
+
+@dataclass(slots=True)
+class _Range:
+    """What is left of a descriptor: bytes not yet moved; ``interrupt`` stands in the order."""
+
+    address: int
+    size: int
+    interrupt: int | None = None
+
+    def advance(self, count: int) -> None:
+        self.address += count
+        self.size -= count
+
+
+class _Sent(NamedTuple):
+    """Output bytes on their way to the host; ``known`` as in :meth:`HostInterface.push`."""
+
+    data: NDArray[np.uint8]
+    known: NDArray[np.bool_] | None
+
+    def part(self, which: slice) -> _Sent:
+        return _Sent(self.data[which], None if self.known is None else self.known[which])
+
+
+class HostInterface:
+    """Moves bytes between host memory and the chip, and signals the host.
+
+    The host's side is ``registers`` (and ``memory``); ``mappings`` is the driver's knowledge of
+    which buffer is where and serves the trace only. The chip's side is the methods.
+
+    Args:
+        memory: physical memory of the host; its strict mode applies here too: a descriptor that
+            reads bytes which nothing has written, or which an earlier output descriptor still
+            owes, is refused when it is issued.
+    """
+
+    def __init__(self, memory: HostMemory) -> None:
+        self.memory = memory
+        self.registers = RegisterFile()
+        self.interrupts = InterruptController(self.registers)
+        self.mmu = Mmu(memory, self.registers, self.interrupts)
+        self.mappings = MappingTable()
+        self.transfers: list[Transfer] = []
+        self._streams: dict[Tag, deque[_Range]] = {Tag.INPUT: deque(), Tag.PARAMETER: deque()}
+        self._outputs: deque[_Range] = deque()
+        self._output_bytes: deque[_Sent] = deque()
+        self._install_hooks()
+
+    def reset(self) -> None:
+        """Reset of the core: registers as after power-up, nothing in flight; traces are kept."""
+        self.registers.reset()
+        for stream in self._streams.values():
+            stream.clear()
+        self._outputs.clear()
+        self._output_bytes.clear()
+
+    # What the host's register writes do.
+
+    def _install_hooks(self) -> None:
+        hooks = {
+            "instruction_queue_control": self._control_queue,
+            "instruction_queue_tail": self._ring_doorbell,
+            "dma_pause": self._pause,
+        }
+        for name, hook in hooks.items():
+            self.registers.on_write(name, hook)
+        for unit, offset, status in RUN_CONTROLS:
+            self.registers.on_write(
+                f"{unit}_run_control", partial(self._run_control, unit, offset, status is not None)
+            )
+
+    def _run_control(self, unit: str, offset: int, has_status: bool, command: int) -> None:
+        if command not in _RUN_STATE_OF_COMMAND:
+            raise RegisterFault(offset, f"run control command {command} of {unit} is not modelled")
+        if has_status:
+            self.registers.set(f"{unit}_run_status", _RUN_STATE_OF_COMMAND[command])
+
+    def _control_queue(self, value: int) -> None:
+        fields = register("instruction_queue_control")
+        if fields.field("sc_desc_select").extract(value):
+            raise RegisterFault(fields.offset, "sc_desc_select is not modelled")
+        enable = fields.field("enable").extract(value)
+        if enable and not self._queue_is_configured():
+            self.interrupts.report_error("instruction_queue_bad_configuration")
+            return
+        self.registers.set("instruction_queue_fetched_head", 0)
+        self.registers.set("instruction_queue_completed_head", 0)
+        self.registers.set("instruction_queue_status", enable)
+
+    def _queue_is_configured(self) -> bool:
+        """A ring has entries and is aligned to a descriptor, and so is the status block."""
+        bases = (
+            self.registers.get("instruction_queue_base"),
+            self.registers.get("instruction_queue_status_block_base"),
+        )
+        aligned = all(base % DESCRIPTOR_BYTES == 0 for base in bases)
+        return aligned and self.registers.get("instruction_queue_size") > 0
+
+    def _ring_doorbell(self, tail: int) -> None:
+        enabled = self.registers.get("instruction_queue_status")
+        if tail and not (enabled and tail < self.registers.get("instruction_queue_size")):
+            self.interrupts.report_error("instruction_queue_invalid")
+
+    def _pause(self, value: int) -> None:
+        self.registers.set("dma_paused", value & 1)
+        self._deliver_output()
+
+    @property
+    def _paused(self) -> bool:
+        return bool(self.registers.get("dma_paused"))
+
+    @property
+    def _running(self) -> bool:
+        """The scalar core runs, and the queue is on and in order."""
+        registers = self.registers
+        return (
+            not self._paused
+            and registers.get("scalar_core_run_control") == 1
+            and registers.get("instruction_queue_status") == 1
+            and registers.get("instruction_queue_tail") < registers.get("instruction_queue_size")
+        )
+
+    # Instruction queue.
+
+    def fetch_chunk(self) -> bytes | None:
+        """The next instruction chunk, or None if the queue is empty, off or paused.
+
+        Raises ``PageFault``, ``MemoryFault``, and ``DescriptorFault`` for a chunk of length 0.
+        """
+        registers = self.registers
+        head = registers.get("instruction_queue_fetched_head")
+        if not self._running or head == registers.get("instruction_queue_tail"):
+            return None
+        at = registers.get("instruction_queue_base") + DESCRIPTOR_BYTES * head
+        descriptor = self.mmu.read(at, DESCRIPTOR_BYTES).view(_DESCRIPTOR)[0]
+        address, length = int(descriptor["address"]), int(descriptor["size"])
+        if not length:
+            self._refuse_length_0(0, address)
+        mapping = self.mappings.find(address)
+        chunk = mapping.chunk if mapping and mapping.kind is TransferKind.INSTRUCTION else 0
+        self.transfers.append(
+            Transfer(
+                TransferKind.INSTRUCTION,
+                TransferDirection.INFEED,
+                size=length,
+                address=address,
+                number=chunk,
+            )
+        )
+        instructions = self.mmu.read(address, length).tobytes()
+        ring_size = registers.get("instruction_queue_size")
+        registers.set("instruction_queue_fetched_head", (head + 1) % ring_size)
+        return instructions
+
+    def chunk_done(self) -> None:
+        """The chip has taken in a chunk: move the completed head and tell the host."""
+        registers = self.registers
+        size = registers.get("instruction_queue_size")
+        head = (registers.get("instruction_queue_completed_head") + 1) % size
+        registers.set("instruction_queue_completed_head", head)
+        control = register("instruction_queue_control").field("status_block_enable")
+        if control.extract(registers.get("instruction_queue_control")):
+            block = np.array([(head, 0, 0)], _STATUS_BLOCK)
+            self.mmu.write(
+                registers.get("instruction_queue_status_block_base"), block.view(np.uint8)
+            )
+        self.interrupts.raise_instruction_queue()
+
+    # Descriptors that the scalar core issues.
+
+    def issue(self, tag: int, address: int, size: int) -> None:
+        """Take a descriptor from the scalar core: 1 input, 2 parameters, 3 output, 4+n interrupt.
+
+        Output bytes and interrupts leave in the order in which their descriptors were issued.
+        Raises ``DescriptorFault`` for a length of 0, an unknown tag, or an interrupt with an
+        address or a size, and what reading or writing host memory raises.
+        """
+        if Tag.INTERRUPT <= tag < Tag.INTERRUPT + HOST_INTERRUPTS:
+            self._issue_interrupt(tag, address, size)
+            return
+        if tag not in _KIND_OF_TAG:
+            raise DescriptorFault(tag, address, size, "unknown tag")
+        if not size:
+            self._refuse_length_0(tag, address)
+        self._record(Tag(tag), address, size)
+        if tag == Tag.OUTPUT:
+            self._outputs.append(_Range(address, size))
+            self._deliver_output()
+            return
+        if self.memory.strict:
+            self._check_readable(address, size)
+        self._streams[Tag(tag)].append(_Range(address, size))
+
+    def _refuse_length_0(self, tag: int, address: int) -> None:
+        self.interrupts.report_error("length_0_dma")
+        raise DescriptorFault(tag, address, 0, "length 0")
+
+    def _issue_interrupt(self, tag: int, address: int, size: int) -> None:
+        if address or size:
+            raise DescriptorFault(tag, address, size, "an interrupt has neither address nor size")
+        number = tag - Tag.INTERRUPT
+        self.transfers.append(
+            Transfer(TransferKind.INTERRUPT, TransferDirection.OUTFEED, number=number)
+        )
+        self._outputs.append(_Range(0, 0, number))
+        self._deliver_output()
+
+    def _record(self, tag: Tag, address: int, size: int) -> None:
+        mapping = self.mappings.find(address)
+        direction = TransferDirection.OUTFEED if tag == Tag.OUTPUT else TransferDirection.INFEED
+        self.transfers.append(
+            Transfer(
+                mapping.kind if mapping else _KIND_OF_TAG[tag],
+                direction,
+                mapping.buffer if mapping else None,
+                address - mapping.address if mapping else 0,
+                size,
+                address,
+            )
+        )
+
+    def _check_readable(self, address: int, size: int) -> None:
+        """Strict mode: every byte has been written, and none is about to be written."""
+        for owed in self._outputs:
+            if owed.address < address + size and address < owed.address + owed.size:
+                raise MemoryFault(
+                    "host memory",
+                    owed.address,
+                    owed.size,
+                    "read before an output descriptor has written it (no fence between them)",
+                )
+        for piece in self.mmu.translate(address, size):
+            self.memory.check_readable(*piece)
+
+    # Bytes.
+
+    def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
+        """Up to ``limit`` next bytes of the input stream of ``tag`` (1 or 2), shape ``(n,)``.
+
+        Host memory is read now, not when the descriptor was issued. Fewer bytes, or none, come
+        when the descriptors issued so far hold no more. Raises ``PageFault``, ``MemoryFault``,
+        ``UninitialisedRead``.
+        """
+        if self._paused:
+            return np.empty(0, np.uint8)
+        stream = self._streams[Tag(tag)]
+        parts: list[NDArray[np.uint8]] = []
+        while limit > 0 and stream:
+            count = min(limit, stream[0].size)
+            parts.append(self.mmu.read(stream[0].address, count))
+            stream[0].advance(count)
+            limit -= count
+            if not stream[0].size:
+                stream.popleft()
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+    def next_known(self, tag: int, limit: int) -> NDArray[np.bool_] | None:
+        """Strict mode: which bytes that :meth:`pull` would give now follow from written ones.
+
+        None in plain mode. Raises as :meth:`pull` does.
+        """
+        if not self.memory.strict or self._paused:
+            return None
+        parts: list[NDArray[np.bool_]] = []
+        for waiting in self._streams[Tag(tag)]:
+            if limit <= 0:
+                break
+            count = min(limit, waiting.size)
+            parts.append(self.mmu.known(waiting.address, count))
+            limit -= count
+        return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
+        """Bytes (uint8, one axis) of the output stream, for the output descriptors in order.
+
+        Bytes that no descriptor has asked for yet wait. ``known``: which of them follow from
+        written memory of the chip; None: all. Raises ``PageFault``, ``MemoryFault``.
+        """
+        if data.size:
+            self._output_bytes.append(_Sent(data.copy(), None if known is None else known.copy()))
+        self._deliver_output()
+
+    def _deliver_output(self) -> None:
+        """Move waiting output bytes and interrupts as far as both sides allow."""
+        while self._outputs and not self._paused:
+            target = self._outputs[0]
+            if target.interrupt is not None:
+                self.interrupts.raise_host_interrupt(target.interrupt)
+                self._outputs.popleft()
+                continue
+            if not self._output_bytes:
+                return
+            sent = self._output_bytes[0]
+            count = min(target.size, sent.data.size)
+            now = sent.part(slice(count))
+            self.mmu.write(target.address, now.data, now.known)
+            target.advance(count)
+            if not target.size:
+                self._outputs.popleft()
+            if count < sent.data.size:
+                self._output_bytes[0] = sent.part(slice(count, None))
+            else:
+                self._output_bytes.popleft()
+
+    @property
+    def output_pending(self) -> bool:
+        """Output bytes wait for a descriptor."""
+        return bool(self._output_bytes)
+
+    def waiting(self) -> tuple[str, ...]:
+        """What the host interface still waits for, one text each; empty when it is idle."""
+        texts = [
+            f"{_KIND_OF_TAG[tag].value} stream: {sum(part.size for part in stream)} bytes "
+            "of issued descriptors not taken"
+            for tag, stream in self._streams.items()
+            if stream
+        ]
+        if self._output_bytes:
+            count = sum(part.data.size for part in self._output_bytes)
+            texts.append(f"output stream: {count} bytes wait for a descriptor")
+        owed = sum(target.size for target in self._outputs)
+        if owed:
+            texts.append(f"output descriptors: {owed} bytes not delivered")
+        held = sum(target.interrupt is not None for target in self._outputs)
+        if held:
+            texts.append(f"{held} interrupts held behind output descriptors")
+        return tuple(texts)
+
+    def fence(self) -> None:
+        """Record that the scalar core passed a DMA fence."""
+        self.transfers.append(Transfer(TransferKind.FENCE, TransferDirection.INFEED))

@@ -1,0 +1,122 @@
+"""Compilation of the model's kernels to machine code, with types that a checker understands.
+
+The cache of compiled kernels is keyed by the sources of all kernels that a package may call, its
+own and those of the packages around it, and of the constants that are compiled into them: numba by
+itself looks only at the file of a function, not at the files of the functions that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+import platformdirs
+from numba.core import event
+from numpy.typing import NDArray
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Record = Any
+"""A record of a structured array: numba reads its fields as attributes, NumPy as items."""
+
+
+_CONSTANTS = ("chip.py", "lanes.py", "table.py", "codes.py")
+_SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
+_KERNEL_MARKS = (b"@compiled", b"@inner")
+
+
+_TUPLES_OF_ARRAYS = frozenset(("Machine", "Tables", "TensorPlan"))
+"""Types of parameters, as they are written."""
+
+# numba's own types know neither its configuration nor the option that drops reference counts.
+_numba: Any = numba
+_events: Any = event
+
+_CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
+"""Where compiled kernels are kept, a folder for each key: in NUMBA_CACHE_DIR, if that is set."""
+
+_ROOT = Path(__file__).parents[1]
+
+
+class _Announcer(event.Listener):
+    """Calls ``announce`` at the first kernel that is compiled, not for what the cache holds."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce: Callable[[], None] | None = announce
+
+    def on_start(self, event: Any) -> None:
+        announce, self._announce = self._announce, None
+        if announce is not None:
+            announce()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def announced(announce: Callable[[], None]) -> Iterator[None]:
+    """Within, ``announce`` is called once when a kernel has to be compiled: that takes a while."""
+    listener = _Announcer(announce)
+    _events.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        _events.unregister("numba:compile", listener)
+
+
+@cache
+def _cache_folder(package: Path) -> str:
+    """Where the kernels of the package in folder ``package`` are cached."""
+    digest = hashlib.sha256()
+    for folder in (*(_ROOT / name for name in _SHARED_FOLDERS), package):
+        for source in sorted(folder.glob("*.py")):
+            text = source.read_bytes()
+            if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
+                digest.update(source.name.encode())
+                digest.update(text)
+    return str(_CACHES / digest.hexdigest()[:16])
+
+
+def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Like :func:`compiled`, for what only kernels call: without its wrapper for Python.
+
+    To take large records apart, such a wrapper needs more code than the function itself. What takes
+    a tuple of arrays becomes part of its caller: it would be passed array by array, hundreds of
+    words at each call, which took most of the kernels' time.
+    """
+    takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
+    return _compile(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=takes_arrays
+    )
+
+
+def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile ``function`` to machine code at its first call.
+
+    A kernel allocates nothing and raises nothing. That lets it do without reference counts, whose
+    atomic instructions took three quarters of the time; :func:`copy` stands in for the assignment
+    of one array slice to another, for which numba would allocate.
+    """
+    return _compile(function)
+
+
+def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
+    package = Path(function.__code__.co_filename).parent
+    _numba.config.CACHE_DIR = _cache_folder(package)
+    decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False, **options)
+    return cast("Callable[_P, _R]", decorate(function))
+
+
+@inner
+def copy(
+    target: NDArray[Any], target_first: int, source: NDArray[Any], source_first: int, count: int
+) -> None:
+    """Copy ``count`` elements between arrays that do not overlap."""
+    for k in range(count):
+        target[target_first + k] = source[source_first + k]

@@ -1,0 +1,178 @@
+"""The tensor traversal unit: nested loops that walk addresses, used by every unit that moves data.
+
+A traversal is data (``PARAMETERS``); where it stands is ``STATE``. ``start`` and ``step`` return
+bits: bit d says that a block of depth d (one pass of loops 0 to d-1) begins, or has just ended.
+Bit 0, a block of one element, is always set except inside a prologue; a block of a depth beyond the
+loops is the whole traversal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.fields import Traversal
+from darwinn_sim.isa.strides import steps
+from darwinn_sim.kernel.compiled import Record, compiled
+
+MAX_LOOPS = 8
+
+_ALL_DEPTHS = -1
+
+PARAMETERS = np.dtype(
+    [
+        ("base", "i8"),
+        ("step", "i8", (MAX_LOOPS,)),
+        ("limit", "i8", (MAX_LOOPS,)),
+        ("loops", "i8"),
+        ("double_loop", "i8"),
+        ("double_offset", "i8"),
+        ("double_start", "i8"),
+        ("alternate_limit", "i8"),
+        ("alternate_loop", "i8"),
+        ("alternate_target", "i8"),
+        ("prologue_length", "i8"),
+        ("prologue_loop", "i8"),
+        ("prologue_base", "i8"),
+        ("prologue_last", "i8"),
+        ("prologue_stride", "i8"),
+        ("off", "i8"),
+    ]
+)
+"""A traversal: ``limit`` is iterations minus 1, ``step`` the real (un-normalised) stride;
+``prologue_length`` is 0 without a prologue; ``off`` marks the unused side of a mesh instruction."""
+
+STATE = np.dtype(
+    [
+        ("index", "i8", (MAX_LOOPS,)),
+        ("address", "i8"),
+        ("second", "i8"),
+        ("begins", "i8"),
+        ("done", "i8"),
+        ("prologue_left", "i8"),
+        ("prologue_index", "i8"),
+        ("prologue_address", "i8"),
+    ]
+)
+"""Where a traversal stands; ``second`` is 1 while it addresses the second buffer."""
+
+
+def lower(traversal: Traversal, columns: Columns, rows: int) -> NDArray[np.void]:
+    """Traversal parameters of ``rows`` instructions: a structured array of ``PARAMETERS``."""
+    prefix = traversal.name + "_"
+    loops = traversal.loops
+    out = np.zeros(rows, PARAMETERS)
+    stride, limit = columns[prefix + "stride"], columns[prefix + "limit"]
+    mask = columns[prefix + "mask"]
+    out["base"] = columns[prefix + "base"]
+    out["step"][:, :loops] = steps(stride, limit, mask)
+    out["limit"][:, :loops] = limit
+    out["loops"] = loops
+    for name in (
+        "double_loop",
+        "double_offset",
+        "double_start",
+        "alternate_limit",
+        "alternate_loop",
+    ):
+        out[name] = columns[prefix + name]
+    if traversal.prologue:
+        on = columns[prefix + "prologue_enable"]
+        out["prologue_length"] = on * (columns[prefix + "prologue_inner_limit"] + 1)
+        out["prologue_loop"] = columns[prefix + "prologue_loop"]
+        out["prologue_base"] = columns[prefix + "prologue_base"]
+        out["prologue_last"] = columns[prefix + "prologue_outer_limit"]
+        out["prologue_stride"] = columns[prefix + "prologue_outer_stride"]
+    out["off"] = (stride[:, 0] == 0) & (limit == 0).all(axis=1)
+    return out
+
+
+@compiled
+def start(state: Record, parameters: Record) -> None:
+    """Put ``state`` at the first element of ``parameters``."""
+    state.index[:] = 0
+    state.address = parameters.base
+    state.second = parameters.double_start
+    state.done = 0
+    state.prologue_address = parameters.prologue_base
+    state.begins = _ALL_DEPTHS
+    _enter(state, parameters)
+
+
+@compiled
+def _enter(state: Record, parameters: Record) -> None:
+    """Start the prologue if the block before which it stands begins here."""
+    state.prologue_left = 0
+    state.prologue_index = 0
+    if parameters.prologue_length and (state.begins >> (parameters.prologue_loop + 1)) & 1:
+        state.prologue_left = parameters.prologue_length
+
+
+@compiled
+def address(state: Record, parameters: Record) -> int:
+    """Address of the current element."""
+    if state.prologue_left:
+        return state.prologue_address + state.prologue_index  # type: ignore[no-any-return]
+    return state.address + state.second * parameters.double_offset  # type: ignore[no-any-return]
+
+
+@compiled
+def waits_here(state: Record) -> bool:
+    """True where watchers are tested: everywhere but inside a prologue that has begun."""
+    return bool(state.prologue_left == 0 or state.prologue_index == 0)
+
+
+@compiled
+def limit_of(state: Record, parameters: Record, loop: int) -> int:
+    """Limit of ``loop`` on the present pass, the alternate limit included."""
+    alternate = parameters.alternate_loop
+    if (
+        alternate
+        and loop == parameters.alternate_target
+        and state.index[alternate] == parameters.limit[alternate]
+    ):
+        return parameters.alternate_limit  # type: ignore[no-any-return]
+    return parameters.limit[loop]  # type: ignore[no-any-return]
+
+
+@compiled
+def step(state: Record, parameters: Record) -> int:
+    """Go to the next element; return the bits of the blocks that have ended (0 in a prologue)."""
+    if state.prologue_left:
+        state.prologue_left -= 1
+        state.prologue_index += 1
+        state.begins = 0
+        if state.prologue_left == 0:
+            state.prologue_address += parameters.prologue_stride
+            if state.prologue_address > parameters.prologue_last:
+                state.prologue_address = parameters.prologue_base
+        return 0
+    ended = 1
+    loop = 0
+    while loop < parameters.loops:
+        if state.index[loop] < limit_of(state, parameters, loop):
+            state.index[loop] += 1
+            state.address += parameters.step[loop]
+            break
+        state.address -= state.index[loop] * parameters.step[loop]
+        state.index[loop] = 0
+        loop += 1
+        ended |= 1 << loop
+    state.begins = ended
+    if parameters.double_offset and (ended >> parameters.double_loop) & 1:
+        state.second ^= 1
+    if loop == parameters.loops:
+        state.done = 1
+        return _ALL_DEPTHS
+    _enter(state, parameters)
+    return ended
+
+
+@compiled
+def step_around(state: Record, parameters: Record) -> int:
+    """Like :func:`step`, but start again after the last element."""
+    ended = step(state, parameters)
+    if state.done:
+        start(state, parameters)
+    return ended

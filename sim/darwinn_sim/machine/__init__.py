@@ -1,0 +1,1 @@
+"""A program on the units: lowering, whose turn it is, where it stands, what holds it up."""

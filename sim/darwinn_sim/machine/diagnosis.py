@@ -1,0 +1,158 @@
+"""What a chip that can go no further waits for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarFlag, TileFlag
+from darwinn_sim.isa.table import INSTRUCTIONS
+from darwinn_sim.kernel import state, sync
+from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units import scalar_core, tile_fence
+
+SCALAR_FLAG_NAMES = tuple(flag.label for flag in ScalarFlag)
+TILE_FLAG_NAMES = tuple(flag.label for flag in TileFlag)
+
+_TILE_TABLES = (
+    "tensor",
+    "ring_producer",
+    "ring_consumer",
+    "ring_consumer",
+    "narrow_to_wide",
+    "wide_to_narrow",
+    "mesh",
+    "mesh",
+    "mesh",
+    "mesh",
+)
+"""Table of ``program.Tables`` for each tile unit."""
+
+_SCALAR_TABLES = ("pop", "pop", "infeed", "outfeed")
+_FENCE = "ScalarFence"
+_TILE_FENCE = "TileFence"
+
+
+def waiting(
+    core: NDArray[np.void], tiles: NDArray[np.void], program: LoweredProgram
+) -> tuple[str, ...]:
+    """One line for each unit that has work left; empty if the chip is idle."""
+    return (
+        *_scalar_core(core, tiles, program),
+        *_scalar_units(core, program),
+        *(line for number in range(chip.TILES) for line in _tile(tiles[number], program)),
+    )
+
+
+def _scalar_core(
+    core: NDArray[np.void], tiles: NDArray[np.void], program: LoweredProgram
+) -> Iterator[str]:
+    if core["halted"]:
+        return
+    tables = program.tables
+    pc = int(core["pc"])
+    instruction = int(tables.at[pc])
+    name = INSTRUCTIONS[int(tables.opcode[instruction])].name
+    chunk, bundle = program.locate(pc)
+    text = f"scalar core at chunk {chunk}, pc {bundle} ({name})"
+    if name == _FENCE:
+        text += ": " + ", ".join(_fence(core, tiles, tables.scalar_fence[tables.row[instruction]]))
+    yield text
+
+
+def _fence(
+    core: NDArray[np.void], tiles: NDArray[np.void], fence: NDArray[np.void]
+) -> Iterator[str]:
+    count = int(fence["tile_fence_count"])
+    late = [
+        number
+        for number in range(chip.TILES)
+        if fence["tile_fence_valid"] >> number & 1 and tiles[number]["fence_count"] < count
+    ]
+    if late:
+        yield f"tile fence {count} of tiles {late}"
+    for flag, name in enumerate(SCALAR_FLAG_NAMES):
+        if fence["expected_valid"] >> flag & 1:
+            expected, value = int(fence["expected"][flag]), int(core["flags"][flag])
+            yield f"{name} is {value}, expected {expected}"
+    names = ("activation pop", "parameter pop", "ring infeed", "ring outfeed", "host output")
+    for bit, name in enumerate(names):
+        if not scalar_core._idle(core, int(fence["wait_idle"]) & (1 << bit)):
+            yield f"{name} is not idle"
+
+
+def _tile_fence(tile: NDArray[np.void], fence: NDArray[np.void]) -> Iterator[str]:
+    for which, name in enumerate(state.UNIT_NAMES):
+        unit = tile["units"][which]
+        has_work = unit["current"] != state.IDLE or unit["queue_length"]
+        if fence["wait_idle"] >> which & 1 and has_work:
+            yield f"{name} is not idle"
+    for channel in range(tile_fence.RING_CHANNELS):
+        flag = sync.RING_TOKEN_A + channel
+        tokens, awaited = int(tile["flags"][flag]), int(fence["producer_count"])
+        if fence["producer_count_valid"] >> channel & 1:
+            yield tokens_text(flag, tokens, awaited)
+
+
+def tokens_text(flag: int, tokens: int, awaited: int) -> str:
+    """How a tile fence that counts tokens sees flag 17 or 18: more than it awaits are too many."""
+    value = tokens & sync.FLAG_MASK
+    passed = ", which has been passed" if value > awaited else ""
+    return f"{TILE_FLAG_NAMES[flag]} (flag {flag}) is {value}, awaited at {awaited}{passed}"
+
+
+def _watchers(
+    flags: NDArray[np.int64],
+    names: tuple[str, ...],
+    watchers: NDArray[np.void],
+    waited: NDArray[np.int64],
+) -> str:
+    parts = []
+    for k in range(int(watchers["count"])):
+        flag = int(watchers["flag"][k])
+        expected = int(watchers["expected"][k]) + int(waited[k]) * int(watchers["stride"][k])
+        parts.append(f"{names[flag]} (flag {flag}) is {int(flags[flag])}, watched for {expected}")
+    return "; ".join(parts) or "no flag is watched"
+
+
+def _scalar_units(core: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
+    for which, name in enumerate(state.SCALAR_UNIT_NAMES):
+        unit = core["units"][which]
+        if unit["current"] == state.IDLE and unit["queue_length"] == 0:
+            continue
+        text = f"{name}, {int(unit['queue_length'])} queued"
+        if unit["current"] != state.IDLE:
+            row = getattr(program.tables, _SCALAR_TABLES[which])[int(unit["current"])]
+            chunk, pc = program.locate(int(row["pc"]))
+            watchers = _watchers(core["flags"], SCALAR_FLAG_NAMES, row["watchers"], unit["waited"])
+            text += f" at chunk {chunk}, pc {pc}: {watchers}"
+        yield text
+
+
+def _tile(tile: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
+    number = int(tile["number"])
+    tables = program.tables
+    if tile["queue_length"]:
+        instruction = int(tile["queue"][int(tile["queue_head"])]["instruction"])
+        name = INSTRUCTIONS[int(tables.opcode[instruction])].name
+        chunk, pc = program.locate(int(tables.pc[instruction]))
+        text = (
+            f"tile {number}: {int(tile['queue_length'])} instructions queued, the first is {name} "
+            f"of chunk {chunk}, pc {pc}"
+        )
+        if name == _TILE_FENCE:
+            text += ": " + ", ".join(_tile_fence(tile, tables.tile_fence[tables.row[instruction]]))
+        yield text
+    for which, unit_name in enumerate(state.UNIT_NAMES):
+        unit = tile["units"][which]
+        if unit["current"] == state.IDLE:
+            continue
+        instruction = int(unit["current"])
+        chunk, pc = program.locate(int(tables.pc[instruction]))
+        name = INSTRUCTIONS[int(tables.opcode[instruction])].name
+        row = getattr(tables, _TILE_TABLES[which])[int(tables.row[instruction])]
+        watchers = _watchers(tile["flags"], TILE_FLAG_NAMES, row["watchers"], unit["waited"])
+        yield f"tile {number} {unit_name}, {name} at chunk {chunk}, pc {pc}: {watchers}"

@@ -1,0 +1,227 @@
+"""The order in which the units of the chip run: each as far as its flags and FIFOs let it.
+
+There is no clock here. Scalar core, tiles and buffers run until they block; only when none of them
+can go on does the ring bus send one row. The result depends on the encoded flags, tokens and fences
+alone; time is the business of the timing model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state, traversal
+from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.units import (
+    input_pop,
+    mesh_bus,
+    narrow_to_wide,
+    ring_bus,
+    scalar_core,
+    tensor_unit,
+    tile_fence,
+    wide_to_narrow,
+)
+from darwinn_sim.units.tables import Tables
+
+# The scalar core stands still, but the rest of the chip may go on.
+_SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
+
+_TILE_FENCE = BY_NAME["TileFence"].opcode
+_FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
+
+
+@compiled
+def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> int:
+    """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
+    while True:
+        reason = scalar_core.run(core, tiles, tables)
+        if reason not in _SETTLES:
+            return reason
+        steps = core.steps
+        moved = _settle(core, tiles, tables, tap)
+        if core.fault:
+            return scalar_core.FAULT
+        if core.work >= core.work_limit:
+            return scalar_core.SPENT
+        if core.until_left == 0:
+            return scalar_core.STOPPED
+        if tensor_unit.tap_is_full(core, tap):
+            # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
+            return scalar_core.TAP_FULL
+        if not moved:
+            moved = _send_one_row(core, tiles, tables)
+            if core.fault:
+                return scalar_core.FAULT
+        if not moved and core.steps == steps:
+            return reason
+
+
+@inner
+def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> bool:
+    """Run everything but the ring until nothing moves; True if anything has moved."""
+    moved_at_all = False
+    moved = True
+    while moved and not state.paused(core):
+        moved = False
+        for number in range(chip.TILES):
+            if tiles[number].awake:
+                moved |= _advance_tile(core, tiles, number, tables, tap)
+        moved |= _advance_buffers(core, tiles, tables)
+        moved_at_all |= moved
+    return moved_at_all
+
+
+@inner
+def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+    moved = False
+    for which in (state.POP_PARAMETERS, state.POP_ACTIVATIONS):
+        unit = core.units[which]
+        if _begin_scalar_unit(unit):
+            traversal.start(unit.buffer, tables.pop[unit.current].buffer)
+        if unit.current != state.IDLE:
+            moved |= input_pop.advance(core, unit, tables.pop[unit.current])
+    moved |= _advance_infeed(core, tiles, tables, False)
+    unit = core.units[state.OUTFEED]
+    if _begin_scalar_unit(unit):
+        traversal.start(unit.buffer, tables.outfeed[unit.current].buffer)
+    if unit.current != state.IDLE:
+        moved |= ring_bus.outfeed(core, unit, tables.outfeed[unit.current])
+    return moved
+
+
+@inner
+def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
+    unit = core.units[state.INFEED]
+    if _begin_scalar_unit(unit):
+        traversal.start(unit.buffer, tables.infeed[unit.current].buffer)
+    if unit.current == state.IDLE:
+        return False
+    return ring_bus.infeed(core, tiles, unit, tables.infeed[unit.current], may_send)
+
+
+@inner
+def _begin_scalar_unit(unit: Record) -> bool:
+    """Take the next instruction of an idle scalar unit; True if there was one."""
+    if unit.current != state.IDLE or unit.queue_length == 0:
+        return False
+    unit.current = unit.queue[unit.queue_head]
+    unit.queue_head = (unit.queue_head + 1) % chip.UNIT_QUEUE
+    unit.queue_length -= 1
+    unit.waited[:] = 0
+    unit.position = 0
+    unit.row.words = 0
+    return True
+
+
+@inner
+def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+    """Let one sender use the ring: the infeed first, then the tiles in order."""
+    if _advance_infeed(core, tiles, tables, True):
+        return True
+    for number in range(chip.TILES):
+        unit = tiles[number].units[state.RING_PRODUCER]
+        if unit.current != state.IDLE:
+            row = tables.row[unit.current]
+            if ring_bus.produce(core, tiles, number, unit, tables.ring_producer[row]):
+                return True
+    return False
+
+
+@inner
+def _advance_tile(
+    core: Record, tiles: NDArray[np.void], number: int, tables: Tables, tap: NDArray[np.void]
+) -> bool:
+    """Run the units of one tile until none of them can go on; True if anything has moved."""
+    tile = tiles[number]
+    moved_at_all = False
+    while tile.awake and not state.paused(core):
+        tile.awake = 0
+        moved = _dispatch(tile, tables)
+        for which in range(state.UNITS):
+            unit = tile.units[which]
+            if unit.current == state.IDLE:
+                if not state.next_instruction(unit):
+                    continue
+                _start(tile, unit, which, tables)
+                moved = True
+            moved |= _advance_unit(core, tiles, number, unit, which, tables, tap)
+        if moved or state.paused(core):
+            tile.awake = 1
+        moved_at_all |= moved
+    return moved_at_all
+
+
+@inner
+def _dispatch(tile: Record, tables: Tables) -> bool:
+    """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
+    moved = False
+    while tile.queue_length > 0:
+        entry = tile.queue[tile.queue_head]
+        instruction = entry.instruction
+        if tables.opcode[instruction] == _TILE_FENCE:
+            if not tile_fence.reached(tile, tables.tile_fence[tables.row[instruction]]):
+                break
+        else:
+            unit = tile.units[tables.unit[instruction]]
+            if unit.queue_length == chip.UNIT_QUEUE:
+                break
+            slot = unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE]
+            slot.instruction = instruction
+            slot.base = entry.base
+            unit.queue_length += 1
+        tile.queue_head = (tile.queue_head + 1) % chip.TILE_QUEUE
+        tile.queue_length -= 1
+        moved = True
+    return moved
+
+
+@inner
+def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
+    row = tables.row[unit.current]
+    if which == state.TENSOR_UNIT:
+        if tables.opcode[unit.current] != _FUNCTION_TABLE:
+            tensor_unit.start(unit)
+    elif which == state.RING_PRODUCER:
+        ring_bus.start_producer(tile, unit, tables.ring_producer[row])
+    elif which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:
+        ring_bus.start_consumer(unit, tables.ring_consumer[row])
+    elif which == state.NARROW_TO_WIDE:
+        narrow_to_wide.start(tile, unit, tables.narrow_to_wide[row])
+    elif which == state.WIDE_TO_NARROW:
+        wide_to_narrow.start(tile, unit, tables.wide_to_narrow[row])
+    else:
+        mesh_bus.start(unit, tables.mesh[row])
+
+
+@inner
+def _advance_unit(
+    core: Record,
+    tiles: NDArray[np.void],
+    number: int,
+    unit: Record,
+    which: int,
+    tables: Tables,
+    tap: NDArray[np.void],
+) -> bool:
+    tile = tiles[number]
+    row = tables.row[unit.current]
+    if which == state.TENSOR_UNIT:
+        if tables.opcode[unit.current] == _FUNCTION_TABLE:
+            tensor_unit.load_table(tile, tables.function_table[row])
+            unit.current = state.IDLE
+            return True
+        return tensor_unit.advance(
+            core, tile, unit, tables.tensor[row], tables.tensor_plan, row, tap
+        )
+    if which == state.RING_PRODUCER:
+        return False
+    if which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:
+        return ring_bus.consume(core, tile, unit, tables.ring_consumer[row])
+    if which == state.NARROW_TO_WIDE:
+        return narrow_to_wide.advance(core, tile, unit, tables.narrow_to_wide[row])
+    if which == state.WIDE_TO_NARROW:
+        return wide_to_narrow.advance(core, tile, unit, tables.wide_to_narrow[row])
+    return mesh_bus.advance(core, tiles, number, unit, tables.mesh[row])

@@ -1,0 +1,1 @@
+"""The units of the chip, a file each."""

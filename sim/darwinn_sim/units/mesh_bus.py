@@ -1,0 +1,159 @@
+"""Mesh bus: four links from each tile to its neighbours in the 4 x 4 torus.
+
+A mesh instruction has two sides that run side by side: one reads narrow words and sends them to
+the neighbour, the other writes what arrives from the opposite neighbour. With a valid immediate the
+writing side stores that constant instead; the sending side still sends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import Record, compiled, inner
+
+SOUTH, WEST, NORTH, EAST = range(4)
+"""Links, in the order of the opcodes MeshSouth to MeshEast."""
+
+PARAMETERS = np.dtype(
+    [
+        ("pc", "i8"),
+        ("link", "i8"),
+        ("narrow_read", traversal.PARAMETERS),
+        ("narrow_write", traversal.PARAMETERS),
+        ("read_producer", sync.PRODUCER),
+        ("write_producer", sync.PRODUCER),
+        ("watchers", sync.WATCHERS),
+        ("immediate_valid", "i8"),
+        ("immediate", "u4"),
+    ]
+)
+
+_NAMES = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
+FIRST_OPCODE = BY_NAME[_NAMES[0]].opcode
+
+# Flags of each link: inbound from the opposite side, outbound to its own (docs/isa.md).
+INBOUND_FLAG = np.array([3, 4, 5, 6])
+OUTBOUND_FLAG = np.array([9, 10, 7, 8])
+_ROW_STEP = np.array([1, 0, -1, 0])
+_COLUMN_STEP = np.array([0, -1, 0, 1])
+
+
+def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded mesh instructions of one opcode as an array of ``PARAMETERS``."""
+    out = np.zeros(rows, PARAMETERS)
+    out["link"] = opcode - FIRST_OPCODE
+    for part in BY_NAME[_NAMES[opcode - FIRST_OPCODE]].traversals:
+        out[part.name] = traversal.lower(part, columns, rows)
+    for name in ("read_producer", "write_producer"):
+        out[name] = sync.lower_producer(name, columns, rows)
+    out["watchers"] = sync.lower_watchers(columns, rows)
+    out["immediate_valid"] = columns["immediate_valid"]
+    out["immediate"] = columns["immediate"]
+    return out
+
+
+@compiled
+def neighbour(tile: int, link: int) -> int:
+    """Number of the tile that ``link`` of ``tile`` leads to."""
+    row = (tile // chip.GRID + _ROW_STEP[link]) % chip.GRID
+    column = (tile % chip.GRID + _COLUMN_STEP[link]) % chip.GRID
+    return row * chip.GRID + column  # type: ignore[no-any-return]
+
+
+@inner
+def start(unit: Record, parameters: Record) -> None:
+    """Begin an instruction; a side whose traversal is off is done at once."""
+    traversal.start(unit.first, parameters.narrow_read)
+    if unit.base >= 0:
+        unit.first.address = unit.base
+    traversal.start(unit.second, parameters.narrow_write)
+    unit.first_done = parameters.narrow_read.off
+    unit.second_done = parameters.narrow_write.off and not parameters.immediate_valid
+
+
+@inner
+def advance(
+    core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
+) -> bool:
+    """Send and receive until both sides block or the instruction ends; True if a word moved."""
+    tile = tiles[number]
+    moved = False
+    if not unit.first_done:
+        moved |= _send(core, tile, tiles[neighbour(number, parameters.link)], unit, parameters)
+    if not unit.second_done:
+        moved |= _receive(
+            core, tile, tiles[neighbour(number, parameters.link ^ 2)], unit, parameters
+        )
+    if unit.first_done and unit.second_done:
+        unit.current = state.IDLE
+        return True
+    return moved
+
+
+@inner
+def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
+    address &= 0xFFFF
+    if 4 * address >= chip.NARROW_BYTES:
+        state.fail(core, state.FAULT_NARROW_ADDRESS, pc, tile.number, 4 * address)
+        return 0
+    return address
+
+
+@inner
+def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: Record) -> bool:
+    read = unit.first
+    fifo = target.mesh[parameters.link]
+    moved = False
+    while not read.done and fifo.length < chip.MESH_FIFO_WORDS:
+        if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
+            break
+        address = traversal.address(read, parameters.narrow_read)
+        address = _word_address(core, tile, parameters.pc, address)
+        slot = (fifo.head + fifo.length) % chip.MESH_FIFO_WORDS
+        fifo.data[slot] = tile.narrow[address]
+        fifo.written[slot] = tile.narrow_written[address]
+        fifo.length += 1
+        ended = traversal.step(read, parameters.narrow_read)
+        flag = OUTBOUND_FLAG[parameters.link]
+        tile.flags[flag] += sync.produce(parameters.read_producer, ended)
+        moved = True
+    if moved:
+        target.awake = 1
+    unit.first_done = read.done
+    return moved
+
+
+@inner
+def _receive(core: Record, tile: Record, source: Record, unit: Record, parameters: Record) -> bool:
+    write = unit.second
+    fifo = tile.mesh[parameters.link]
+    moved = False
+    while not write.done and (parameters.immediate_valid or fifo.length > 0):
+        if state.paused(core):
+            break
+        if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
+            break
+        address = traversal.address(write, parameters.narrow_write)
+        address = _word_address(core, tile, parameters.pc, address)
+        if parameters.immediate_valid:
+            tile.narrow[address] = parameters.immediate
+            tile.narrow_written[address] = state.WRITTEN
+        else:
+            tile.narrow[address] = fifo.data[fifo.head]
+            tile.narrow_written[address] = fifo.written[fifo.head]
+            fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
+            fifo.length -= 1
+        ended = traversal.step(write, parameters.narrow_write)
+        flag = INBOUND_FLAG[parameters.link]
+        tile.flags[flag] += sync.produce(parameters.write_producer, ended)
+        core.work += 1
+        moved = True
+    if moved:
+        source.awake = 1
+    unit.second_done = write.done
+    return moved

@@ -1,0 +1,371 @@
+"""Ring bus: rows from tiles and from the scalar core's buffers to the tiles and to the outfeed.
+
+The ring is slower than everything that it feeds: a row is sent only when no other unit can go on.
+The chip relies on that order, since the guards of ring consumers allow a row to land before
+wide-to-narrow has finished the last one (docs/chip-facts.md, "Ring bus").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import Record, copy, inner
+
+OUTFEED_TARGET = chip.TILES
+"""Bit of a target set that stands for the scalar core's outfeed."""
+
+PRODUCER_PARAMETERS = np.dtype(
+    [
+        ("pc", "i8"),
+        ("wide_read", traversal.PARAMETERS),
+        ("row_producer", sync.PRODUCER),
+        ("token_producer", sync.PRODUCER),
+        ("watchers", sync.WATCHERS),
+        ("channel", "i8"),
+        ("targets", "i8"),
+    ]
+)
+CONSUMER_PARAMETERS = np.dtype(
+    [
+        ("pc", "i8"),
+        ("channel", "i8"),
+        ("wide_write", traversal.PARAMETERS),
+        ("producer", sync.PRODUCER),
+        ("watchers", sync.WATCHERS),
+    ]
+)
+INFEED_PARAMETERS = np.dtype(
+    [
+        ("pc", "i8"),
+        ("buffer", traversal.PARAMETERS),
+        ("token_producer", sync.PRODUCER),
+        ("producer", sync.PRODUCER),
+        ("watchers", sync.WATCHERS),
+        ("fifo", "i8"),
+        ("channel", "i8"),
+        ("targets", "i8"),
+        ("row_words", "i8"),
+        ("sync_increment", "i8"),
+    ]
+)
+OUTFEED_PARAMETERS = np.dtype(
+    [
+        ("pc", "i8"),
+        ("buffer", traversal.PARAMETERS),
+        ("producer", sync.PRODUCER),
+        ("watchers", sync.WATCHERS),
+        ("to_host", "i8"),
+        ("row_words", "i8"),
+    ]
+)
+
+FIFO_PARAMETERS, FIFO_ACTIVATIONS, FIFO_SCALAR_MEMORY = 0, 1, 2
+INFEED_FLAG = np.array(
+    [sync.SCALAR_PARAMETER_INFEED, sync.SCALAR_ACTIVATION_INFEED, sync.SCALAR_MEMORY_INFEED]
+)
+
+
+def lower_producer(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded RingProducer instructions as an array of ``PRODUCER_PARAMETERS``."""
+    out = np.zeros(rows, PRODUCER_PARAMETERS)
+    (part,) = BY_NAME["RingProducer"].traversals
+    out[part.name] = traversal.lower(part, columns, rows)
+    out["row_producer"] = sync.lower_producer("row_producer", columns, rows)
+    out["token_producer"] = sync.lower_producer("token_producer", columns, rows)
+    out["watchers"] = sync.lower_watchers(columns, rows)
+    out["channel"] = columns["consumer_b"]
+    out["targets"] = columns["targets"]
+    return out
+
+
+def lower_consumer(channel: int, columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded RingConsumer instructions of one channel as an array of ``CONSUMER_PARAMETERS``."""
+    out = np.zeros(rows, CONSUMER_PARAMETERS)
+    (part,) = BY_NAME["RingConsumerA"].traversals
+    out[part.name] = traversal.lower(part, columns, rows)
+    out["channel"] = channel
+    out["producer"] = sync.lower_producer("producer", columns, rows)
+    out["watchers"] = sync.lower_watchers(columns, rows)
+    return out
+
+
+def lower_infeed(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded RingInfeed instructions as an array of ``INFEED_PARAMETERS``."""
+    out = np.zeros(rows, INFEED_PARAMETERS)
+    (part,) = BY_NAME["RingInfeed"].traversals
+    out[part.name] = traversal.lower(part, columns, rows)
+    out["token_producer"] = sync.lower_producer("token_producer", columns, rows)
+    out["producer"] = sync.lower_producer("producer", columns, rows)
+    out["watchers"] = sync.lower_watchers(columns, rows)
+    out["channel"] = columns["consumer_b"]
+    out["row_words"] = columns["row_words"] + 1
+    for name in ("fifo", "targets", "sync_increment"):
+        out[name] = columns[name]
+    return out
+
+
+def lower_outfeed(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded RingOutfeed instructions as an array of ``OUTFEED_PARAMETERS``."""
+    out = np.zeros(rows, OUTFEED_PARAMETERS)
+    (part,) = BY_NAME["RingOutfeed"].traversals
+    out[part.name] = traversal.lower(part, columns, rows)
+    out["producer"] = sync.lower_producer("producer", columns, rows)
+    out["watchers"] = sync.lower_watchers(columns, rows)
+    out["row_words"] = columns["row_words"] + 1
+    out["to_host"] = columns["to_host"]
+    return out
+
+
+@inner
+def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int) -> bool:
+    for number in range(chip.TILES):
+        full = tiles[number].ring[channel].length >= chip.RING_FIFO_ROWS
+        if (targets >> number) & 1 and full:
+            return False
+    return not ((targets >> OUTFEED_TARGET) & 1 and core.ring.length >= chip.RING_FIFO_ROWS)
+
+
+@inner
+def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row: Record) -> None:
+    core.rows_sent += 1
+    core.work += row.words
+    for number in range(chip.TILES):
+        if (targets >> number) & 1:
+            state.push_row(tiles[number].ring[channel], row)
+            tiles[number].awake = 1
+    if (targets >> OUTFEED_TARGET) & 1:
+        state.push_row(core.ring, row)
+
+
+@inner
+def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
+    """Count a turn on the ring: flag 17 or 18 of every tile."""
+    for number in range(chip.TILES):
+        tiles[number].flags[sync.RING_TOKEN_A + channel] += 1
+        tiles[number].awake = 1
+
+
+@inner
+def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
+    """Begin a RingProducer instruction."""
+    traversal.start(unit.first, parameters.wide_read)
+    if unit.base >= 0:
+        unit.first.address = unit.base
+    if parameters.wide_read.double_offset:
+        unit.first.second ^= tile.ring_read_second
+
+
+@inner
+def produce(
+    core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
+) -> bool:
+    """Send one row of a RingProducer, if its watchers and the receivers allow; True if sent."""
+    tile = tiles[number]
+    read = unit.first
+    if not unit.first_ready:
+        if not sync.passes(parameters.watchers, unit.waited, tile.flags, read.begins):
+            return False
+        unit.first_ready = 1
+    if not _has_room(core, tiles, parameters.channel, parameters.targets):
+        return False
+    row = traversal.address(read, parameters.wide_read)
+    if row < 0 or row >= chip.WIDE_ROWS:
+        state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, number, row)
+        return False
+    base = row * chip.ROW_WORDS
+    unit.row.words = chip.ROW_WORDS
+    copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
+    copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
+    _send(core, tiles, parameters.channel, parameters.targets, unit.row)
+    ended = traversal.step(read, parameters.wide_read)
+    unit.first_ready = 0
+    tile.flags[sync.RING_WRITE] += sync.produce(parameters.row_producer, ended)
+    tile.awake = 1
+    if sync.produce(parameters.token_producer, ended):
+        _pass_token(tiles, parameters.channel)
+        core.flags[sync.SCALAR_RING_TOKEN_A + parameters.channel] += 1
+        if parameters.channel and (parameters.targets >> OUTFEED_TARGET) & 1:
+            core.flags[sync.SCALAR_RING_TOKEN_A] += 1
+    if read.done:
+        if parameters.wide_read.double_offset:
+            tile.ring_read_second = read.second ^ parameters.wide_read.double_start
+        unit.current = state.IDLE
+    return True
+
+
+@inner
+def start_consumer(unit: Record, parameters: Record) -> None:
+    """Begin a RingConsumer instruction."""
+    traversal.start(unit.first, parameters.wide_write)
+    if unit.base >= 0:
+        unit.first.address = unit.base
+
+
+@inner
+def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+    """Write rows that have arrived until there is none or a watcher blocks; True if any."""
+    write = unit.first
+    fifo = tile.ring[parameters.channel]
+    moved = False
+    while not write.done:
+        if not unit.first_ready:
+            if traversal.waits_here(write) and not sync.passes(
+                parameters.watchers, unit.waited, tile.flags, write.begins
+            ):
+                return moved
+            unit.first_ready = 1
+        if fifo.length == 0:
+            return moved
+        address = traversal.address(write, parameters.wide_write)
+        if address < 0 or address >= chip.WIDE_ROWS:
+            state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, address)
+            return moved
+        row = fifo.rows[fifo.head]
+        base = address * chip.ROW_WORDS
+        copy(tile.wide, base, row.data, 0, row.words)
+        copy(tile.wide_written, base, row.written, 0, row.words)
+        state.pop_row(fifo)
+        ended = traversal.step(write, parameters.wide_write)
+        tile.flags[sync.RING_READ_A + parameters.channel] += sync.produce(
+            parameters.producer, ended
+        )
+        unit.first_ready = 0
+        moved = True
+    unit.current = state.IDLE
+    return True
+
+
+@inner
+def infeed(
+    core: Record, tiles: NDArray[np.void], unit: Record, parameters: Record, may_send: bool
+) -> bool:
+    """Collect units of a RingInfeed into a row; send the full row if ``may_send``.
+
+    Returns True if anything moved.
+    """
+    moved = False
+    read = unit.buffer
+    words = unit_words(parameters.fifo)
+    while not read.done:
+        closes = unit.row.words + words >= parameters.row_words or is_last(read, parameters.buffer)
+        if closes and not (
+            may_send and _has_room(core, tiles, parameters.channel, parameters.targets)
+        ):
+            return moved
+        if not sync.passes(parameters.watchers, unit.waited, core.flags, read.begins):
+            return moved
+        _collect(core, unit, parameters, words)
+        ended = traversal.step(read, parameters.buffer)
+        flag = INFEED_FLAG[parameters.fifo]
+        core.flags[flag] += parameters.sync_increment * sync.produce(parameters.producer, ended)
+        moved = True
+        if closes:
+            _send(core, tiles, parameters.channel, parameters.targets, unit.row)
+            unit.row.words = 0
+            may_send = False
+        if sync.produce(parameters.token_producer, ended):
+            _pass_token(tiles, parameters.channel)
+            if not read.done:
+                # A tile fence that awaits this very number of tokens sees it before the next one.
+                return True
+    unit.current = state.IDLE
+    return True
+
+
+@inner
+def unit_words(fifo: int) -> int:
+    """Words of a unit of the buffer that a RingInfeed reads."""
+    if fifo == FIFO_PARAMETERS:
+        return chip.PARAMETER_UNIT_BYTES // 4
+    if fifo == FIFO_ACTIVATIONS:
+        return chip.ACTIVATION_UNIT_BYTES // 4
+    return 1
+
+
+@inner
+def is_last(position: Record, parameters: Record) -> bool:
+    """True at the last element of a traversal."""
+    if position.prologue_left:
+        return False
+    for loop in range(parameters.loops):
+        if position.index[loop] < traversal.limit_of(position, parameters, loop):
+            return False
+    return True
+
+
+@inner
+def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None:
+    """Append one unit of the buffer to the row."""
+    row = unit.row
+    address = traversal.address(unit.buffer, parameters.buffer)
+    first = row.words
+    if parameters.fifo == FIFO_SCALAR_MEMORY:
+        address %= chip.SCALAR_MEMORY_WORDS
+        row.data[first] = core.memory[address]
+        row.written[first] = state.bytes_of(core.memory_written[address])
+    elif parameters.fifo == FIFO_ACTIVATIONS:
+        address %= chip.ACTIVATION_UNITS
+        source = core.activations.view(np.uint32)
+        copy(row.data, first, source, words * address, words)
+        copy(row.written, first, core.activations_written.view(np.uint32), words * address, words)
+    else:
+        address %= chip.PARAMETER_UNITS
+        source = core.parameters.view(np.uint32)
+        copy(row.data, first, source, words * address, words)
+        copy(row.written, first, core.parameters_written.view(np.uint32), words * address, words)
+    row.words = first + words
+
+
+@inner
+def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
+    """Take units from the rows that have arrived, to the host or to scalar memory."""
+    write = unit.buffer
+    fifo = core.ring
+    moved = False
+    while not write.done:
+        if fifo.length == 0:
+            return moved
+        if parameters.to_host and core.output.length + 8 > chip.HOST_FIFO_BYTES:
+            return moved
+        if not sync.passes(parameters.watchers, unit.waited, core.flags, write.begins):
+            return moved
+        row = fifo.rows[fifo.head]
+        if parameters.to_host:
+            for k in range(2):
+                word = unit.position + k
+                push_output(core, row.data[word], row.written[word], parameters.pc)
+            unit.position += 2
+        else:
+            address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
+            core.memory[address] = row.data[unit.position]
+            core.memory_written[address] = state.bits_of(row.written[unit.position])
+            unit.position += 1
+        ended = traversal.step(write, parameters.buffer)
+        core.flags[sync.SCALAR_OUTFEED] += sync.produce(parameters.producer, ended)
+        moved = True
+        if unit.position >= parameters.row_words or write.done:
+            state.pop_row(fifo)
+            unit.position = 0
+    unit.current = state.IDLE
+    return True
+
+
+@inner
+def push_output(core: Record, word: np.uint32, written: np.uint32, pc: int) -> None:
+    """Append the four bytes of a word to the output FIFO, which has room for them.
+
+    Bytes that follow from unwritten ones are no fault here: the host may have no use for them.
+    """
+    if written != state.WRITTEN:
+        state.originates(core, pc, -1, core.output.length)
+    fifo = core.output
+    for k in range(4):
+        slot = (fifo.head + fifo.length) % chip.HOST_FIFO_BYTES
+        fifo.data[slot] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
+        fifo.written[slot] = (written >> np.uint32(8 * k)) & np.uint32(1)
+        fifo.length += 1

@@ -1,0 +1,638 @@
+"""Scalar core: runs the program, computes, issues descriptors, and hands instructions to units.
+
+A scalar bundle is a very long instruction word: its load, store, ALU and transcendental slots all
+read the registers as they were before the bundle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
+from darwinn_sim.units import ring_bus
+from darwinn_sim.units.tables import Tables
+
+BUNDLE = np.dtype(
+    [
+        ("gate", "i8"),
+        ("predicate", "i8"),
+        ("polarity", "i8"),
+        ("load_op", "i8"),
+        ("load_register", "i8"),
+        ("load_address", "i8"),
+        ("store_op", "i8"),
+        ("store_address", "i8"),
+        ("store_register", "i8"),
+        ("alu_op", "i8"),
+        ("alu_immediate", "i8"),
+        ("alu_destination", "i8"),
+        ("alu_a", "i8"),
+        ("alu_b", "i8"),
+        ("function_op", "i8"),
+        ("function_destination", "i8"),
+        ("function_source", "i8"),
+    ]
+)
+BRANCH = np.dtype(
+    [
+        ("conditional", "i8"),
+        ("branch_predicate", "i8"),
+        ("branch_polarity", "i8"),
+        ("offset", "i8"),
+    ]
+)
+LOOP = np.dtype([("count", "i8"), ("body", "i8")])
+FENCE = np.dtype(
+    [
+        ("reset_tile_fences", "i8"),
+        ("reset_flags", "i8"),
+        ("reset_value", "i8"),
+        ("tile_fence_count", "i8"),
+        ("tile_fence_valid", "i8"),
+        ("expected", "i8", (chip.SCALAR_FLAGS,)),
+        ("expected_valid", "i8"),
+        ("wait_idle", "i8"),
+    ]
+)
+DISPATCH = np.dtype(
+    [
+        ("gate", "i8"),
+        ("predicate", "i8"),
+        ("polarity", "i8"),
+        ("interrupt", "i8"),
+        ("tiles", "i8"),
+        ("tiles_override", "i8"),
+        ("tiles_register", "i8"),
+        ("base_override", "i8"),
+        ("base_register", "i8"),
+    ]
+)
+"""What instructions other than scalar bundles have in common: the gate, the host interrupt that is
+raised (-1: none), where a tile instruction goes, and the registers that may replace its tile set
+and base."""
+
+BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, INTERRUPT = range(9)
+"""Why the core stopped: it waits; it has halted; it issues a descriptor; it has passed a DMA fence;
+it has reached the stop point; it has used up its steps; a fault; the tap must be emptied; it raises
+the host interrupt ``core.interrupt``."""
+
+IDLE_ACTIVATION_POP, IDLE_PARAMETER_POP, IDLE_INFEED, IDLE_OUTFEED, IDLE_OUTPUT = range(5)
+"""Bits of ScalarFence.wait_idle."""
+
+STORE_PUSH, STORE_DESCRIPTOR_WORD, STORE_ISSUE = 4, 5, 6
+FUNCTION_RECIPROCAL, FUNCTION_EXP2 = 2, 3
+
+_SCALAR = BY_NAME["Scalar"].opcode
+_HALT = BY_NAME["Halt"].opcode
+_INTERRUPT = BY_NAME["Interrupt"].opcode
+_BRANCH = BY_NAME["Branch"].opcode
+_LOOP = BY_NAME["Loop"].opcode
+_FENCE = BY_NAME["ScalarFence"].opcode
+_POP = BY_NAME["PopInput"].opcode
+_INFEED = BY_NAME["RingInfeed"].opcode
+_OUTFEED = BY_NAME["RingOutfeed"].opcode
+_TILE_FENCE = BY_NAME["TileFence"].opcode
+
+_DMA_FENCE_FLAG = sync.SCALAR_RING_TOKEN_A + 1
+
+
+def _lower(dtype: np.dtype[np.void], columns: Columns, rows: int) -> NDArray[np.void]:
+    out = np.zeros(rows, dtype)
+    for name in dtype.names or ():
+        out[name] = columns[name]
+    return out
+
+
+def lower_bundle(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Scalar bundles as an array of ``BUNDLE``."""
+    return _lower(BUNDLE, columns, rows)
+
+
+def lower_branch(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Branch instructions as an array of ``BRANCH``."""
+    return _lower(BRANCH, columns, rows)
+
+
+def lower_loop(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded Loop instructions as an array of ``LOOP``."""
+    return _lower(LOOP, columns, rows)
+
+
+def lower_fence(columns: Columns, rows: int) -> NDArray[np.void]:
+    """Decoded ScalarFence instructions as an array of ``FENCE``."""
+    return _lower(FENCE, columns, rows)
+
+
+def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
+    """What decoded instructions have in common, as an array of ``DISPATCH``."""
+    out = np.zeros(rows, DISPATCH)
+    for name in DISPATCH.names or ():
+        if name in columns:
+            out[name] = columns[name]
+    if "interrupt" not in columns:
+        out["interrupt"] = -1
+    elif "chunk_end" in columns:
+        # Of a halt, the flag and the number are two fields.
+        out["interrupt"] = np.where(columns["interrupt"], columns["chunk_end"], -1)
+    return out
+
+
+@compiled
+def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
+    """Execute from ``core.pc`` until something stops the core; return one of the reasons above."""
+    while True:
+        if core.halted:
+            return HALTED
+        if core.pc == core.stop_pc or core.until_left == 0:
+            return STOPPED
+        if core.work >= core.work_limit:
+            return SPENT
+        if not is_in_program(core, tables):
+            return FAULT
+        reason = execute(core, tiles, tables, tables.at[core.pc])
+        if reason == BLOCKED:
+            return BLOCKED
+        core.steps += 1
+        core.work += 1
+        if core.fault:
+            return FAULT
+        if reason >= 0:
+            return reason
+
+
+@inner
+def is_in_program(core: Record, tables: Tables) -> bool:
+    """True if an instruction starts at the program counter; otherwise that is a fault."""
+    inside = 0 <= core.pc < core.end_pc and tables.at[core.pc] >= 0
+    if not inside:
+        state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
+    return bool(inside)
+
+
+_NEXT = -1
+
+
+@inner
+def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
+    """Execute one instruction; ``_NEXT``: go on, otherwise a reason to stop."""
+    opcode = tables.opcode[instruction]
+    row = tables.row[instruction]
+    if opcode == _SCALAR:
+        bundle = tables.scalar[row]
+        if bundle.gate:
+            _decide(core, bundle.predicate)
+            if core.predicates[bundle.predicate] != bundle.polarity:
+                _advance(core, core.pc + 1)
+                return _NEXT
+        if (
+            bundle.store_op == STORE_PUSH
+            and not core.dma_only
+            and core.output.length + 4 > chip.HOST_FIFO_BYTES
+        ):
+            return BLOCKED
+        _scalar(core, bundle)
+        _advance(core, core.pc + 1)
+        return DESCRIPTOR if bundle.store_op == STORE_ISSUE else _NEXT
+    common = tables.dispatch[instruction]
+    if common.gate and core.predicates[common.predicate] != common.polarity:
+        _advance(core, following(tables, core.pc))
+        return _NEXT
+    if opcode == _HALT:
+        core.halted = 1
+        core.interrupt = common.interrupt
+        return HALTED if common.interrupt < 0 else INTERRUPT
+    if opcode == _INTERRUPT:
+        core.interrupt = common.interrupt
+        _advance(core, core.pc + 1)
+        return INTERRUPT
+    if opcode == _BRANCH:
+        branch = tables.branch[row]
+        if branch.conditional:
+            _decide(core, branch.branch_predicate)
+        taken = not branch.conditional or (
+            core.predicates[branch.branch_predicate] == branch.branch_polarity
+        )
+        _advance(core, core.pc + (branch.offset if taken else 1))
+        return _NEXT
+    if opcode == _LOOP:
+        _enter_loop(core, tables.loop[row])
+        return _NEXT
+    if opcode == _FENCE:
+        fence = tables.scalar_fence[row]
+        if not core.dma_only and not _fence_reached(core, tiles, fence):
+            return BLOCKED
+        _pass_fence(core, tiles, fence)
+        _advance(core, core.pc + 2)
+        return FENCED if _is_dma_fence(fence) else _NEXT
+    if opcode in (_POP, _INFEED, _OUTFEED):
+        return _issue_scalar_unit(core, tables, opcode, row)
+    for_tiles = (tables.unit[instruction] >= 0 or opcode == _TILE_FENCE) and not core.dma_only
+    if for_tiles and not _dispatch(core, tiles, tables, instruction):
+        return BLOCKED
+    _advance(core, following(tables, core.pc))
+    return _NEXT
+
+
+@compiled
+def following(tables: Tables, pc: int) -> int:
+    """Program counter of the instruction after the one at ``pc``."""
+    pc += 1
+    while pc < len(tables.at) and tables.at[pc] < 0:
+        pc += 1
+    return pc
+
+
+@compiled
+def _advance(core: Record, pc: int) -> None:
+    """Go to ``pc``, or back to the start of a hardware loop whose body ends there."""
+    while core.loop_depth > 0 and core.loops[core.loop_depth - 1].end == pc:
+        loop = core.loops[core.loop_depth - 1]
+        loop.left -= 1
+        if loop.left > 0:
+            core.pc = loop.start
+            return
+        core.loop_depth -= 1
+    core.pc = pc
+
+
+@inner
+def _enter_loop(core: Record, parameters: Record) -> None:
+    if core.loop_depth == state.MAX_LOOP_DEPTH:
+        state.fail(core, state.FAULT_LOOP_DEPTH, core.pc, -1, core.loop_depth)
+        return
+    if parameters.count == 0 or parameters.body == 0:
+        _advance(core, core.pc + 1 + parameters.body)
+        return
+    core.pc += 1
+    loop = core.loops[core.loop_depth]
+    loop.start = core.pc
+    loop.end = core.pc + parameters.body
+    loop.left = parameters.count
+    core.loop_depth += 1
+
+
+@inner
+def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
+    if address < 0 or address >= chip.SCALAR_MEMORY_WORDS:
+        state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, int(address))
+        return 0
+    return address
+
+
+@inner
+def _scalar(core: Record, bundle: Record) -> None:
+    registers = core.operands
+    copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
+    copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
+    _store_slot(core, bundle, registers)
+    _load_slot(core, bundle, registers)
+    _alu_slot(core, bundle, registers)
+    _function_slot(core, bundle, registers)
+
+
+@inner
+def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.store_op
+    value = registers[bundle.store_register]
+    where = bundle.store_address
+    if operation == STORE_PUSH:
+        if not core.dma_only:
+            written = state.bytes_of(core.operands_written[bundle.store_register])
+            ring_bus.push_output(core, value, written, core.pc)
+    elif operation == STORE_DESCRIPTOR_WORD:
+        _use(core, bundle.store_register)
+        core.descriptor[where & 3] = value
+    elif 1 <= operation <= 3:
+        pointer = where & 31
+        if operation > 1:
+            _use(core, pointer)
+        address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+        core.memory[address] = value
+        core.memory_written[address] = core.operands_written[bundle.store_register]
+        if operation == 3:
+            core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+
+
+@inner
+def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.load_op
+    if operation == 0:
+        return
+    where = bundle.load_address
+    pointer = where & 31
+    if operation > 1:
+        _use(core, pointer)
+    address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+    core.registers[bundle.load_register] = core.memory[address]
+    core.registers_written[bundle.load_register] = core.memory_written[address]
+    if operation == 3:
+        core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+
+
+@inner
+def _signed(value: np.uint32) -> np.int64:
+    return np.int64(np.int32(value))
+
+
+@inner
+def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    operation = bundle.alu_op
+    if operation == 0:
+        return
+    a = registers[bundle.alu_a]
+    b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
+    a_written = core.operands_written[bundle.alu_a]
+    b_written = state.ALL_BITS
+    if not bundle.alu_immediate:
+        b_written = core.operands_written[bundle.alu_b & 31]
+    # A register less itself is 0, and equals itself, whatever it holds.
+    same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & 31
+    if 9 <= operation <= 14:
+        predicate = bundle.alu_destination & 7
+        core.predicates[predicate] = _compare(operation, a, b)
+        core.predicates_written[predicate] = same or compared_written(
+            operation, a, a_written, b, b_written
+        )
+        return
+    written = result_written(operation, a, a_written, b, b_written)
+    if same and (operation == 2 or operation == 5):
+        written = state.ALL_BITS
+    core.registers_written[bundle.alu_destination] = written
+    if operation >= 16:
+        core.immediate[0] = b
+        x = registers.view(np.float32)[bundle.alu_a]
+        y = core.immediate.view(np.float32)[0]
+        if operation == 17:
+            core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
+        else:
+            value = _float_alu(operation, x, y, b)
+            core.registers.view(np.float32)[bundle.alu_destination] = value
+    else:
+        core.registers[bundle.alu_destination] = integer_alu(operation, a, b)
+
+
+@inner
+def _use(core: Record, register: int) -> None:
+    """A register's value is an address or a part of a descriptor: it must have been written."""
+    if core.operands_written[register] != state.ALL_BITS and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, register)
+
+
+@inner
+def _use_now(core: Record, register: int, bits: np.uint32) -> None:
+    """Like :func:`_use`, outside a scalar bundle, and for some bits."""
+    if core.registers_written[register] & bits != bits and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, register)
+
+
+@inner
+def _decide(core: Record, predicate: int) -> None:
+    """A predicate decides what is executed: it must follow from what has been written."""
+    if not core.predicates_written[predicate] and not core.dma_only:
+        state.uninitialised(core, core.pc, -1, predicate)
+
+
+@compiled
+def result_written(
+    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
+) -> np.uint32:
+    """Bits of an ALU result that follow from written bits, so that words can be put together.
+
+    Programs load a word that nothing has written, mask it and put one byte in its place.
+    """
+    both = np.uint32(a_written & b_written)
+    if operation == 15:
+        return b_written
+    if operation == 3:
+        return np.uint32(both | (~a & a_written) | (~b & b_written))
+    if operation == 4:
+        return np.uint32(both | (a & a_written) | (b & b_written))
+    if operation == 5:
+        return both
+    if operation == 1 or operation == 2:
+        # Carries go upwards: what lies below the lowest unwritten bit is known.
+        unwritten = np.uint64(both ^ state.ALL_BITS)
+        lowest = unwritten & (~unwritten + np.uint64(1))
+        known = lowest - np.uint64(1) if unwritten else np.uint64(0xFFFFFFFF)
+        return np.uint32(known & np.uint64(0xFFFFFFFF))
+    if operation == 6 or operation == 7:
+        if b_written & np.uint32(31) != np.uint32(31):
+            return np.uint32(0)
+        shift = np.uint64(b & np.uint32(31))
+        # Zeros are shifted in, so the shadow is that of the complement: unwritten bits move.
+        unwritten = np.uint64(a_written ^ state.ALL_BITS)
+        moved = unwritten << shift if operation == 6 else unwritten >> shift
+        return np.uint32(~moved & np.uint64(0xFFFFFFFF))
+    if operation == 16 or operation == 17:
+        return state.ALL_BITS if b_written == state.ALL_BITS else np.uint32(0)
+    return state.ALL_BITS if both == state.ALL_BITS else np.uint32(0)
+
+
+@compiled
+def compared_written(
+    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
+) -> bool:
+    """Whether a comparison follows from written bits: one that differs decides an equality."""
+    both = np.uint32(a_written & b_written)
+    if both == state.ALL_BITS:
+        return True
+    return (operation == 9 or operation == 10) and (a ^ b) & both != np.uint32(0)
+
+
+@inner
+def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
+    if operation == 9:
+        return bool(a == b)
+    if operation == 10:
+        return bool(a != b)
+    if operation == 11:
+        return bool(_signed(a) > _signed(b))
+    if operation == 12:
+        return bool(_signed(a) < _signed(b))
+    if operation == 14:
+        return bool(a >= b)
+    return bool(_signed(a) >= _signed(b))
+
+
+@compiled
+def integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
+    """Result of an integer operation of the ALU that is no comparison."""
+    shift = np.uint64(b & np.uint32(31))
+    if operation == 1:
+        return np.uint32(a + b)
+    if operation == 2:
+        return np.uint32(np.int64(a) - np.int64(b))
+    if operation == 3:
+        return np.uint32(a & b)
+    if operation == 4:
+        return np.uint32(a | b)
+    if operation == 5:
+        return np.uint32(a ^ b)
+    if operation == 6:
+        return np.uint32(np.uint64(a) << shift)
+    if operation == 7:
+        return np.uint32(np.uint64(a) >> shift)
+    if operation == 8:
+        return np.uint32((_signed(a) >> np.int64(shift)) & np.int64(0xFFFFFFFF))
+    return b
+
+
+@inner
+def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np.float32:
+    if operation == 16:
+        return np.float32(_signed(b))
+    if operation == 18:
+        return np.float32(x + y)
+    if operation == 19:
+        return np.float32(x - y)
+    if operation == 20:
+        return np.float32(x * y)
+    if operation == 21:
+        return max(x, y)
+    return min(x, y)
+
+
+@inner
+def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+    if bundle.function_op == 0:
+        return
+    x = registers.view(np.float32)[bundle.function_source]
+    written = core.operands_written[bundle.function_source] == state.ALL_BITS
+    core.registers_written[bundle.function_destination] = (
+        state.ALL_BITS if written else np.uint32(0)
+    )
+    if bundle.function_op == FUNCTION_RECIPROCAL:
+        value = np.float32(np.float32(1) / x)
+    else:
+        # By way of float64, so that every machine's library rounds to the same float32.
+        value = np.float32(np.exp2(np.float64(x)))
+    core.registers.view(np.float32)[bundle.function_destination] = value
+
+
+@compiled
+def _is_dma_fence(fence: Record) -> bool:
+    """The encoding that DMA hints call a fence (docs/isa.md, ScalarFence)."""
+    return (  # type: ignore[no-any-return]
+        fence.expected_valid == 1 << _DMA_FENCE_FLAG and fence.wait_idle == 1 << IDLE_OUTPUT
+    )
+
+
+@inner
+def _fence_reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
+    for number in range(chip.TILES):
+        waits = (fence.tile_fence_valid >> number) & 1
+        if waits and tiles[number].fence_count < fence.tile_fence_count:
+            return False
+    for flag in range(chip.SCALAR_FLAGS):
+        waits = (fence.expected_valid >> flag) & 1
+        if waits and not sync.reached(core.flags[flag], fence.expected[flag]):
+            return False
+    return _idle(core, fence.wait_idle)
+
+
+@compiled
+def _idle(core: Record, units: int) -> bool:
+    """True if the scalar units of a ScalarFence.wait_idle mask are idle."""
+    if (units >> IDLE_ACTIVATION_POP) & 1 and not state.idle(core.units[state.POP_ACTIVATIONS]):
+        return False
+    if (units >> IDLE_PARAMETER_POP) & 1 and not state.idle(core.units[state.POP_PARAMETERS]):
+        return False
+    if (units >> IDLE_INFEED) & 1 and not state.idle(core.units[state.INFEED]):
+        return False
+    outfeed_idle = state.idle(core.units[state.OUTFEED])
+    if (units >> IDLE_OUTFEED) & 1 and not outfeed_idle:
+        return False
+    # Rows that wait on the ring for a later outfeed do not count: programs send them before a fence
+    # on this bit and issue the outfeed after it.
+    delivered = core.output.length == 0 and not core.output_pending
+    return not (units >> IDLE_OUTPUT) & 1 or (outfeed_idle and delivered)
+
+
+@inner
+def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
+    for number in range(chip.TILES):
+        if (fence.reset_tile_fences >> number) & 1:
+            tiles[number].fence_count = 0
+    for flag in range(chip.SCALAR_FLAGS):
+        if (fence.reset_flags >> flag) & 1:
+            core.flags[flag] = fence.reset_value
+
+
+@inner
+def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> int:
+    """Queue an instruction for PopInput, RingInfeed or RingOutfeed."""
+    next_pc = following(tables, core.pc)
+    if core.dma_only:
+        if opcode == _OUTFEED and not tables.outfeed[row].to_host:
+            _fill_scalar_memory(core, tables.outfeed[row])
+        _advance(core, next_pc)
+        return _NEXT
+    if opcode == _POP:
+        fifo = tables.pop[row].fifo
+        unit = core.units[state.POP_ACTIVATIONS if fifo else state.POP_PARAMETERS]
+    else:
+        unit = core.units[state.INFEED if opcode == _INFEED else state.OUTFEED]
+    if unit.queue_length == chip.UNIT_QUEUE:
+        return BLOCKED
+    unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
+    unit.queue_length += 1
+    _advance(core, next_pc)
+    return _NEXT
+
+
+@inner
+def _fill_scalar_memory(core: Record, parameters: Record) -> None:
+    """DMA-only mode: what the tiles would have sent comes from a seeded generator (xorshift64)."""
+    write = core.units[state.OUTFEED].buffer
+    traversal.start(write, parameters.buffer)
+    while not write.done:
+        address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
+        value = core.random
+        value ^= value << np.uint64(13)
+        value ^= value >> np.uint64(7)
+        value ^= value << np.uint64(17)
+        core.random = value
+        core.memory[address] = np.uint32(value & np.uint64(0xFFFFFFFF))
+        core.memory_written[address] = state.ALL_BITS
+        core.work += 1
+        if state.paused(core):
+            # Arbitrary data: where a hostile program asks for endless amounts, some is enough.
+            return
+        traversal.step(write, parameters.buffer)
+
+
+@inner
+def targets(core: Record, where: Record) -> int:
+    """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
+    if where.tiles_override:
+        _use_now(core, where.tiles_register, np.uint32(0xFFFF))
+        return int(core.registers[where.tiles_register]) & 0xFFFF
+    return where.tiles  # type: ignore[no-any-return]
+
+
+@inner
+def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> bool:
+    """Append a tile instruction to the queues of its tiles; False if one of them is full."""
+    where = tables.dispatch[instruction]
+    receivers = targets(core, where)
+    for number in range(chip.TILES):
+        if (receivers >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
+            return False
+    base = np.int64(-1)
+    if where.base_override:
+        _use_now(core, where.base_register, state.ALL_BITS)
+        base = np.int64(core.registers[where.base_register])
+    for number in range(chip.TILES):
+        if (receivers >> number) & 1:
+            tile = tiles[number]
+            entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
+            entry.instruction = instruction
+            entry.base = base
+            tile.queue_length += 1
+            tile.awake = 1
+    return True

@@ -1,0 +1,333 @@
+"""What a tensor instruction will do, worked out once: addresses by iteration, and segments.
+
+The five traversals of a tensor instruction do not depend on data, and the same instruction runs on
+many tiles and in every inference. So they are walked once, when a program is loaded, into plain
+arrays, and instructions that walk alike share what was found. A segment is a stretch of iterations
+in which nothing but multiply and add happens: it ends where a watcher is tested, a run of sums
+starts or ends, or lanes or zero points change.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import sync, traversal
+from darwinn_sim.kernel.compiled import Record, compiled, inner
+
+SEGMENT = np.dtype(
+    [
+        ("first", "i4"),
+        ("count", "i4"),
+        ("waits", "i4"),
+        ("sum_row", "i4"),
+        ("zero_point_row", "i4"),
+        ("parameter_reads", "i4"),
+        ("sum_writes", "i4"),
+        ("lanes", "i2"),
+        ("starts", "u1"),
+        ("continues", "u1"),
+        ("ends", "u1"),
+        ("outputs", "u1"),
+        ("observed", "u1"),
+    ]
+)
+"""Iterations ``first`` to ``first + count - 1``. ``waits``: blocks that begin, where a watcher is
+tested, else 0. A run of sums ``starts`` (``continues``: from wide memory) and ``ends`` here; the
+sums leave through the output stage (``outputs``). ``parameter_reads`` and ``sum_writes`` are
+increments of flags 1 and 2. Before an ``observed`` segment the chip may stand still, so that
+somebody can look at what it is about to read; a plan has none by itself."""
+
+ALWAYS, ARRIVAL = 1, 2
+"""Bits of ``observed``: stand still; rows of wide memory arrive, of which an observer has to see
+those that are new (``observation``)."""
+
+PLACE = np.dtype(
+    [
+        ("iteration", "i8"),
+        ("iterations", "i8"),
+        ("segment", "i8"),
+        ("segments", "i8"),
+        ("write", "i8"),
+        ("writes", "i8"),
+    ]
+)
+"""Where an instruction's part of the plan begins in each array, and how long it is."""
+
+MAX_ITERATIONS = 1 << 22
+"""Iterations of one tensor instruction; public programs have up to 300,000."""
+
+MAX_PLAN_BYTES = 1 << 29
+"""Size of a program's plan; public programs need up to 130 MB."""
+
+
+class TensorPlan(NamedTuple):
+    """The plan of all tensor instructions of a program.
+
+    ``place`` is indexed by tensor instruction; several may have the same place. ``operand`` holds
+    the byte address of the activations of each iteration, ``granule`` the granule of its parameters
+    (of an interpolation: the weight of its tap), ``write_address`` the byte address of each result
+    word and ``write_flag`` what it adds to flag 0.
+    """
+
+    place: NDArray[np.void]
+    operand: NDArray[np.int32]
+    granule: NDArray[np.int16]
+    segment: NDArray[np.void]
+    write_address: NDArray[np.int32]
+    write_flag: NDArray[np.uint8]
+
+
+class PlanTooLong(ValueError):
+    """The tensor instruction with index ``row`` brings the program over a limit."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__("more tensor iterations than the model takes on")
+        self.row = row
+
+
+_STATES = np.dtype(
+    [
+        ("main", traversal.STATE),
+        ("narrow_read", traversal.STATE),
+        ("narrow_write", traversal.STATE),
+        ("parameter_read", traversal.STATE),
+        ("partial_sum", traversal.STATE),
+    ]
+)
+_INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
+_HALF_PIXEL = 64
+
+
+def most_elements(traversal: NDArray[np.void]) -> int:
+    """Elements that a traversal (``traversal.PARAMETERS``) can have: limits are iterations minus 1,
+    and an alternate limit may be the greater one.
+    """
+    limits = traversal["limit"].tolist()
+    if traversal["alternate_loop"]:
+        target = int(traversal["alternate_target"])
+        limits[target] = max(limits[target], int(traversal["alternate_limit"]))
+    return math.prod(limit + 1 for limit in limits)
+
+
+def plan(instructions: NDArray[np.void]) -> TensorPlan:
+    """Walk the traversals of ``instructions`` (``tensor_unit.PARAMETERS``).
+
+    Raises ``PlanTooLong``.
+    """
+    place = np.zeros(len(instructions), PLACE)
+    parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
+    total = np.zeros(3, np.int64)
+    states = np.zeros(1, _STATES)[0]
+    budget = MAX_PLAN_BYTES
+    known: dict[bytes, int] = {}
+    for row, (instruction, key) in enumerate(zip(instructions, _keys(instructions), strict=True)):
+        if known.setdefault(key, row) != row:
+            place[row] = place[known[key]]
+            continue
+        main = most_elements(instruction["main"])
+        writes = most_elements(instruction["narrow_write"])
+        if budget < 0 or max(main, writes) > MAX_ITERATIONS:
+            raise PlanTooLong(row)
+        operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)
+        segment = np.zeros(main, SEGMENT)
+        address, flag = np.zeros(writes, np.int32), np.zeros(writes, np.uint8)
+        counts = np.array(
+            [
+                *_walk(instruction, states, operand, granule, segment),
+                _walk_writes(instruction, states, address, flag),
+            ]
+        )
+        for k, name in enumerate(("iteration", "segment", "write")):
+            place[row][name] = total[k]
+            place[row][name + "s"] = counts[k]
+        total += counts
+        budget -= int(counts @ _BYTES_OF_COUNTS)
+        iterations, segments, written = counts
+        parts.append(
+            (
+                operand[:iterations],
+                granule[:iterations],
+                segment[:segments].copy(),
+                address[:written],
+                flag[:written],
+            )
+        )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    return TensorPlan(place, *columns) if columns else _EMPTY
+
+
+_BESIDE_THE_PLAN = (
+    "pc",
+    "scale",
+    "high_clip",
+    "low_clip",
+    "raw",
+    "bias",
+    "offset",
+    "apply_bias",
+    "use_scales",
+    "symmetric",
+    "odd",
+)
+"""Fields that no walk depends on."""
+
+
+def _keys(instructions: NDArray[np.void]) -> list[bytes]:
+    """For each instruction the same bytes as for those that walk alike.
+
+    A long chain of small operations has few ways to walk, and hundreds of instructions.
+    """
+    walks = instructions.copy()
+    for name in _BESIDE_THE_PLAN:
+        walks[name] = 0
+    return [walk.tobytes() for walk in walks]
+
+
+# Of an iteration, a segment and a written word.
+_BYTES_OF_COUNTS = np.array([6, SEGMENT.itemsize, 5])
+
+_EMPTY = TensorPlan(
+    np.zeros(1, PLACE),
+    np.zeros(1, np.int32),
+    np.zeros(1, np.int16),
+    np.zeros(1, SEGMENT),
+    np.zeros(1, np.int32),
+    np.zeros(1, np.uint8),
+)
+
+
+@compiled
+def _walk(
+    instruction: Record,
+    states: Record,
+    operand: NDArray[np.int32],
+    granule: NDArray[np.int16],
+    segments: NDArray[np.void],
+) -> tuple[int, int]:
+    """Fill the arrays for one instruction; return (iterations, segments)."""
+    main = states.main
+    traversal.start(main, instruction.main)
+    traversal.start(states.narrow_read, instruction.narrow_read)
+    traversal.start(states.parameter_read, instruction.parameter_read)
+    traversal.start(states.partial_sum, instruction.partial_sum)
+    watched = 0
+    for k in range(instruction.watchers.count):
+        watched |= 1 << instruction.watchers.depth[k]
+    zero_point_row = instruction.zero_point_base
+    zero_point_moves = False
+    starts = True
+    lanes = 0
+    iteration = 0
+    count = 0
+    while not main.done:
+        waits = main.begins if main.begins & watched else 0
+        old_lanes = lanes
+        lanes = _lanes(main, instruction)
+        if starts or waits or zero_point_moves or lanes != old_lanes:
+            segment = segments[count]
+            count += 1
+            segment.first = iteration
+            segment.waits = waits
+            segment.lanes = lanes
+            segment.starts = starts
+            segment.zero_point_row = zero_point_row
+        else:
+            segment = segments[count - 1]
+        first, last = _reduction_edges(main, instruction)
+        if starts:
+            segment.continues = instruction.reads_first or not (instruction.keeps_sum or first)
+        sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
+        segment.sum_row = sum_address >> 2
+        operand[iteration] = traversal.address(states.narrow_read, instruction.narrow_read)
+        granule[iteration] = traversal.address(states.parameter_read, instruction.parameter_read)
+        if instruction.operation == _INTERPOLATE:
+            offset, weight = _tap(main, instruction)
+            operand[iteration] += offset
+            granule[iteration] = weight
+        segment.count += 1
+        iteration += 1
+
+        ended = traversal.step_around(states.partial_sum, instruction.partial_sum)
+        segment.sum_writes += sync.produce(instruction.sum_producer, ended)
+        traversal.step_around(states.narrow_read, instruction.narrow_read)
+        ended = traversal.step_around(states.parameter_read, instruction.parameter_read)
+        segment.parameter_reads += sync.produce(instruction.read_producer, ended)
+        ended = traversal.step(main, instruction.main)
+        # The sums are complete when the partial-sum traversal moves on (docs/chip-facts.md).
+        address = traversal.address(states.partial_sum, instruction.partial_sum)
+        starts = main.done != 0 or address != sum_address
+        if starts:
+            segment.ends = 1
+            segment.outputs = instruction.keeps_sum or last
+        zero_point_moves = False
+        if instruction.load_zero_point and (ended >> instruction.block_loop) & 1:
+            zero_point_moves = True
+            zero_point_row += instruction.zero_point_stride
+            if zero_point_row > instruction.zero_point_limit:
+                zero_point_row = instruction.zero_point_base
+    return iteration, count
+
+
+@compiled
+def _walk_writes(
+    instruction: Record,
+    states: Record,
+    address: NDArray[np.int32],
+    flag: NDArray[np.uint8],
+) -> int:
+    """Fill the addresses of the result words; return how many there are."""
+    write = states.narrow_write
+    traversal.start(write, instruction.narrow_write)
+    count = 0
+    while not write.done:
+        address[count] = traversal.address(write, instruction.narrow_write)
+        ended = traversal.step(write, instruction.narrow_write)
+        flag[count] = sync.produce(instruction.write_producer, ended)
+        count += 1
+    return count
+
+
+@inner
+def _lanes(main: Record, instruction: Record) -> int:
+    """Valid lanes of the output block that the iteration belongs to."""
+    for loop in range(instruction.block_loop, traversal.MAX_LOOPS):
+        if not (instruction.reduction_loops >> loop) & 1 and (
+            main.index[loop] != instruction.main.limit[loop]
+        ):
+            return instruction.block_lanes  # type: ignore[no-any-return]
+    return instruction.last_block_lanes  # type: ignore[no-any-return]
+
+
+@inner
+def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
+    """Whether the iteration is the first, and the last, of its reduction."""
+    first, last = True, True
+    for loop in range(traversal.MAX_LOOPS):
+        if (instruction.reduction_loops >> loop) & 1:
+            first &= main.index[loop] == 0
+            last &= main.index[loop] == traversal.limit_of(main, instruction.main, loop)
+    return first, last
+
+
+@inner
+def _tap(main: Record, instruction: Record) -> tuple[int, int]:
+    """Byte offset and weight of an interpolation's tap: main loops 0 and 1 walk the 2 x 2 taps.
+
+    The nearest pixel alone has weight 1; half a pixel goes up.
+    """
+    x = instruction.x.start + instruction.x.step * main.index[instruction.x.loop]
+    y = instruction.y.start + instruction.y.step * main.index[instruction.y.loop]
+    if instruction.nearest:
+        x += _HALF_PIXEL
+        y += _HALF_PIXEL
+    offset = (x >> 7) * instruction.x.pitch + (y >> 7) * instruction.y.pitch
+    if instruction.nearest:
+        return offset, 1
+    x_weight = x & 127 if main.index[0] else 128 - (x & 127)
+    y_weight = y & 127 if main.index[1] else 128 - (y & 127)
+    return offset, x_weight * y_weight

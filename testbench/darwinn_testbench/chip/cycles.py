@@ -1,0 +1,253 @@
+"""How long the executables of a file take on the chip, and what of that is the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from darwinn_formats.darwinn import Executable, load
+from darwinn_formats.files import Source
+from darwinn_sim import bare_stream, timing
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa import grading
+from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.grading import Assumption
+from darwinn_sim.machine.completeness import incomplete_note
+from darwinn_sim.machine.lowering import lower
+
+from darwinn_testbench.chip.inspection import check_number, chunks_of
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, Row, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+DEFAULT_CHIP = "beagle-max"
+NO_HOST = "none"
+"""Stands for a host link of endless speed without a fixed cost."""
+HARNESS = "harness"
+"""The link of the SystemVerilog harness, and so of the chip that it stands for."""
+
+
+def link_of(chip: timing.ChipDescription, host: str | None) -> timing.HostLink | None:
+    """The link ``host``, by default the one of the chip; None for one of endless speed.
+
+    Raises ``InputError`` for a link that does not belong to the chip.
+    """
+    name = host or chip.host
+    if name == NO_HOST:
+        return None
+    link = timing.host_link(name)
+    check_pair(chip, link)
+    return link
+
+
+def check_pair(chip: timing.ChipDescription, link: timing.HostLink) -> None:
+    """Raise ``InputError`` if one of the two is the harness, without real time, and one is not."""
+    if has_nominal_clock(chip) != (link.name == HARNESS):
+        raise InputError(
+            f"chip {chip.name} and host link {link.name}: the {HARNESS}'s link belongs to the "
+            f"{HARNESS}, whose cycles have no length in seconds"
+        )
+
+
+def has_nominal_clock(chip: timing.ChipDescription) -> bool:
+    """Whether the chip is the harness: its clock has no frequency, 1 MHz is a convention."""
+    return chip.host == HARNESS
+
+
+@dataclass(frozen=True, kw_only=True)
+class CyclesRow(Row):
+    """One run of one executable, approximately as long as on the chip.
+
+    ``cycles`` are those from the request to the last interrupt; ``milliseconds`` holds the host's
+    fixed cost too, whose share is ``fixed_share``. ``waiting`` is the tensor units' share of the
+    cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
+    the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
+    where it left none). Without a timing, all of them are 0. ``assumed`` is what the program
+    assumes, also where it fails.
+    """
+
+    type: str
+    cycles: int = 0
+    milliseconds: float = 0.0
+    device_milliseconds: float = 0.0
+    fixed_share: float = 0.0
+    lower_bound: float = 0.0
+    estimate: float = 0.0
+    estimated_cycles: int | None = None
+    utilisation: float = 0.0
+    waiting: dict[str, float] = field(default_factory=dict)
+    timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
+    assumed: tuple[Assumption, ...] = field(default=(), repr=False, metadata=PYTHON_ONLY)
+
+    @property
+    def milliseconds_text(self) -> str:
+        """The milliseconds for people; a nominal clock makes none."""
+        known = self.timing is not None and not has_nominal_clock(self.timing.chip)
+        return f"{self.milliseconds:.3f}" if known else "-"
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Type, cycles and milliseconds; of what cannot be timed the type alone."""
+        return {
+            "type": self.type,
+            "cycles": f"{self.cycles:,}" if self.timing is not None else "-",
+            "ms": self.milliseconds_text,
+        }
+
+
+def measure(
+    source: Source,
+    *,
+    chip: str = DEFAULT_CHIP,
+    host: str | None = None,
+    executable: int | None = None,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+) -> Report[CyclesRow]:
+    """Time each executable of a file by itself.
+
+    Args:
+        source: the compiled model, or a bare instruction stream.
+        chip: a built-in chip description or a TOML file.
+        host: a built-in host link or a TOML file, or ``none``; by default that of the chip.
+        executable: only this one.
+        assumptions: time values whose meaning is assumed.
+        progress: told what is being done.
+
+    An executable that refuses or fails gives a row that says so.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: no such executable, or a bare stream whose transfers cannot be told.
+    """
+    chip_description = timing.chip_description(chip)
+    host_link = link_of(chip_description, host)
+    file = load(source)
+    executables = file.executables
+    if file.stream is not None:
+        try:
+            executables = (bare_stream.executable_of([part for _, _, part in chunks_of(file)]),)
+        except bare_stream.StreamError as error:
+            raise InputError(f"{file.file}: a bare instruction stream: {error}") from error
+    check_number("executable", executable, len(executables), file.file)
+    rows: list[CyclesRow] = []
+    for number, each in enumerate(executables):
+        if executable in (None, number):
+            progress("timing", len(rows), None)
+            name = f"executable {number}"
+            rows.append(time_executable(each, name, chip_description, host_link, assumptions))
+    return Report(
+        command="cycles",
+        file=file.file,
+        rows=tuple(rows),
+        figures={
+            "cycle_accuracy": "approximate",
+            "chip": chip_description.name,
+            "clock_hz": chip_description.clock.value,
+            "host": host_link.name if host_link else NO_HOST,
+            "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
+            "assumptions": grading.merged(row.assumed for row in rows),
+        },
+        message="; ".join(
+            [
+                *(row.message for row in rows if row.verdict is Verdict.PASS and row.message),
+                _summary(chip_description, host_link),
+            ]
+        ),
+    )
+
+
+def measure_files(
+    sources: Sequence[Source],
+    *,
+    chip: str = DEFAULT_CHIP,
+    host: str | None = None,
+    executable: int | None = None,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+) -> Report[CyclesRow]:
+    """``measure`` of several files as one report; its rows then have the names of their files."""
+    reports = [
+        measure(
+            source,
+            chip=chip,
+            host=host,
+            executable=executable,
+            assumptions=assumptions,
+            progress=progress,
+        )
+        for source in sources
+    ]
+    if len(reports) == 1:
+        return reports[0]
+    return replace(
+        reports[0],
+        file=f"{len(reports)} files",
+        figures={
+            **reports[0].figures,
+            "assumptions": grading.merged(each.assumptions for each in reports),
+        },
+        rows=tuple(
+            replace(row, name=f"{Path(report.file).name}: {row.name}")
+            for report in reports
+            for row in report.rows
+        ),
+    )
+
+
+def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:
+    link = f"host link {host.name}" if host else "a host link of endless speed"
+    return (
+        f"cycle-approximate, {chip.name} at {rate_of(chip)}, {link}; "
+        "docs/timing.md says how far to trust it"
+    )
+
+
+def rate_of(chip: timing.ChipDescription) -> str:
+    """The clock in words, which say so if it is none."""
+    nominal = "nominal " if has_nominal_clock(chip) else ""
+    return f"{nominal}{chip.clock.value / 1e6:g} MHz"
+
+
+def time_executable(
+    executable: Executable,
+    name: str,
+    chip: timing.ChipDescription,
+    host: timing.HostLink | None,
+    assumptions: bool = True,
+) -> CyclesRow:
+    """The row of one executable."""
+    facts: dict[str, Any] = {
+        "name": name,
+        "type": executable.type.name,
+        "estimated_cycles": executable.estimated_cycles_64bit or None,
+    }
+    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+    sizes = [len(chunk) for chunk in chunks]
+    try:
+        program = lower(chunks, assumptions=assumptions)
+        facts["assumed"] = program.assumptions
+        result = timing.simulate_program(program, sizes, chip, host)
+        bound = timing.static_bound(program, sizes, chip, host)
+    except (SimulationError, DecodeError) as error:
+        verdict = verdict_of(error) or Verdict.FAULT
+        return CyclesRow(verdict=verdict, message=str(error), **facts)
+    spent = result.waiting()
+    total = sum(spent.values())
+    return CyclesRow(
+        verdict=Verdict.PASS,
+        message=incomplete_note(program.chunks),
+        cycles=result.cycles,
+        milliseconds=1e3 * result.seconds,
+        device_milliseconds=1e3 * result.device_seconds,
+        fixed_share=result.fixed_share,
+        lower_bound=bound.lower,
+        estimate=bound.estimate,
+        utilisation=result.utilisation,
+        waiting={cause.label: cycles / total for cause, cycles in spent.items() if cycles},
+        timing=result,
+        **facts,
+    )

@@ -1,0 +1,404 @@
+"""Input tensors for a model: from arrays, files, images or a seed, checked against its ports."""
+
+from __future__ import annotations
+
+import os
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
+from numpy.typing import NDArray
+from PIL import Image
+
+from darwinn_testbench.chip.input_kinds import InputKind, draw
+from darwinn_testbench.errors import InputError
+
+Tensor = NDArray[Any]
+TensorMap = Mapping[str, Tensor]
+"""Tensors by the name of their port."""
+
+_IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
+_IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_IMAGE_MIDDLE = 128
+"""Pixels are 0 to 255; a signed tensor holds them less this."""
+
+SEED_STEP = 1000
+"""Between the seeds of two runs: seeds below it share no set of inputs."""
+
+_DATA_LIMIT = 1 << 30
+"""Bytes that the arrays of a file may have: an .npz unpacks to more than its size, and an .npy may
+be a file with holes."""
+
+_DAMAGED = (
+    ValueError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    tokenize.TokenError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy and zipfile raise for damaged files."""
+
+
+@dataclass(frozen=True)
+class TensorPort:
+    """A tensor that a model takes or gives: its name, shape, dtype and quantisation.
+
+    ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
+    ``scale * (q - zero_point)``. ``limits`` are the least and greatest value that a floating point
+    tensor is drawn from, where they are known.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scale: float = 0.0
+    zero_point: int = 0
+    limits: tuple[float, float] | None = None
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dtype} {'x'.join(map(str, self.shape))})"
+
+
+Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
+"""What a caller may give: files (see :func:`read_inputs`), arrays by port name, or nothing."""
+
+
+def choose_inputs(
+    given: Inputs,
+    ports: Sequence[TensorPort],
+    *,
+    seed: int,
+    runs: int | None,
+    inputs_kind: Sequence[str] = (),
+) -> Sequence[dict[str, Tensor]]:
+    """Input sets from whatever the caller gave: files, arrays, or drawn ones.
+
+    Drawn are ``runs`` sets of the kinds ``inputs_kind`` (all of them by default), in their order
+    and again; without ``runs`` one of each. Kinds are given only where inputs are drawn.
+
+    Raises:
+        InputError: data that does not fit the ports, or runs or kinds of given data.
+        OSError: a file that cannot be read.
+    """
+    if given is None:
+        return random_inputs(ports, seed, runs, inputs_kind)
+    refuse_drawing(runs, inputs_kind)
+    files = [item for item in given if not isinstance(item, Mapping)]
+    if files:
+        return read_inputs(files, ports)
+    return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
+
+
+def few_runs(runs: int | None, inputs_kind: Sequence[str]) -> int | None:
+    """``runs`` where one set is enough unless more of them, or kinds, are asked for."""
+    return 1 if runs is None and not inputs_kind else runs
+
+
+def refuse_drawing(runs: int | None, inputs_kind: Sequence[str]) -> None:
+    """Refuse what says how inputs are drawn beside given ones.
+
+    Raises:
+        InputError: kinds of inputs, or a number of runs that is not 1.
+    """
+    if runs not in (None, 1):
+        raise InputError(
+            f"{runs} runs are of random inputs; given ones have a further leading dimension for "
+            "several inferences"
+        )
+    if inputs_kind:
+        raise InputError(f"{', '.join(inputs_kind)}: a kind is of drawn inputs, not of given ones")
+
+
+def random_inputs(
+    ports: Sequence[TensorPort],
+    seed: int,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
+) -> DrawnSets:
+    """Sets of drawn tensors, as :func:`choose_inputs` says; the same everywhere.
+
+    The sets are made when they are asked for: any number of runs takes the memory of one.
+
+    Raises:
+        InputError: there is no such kind.
+    """
+    known = [each.value for each in InputKind]
+    for name in inputs_kind:
+        if name not in known:
+            raise InputError(f"{name}: no kind of inputs; the kinds are {', '.join(known)}")
+    kinds = tuple(map(InputKind, inputs_kind)) or tuple(InputKind)
+    return DrawnSets(tuple(ports), seed, len(kinds) if runs is None else runs, kinds)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a drawn set was drawn from: the first run of this kind and seed is the same set."""
+
+    kind: InputKind
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seed}"
+
+
+@dataclass(frozen=True)
+class DrawnSets(Sequence[dict[str, Tensor]]):
+    """``runs`` sets of drawn tensors, each made anew whenever it is asked for.
+
+    A set depends on its seed and kind alone: that of run K is ``seed + K * SEED_STEP``, so that it
+    is also the first set of that seed, whatever the number of runs.
+    """
+
+    ports: tuple[TensorPort, ...]
+    seed: int
+    runs: int
+    kinds: tuple[InputKind, ...] = tuple(InputKind)
+
+    def __len__(self) -> int:
+        return self.runs
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Tensor]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Tensor]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Tensor] | list[dict[str, Tensor]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(self.runs)[index]]
+        origin = self.origin(range(self.runs)[index])
+        generator = np.random.default_rng(origin.seed)
+        return {port.name: _drawn(port, origin.kind, generator) for port in self.ports}
+
+    def origin(self, run: int) -> Origin:
+        """What the set of a run is drawn from."""
+        return Origin(self.kinds[run % len(self.kinds)], self.seed + run * SEED_STEP)
+
+
+def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> Tensor:
+    return draw(
+        kind, port.shape, port.dtype, generator, zero_point=port.zero_point, limits=port.limits
+    )
+
+
+def origin_of(sets: Sequence[Any], run: int) -> Origin | None:
+    """What the inputs of a run were drawn from; None if they were given."""
+    return sets.origin(run) if isinstance(sets, DrawnSets) else None
+
+
+def read_inputs(
+    specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
+) -> list[dict[str, Tensor]]:
+    """Input sets from files; several if the arrays have a further leading dimension.
+
+    Each specification is ``PATH`` or ``NAME=PATH``. ``.npy`` is one tensor; ``.npz`` is several, by
+    port name or, if no name fits, in order; an image is converted to the port's channels and scaled
+    to its size; any other file is the tensor's bytes. Specifications without a name take
+    the ports in order.
+
+    Raises:
+        InputError: a file that does not fit its port, an unknown name, a port without data.
+        OSError: a file that cannot be read.
+    """
+    return input_sets(read_arrays(specifications, ports), ports)
+
+
+def read_arrays(
+    specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
+) -> dict[str, Tensor]:
+    """Arrays by port name from files, as :func:`read_inputs` takes them, of whatever shape.
+
+    Raises:
+        InputError: a file that cannot be read as data, an unknown name.
+        OSError: a file that cannot be read.
+    """
+    arrays: dict[str, Tensor] = {}
+    for specification in [os.fspath(item) for item in specifications]:
+        name, path = _split(specification, ports)
+        free = [port for port in ports if port.name not in arrays]
+        chosen = [port for port in ports if port.name == name] if name else free
+        if not chosen:
+            raise InputError(f"{specification}: every input of the model already has data")
+        for port, array in _read(path, chosen):
+            if port.name in arrays:
+                raise InputError(f"{specification}: input {port.name} already has data")
+            arrays[port.name] = array
+    return arrays
+
+
+def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[dict[str, Tensor]]:
+    """Input sets from arrays by port name; a further leading dimension means several sets.
+
+    Floating point values are quantised with the port's scale and zero point.
+
+    Raises:
+        InputError: an array that does not fit its port, an unknown name, a port without data.
+    """
+    unknown = sorted(set(arrays) - {port.name for port in ports})
+    missing = [port.name for port in ports if port.name not in arrays]
+    if unknown or missing:
+        wrong = [f"the model takes {', '.join(map(str, ports)) or 'no input'}"]
+        wrong += [f"there is no input {', '.join(unknown)}"] if unknown else []
+        wrong += [f"no data for {', '.join(missing)}"] if missing else []
+        raise InputError("; ".join(wrong))
+    stacks = {port.name: _stack(np.asarray(arrays[port.name]), port) for port in ports}
+    counts = {name: len(stack) for name, stack in stacks.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"the inputs hold different numbers of sets: {counts}")
+    runs = next(iter(counts.values()), 1)
+    return [{name: stack[run] for name, stack in stacks.items()} for run in range(runs)]
+
+
+def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
+    """The port name (empty if none) and the path of ``[NAME=]PATH``; a path may contain ``=``."""
+    name, separator, path = specification.partition("=")
+    if separator and (any(port.name == name for port in ports) or not Path(specification).exists()):
+        if not any(port.name == name for port in ports):
+            raise InputError(
+                f"{specification}: the model has no input {name!r}; it takes "
+                f"{', '.join(map(str, ports)) or 'none'}"
+            )
+        return name, Path(path)
+    return "", Path(specification)
+
+
+def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+    """The arrays of a file with the ports they are for: the first port, or several of an .npz."""
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _read_archive(path, ports)
+    if suffix == ".npy":
+        return [(ports[0], read_array(path))]
+    if suffix in _IMAGE_SUFFIXES:
+        return [(ports[0], _read_image(path, ports[0]))]
+    try:
+        data = read_file(path)
+    except FormatError as error:
+        raise InputError(str(error)) from error
+    expected = ports[0].elements * ports[0].dtype.itemsize
+    if expected == 0 or len(data) % expected or not data:
+        raise InputError(f"{path}: {len(data)} bytes; {ports[0]} needs {expected}, or a multiple")
+    return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
+
+
+def read_array(path: Path) -> Tensor:
+    """The array of an .npy file; InputError if it is damaged or too large."""
+    try:
+        # Mapped, so that a header which promises more than the file holds allocates nothing.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path}: an archive of arrays must be called .npz")
+    if array.nbytes > _DATA_LIMIT:
+        raise InputError(f"{path}: holds {array.nbytes} bytes, more than {_DATA_LIMIT}")
+    return np.array(array)
+
+
+def read_archive(path: Path) -> dict[str, Tensor]:
+    """The arrays of an .npz file by name; InputError if it is damaged or too large."""
+    try:
+        with zipfile.ZipFile(path) as members:
+            sizes = sum(member.file_size for member in members.infolist())
+        if sizes > _DATA_LIMIT:
+            raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_DATA_LIMIT}")
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name]) for name in archive.files}
+    except _DAMAGED as error:
+        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+
+
+def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+    arrays = read_archive(path)
+    by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
+    if by_name:
+        return by_name
+    if len(arrays) > len(ports) or not arrays:
+        raise InputError(
+            f"{path}: holds {', '.join(arrays) or 'nothing'}; none is named like an input "
+            f"({', '.join(port.name for port in ports)})"
+        )
+    return list(zip(ports, arrays.values(), strict=False))
+
+
+def _read_image(path: Path, port: TensorPort) -> Tensor:
+    shape = port.shape[1:] if len(port.shape) == 4 and port.shape[0] == 1 else port.shape
+    if len(shape) == 2:
+        shape = (*shape, 1)
+    if len(shape) != 3 or shape[2] not in _IMAGE_MODES:
+        raise InputError(f"{path}: {port} is no image (height x width x 1, 3 or 4 channels)")
+    height, width, channels = shape
+    try:
+        with Image.open(path) as image:
+            scaled = image.convert(_IMAGE_MODES[channels]).resize(
+                (width, height), Image.Resampling.BILINEAR
+            )
+    except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError) as error:
+        raise InputError(f"{path}: not a readable image: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{path}: not a readable image: {error}") from error
+    pixels: Tensor = np.asarray(scaled, np.uint8).reshape(port.shape)
+    if port.dtype == np.int8:
+        return (pixels.astype(np.int16) - _IMAGE_MIDDLE).astype(np.int8)
+    return pixels
+
+
+def _stack(array: Tensor, port: TensorPort) -> Tensor:
+    """``array`` as (sets, *port.shape) in the port's dtype."""
+    inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
+    single = array.size == port.elements
+    several = array.ndim > len(inner) and array.shape[array.ndim - len(inner) :] == inner
+    if single and _transposed(array.shape, port.shape):
+        raise InputError(
+            f"{port}: the data has shape {'x'.join(map(str, array.shape))}: the same dimensions "
+            "in another order"
+        )
+    if array.size == 0 or not (single or several):
+        raise InputError(
+            f"{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
+            "a further leading dimension means several inferences"
+        )
+    return _as_dtype(array, port).reshape(-1, *port.shape)
+
+
+def _transposed(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether the dimensions are those expected, but in another order (those of size 1 apart)."""
+    given, own = ([size for size in sizes if size != 1] for sizes in (shape, expected))
+    return given != own and sorted(given) == sorted(own)
+
+
+def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
+    if array.dtype == port.dtype:
+        return array
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{port}: data of dtype {array.dtype} cannot be used")
+    if port.dtype.kind == "f":
+        return array.astype(port.dtype)
+    limits = np.iinfo(port.dtype)
+    if array.dtype.kind == "f":
+        if not port.scale:
+            raise InputError(f"{port}: {array.dtype} data, but the tensor has no scale")
+        if not np.isfinite(array).all():
+            raise InputError(f"{port}: the data holds NaN or infinity")
+        quantised: Tensor = np.rint(array / port.scale) + port.zero_point
+        return quantised.clip(limits.min, limits.max).astype(port.dtype)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise InputError(f"{port}: values {array.min()} to {array.max()} do not fit {port.dtype}")
+    return array.astype(port.dtype)

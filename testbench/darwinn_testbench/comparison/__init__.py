@@ -1,0 +1,1 @@
+"""Outputs against what they should be, and the verdict."""

@@ -1,0 +1,127 @@
+"""The calls of a verification: inputs, and what is expected where that is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats import executorch
+from darwinn_formats.files import Source
+
+from darwinn_testbench.chip.inputs import (
+    Inputs,
+    Origin,
+    TensorMap,
+    few_runs,
+    origin_of,
+    refuse_drawing,
+)
+from darwinn_testbench.comparison.sides import Side
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.run import choose_values
+from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
+from darwinn_testbench.reference.protocol import Output
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call: inputs by name, and what is expected where that is stored."""
+
+    inputs: TensorMap
+    function: str | None = None
+    stored: tuple[Output, ...] | None = None
+    fresh: bool = False
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Calls in order; ``drawn`` says that their inputs are random. They are made one by one."""
+
+    calls: Sequence[Case] | Sequence[TensorMap]
+    function: str | None = None
+    drawn: bool = False
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[Case]:
+        for number in range(len(self.calls)):
+            call, origin = self.calls[number], origin_of(self.calls, number)
+            yield call if isinstance(call, Case) else Case(call, self.function, origin=origin)
+
+
+def cases_of(
+    source: Source,
+    left: Side,
+    inputs: Inputs,
+    expected: str | os.PathLike[str] | None,
+    function: str | None,
+    seed: int,
+    runs: int | None,
+    inputs_kind: Sequence[str] = (),
+) -> Cases:
+    """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
+
+    Stored outputs without inputs are those of the given inputs, or of the drawn ones of ``seed``,
+    as ``darwinn run`` takes them: of one set, unless ``runs`` or ``inputs_kind`` says otherwise.
+
+    Raises:
+        InputError: data that does not fit.
+        OSError: a file that cannot be read.
+    """
+    if expected is None:
+        bundled = [] if inputs is not None else _bundled(source)
+        if bundled:
+            refuse_drawing(None, inputs_kind)
+            wanted = [call for call in bundled if function in (None, call.function)]
+            return Cases([_stored_case(left, call) for call in wanted])
+        ports = left.inputs(function)
+        sets = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
+        return Cases(sets, function, drawn=inputs is None)
+    runs = few_runs(runs, inputs_kind)
+    given: Sequence[TensorMap] = ()
+    if inputs is not None:
+        ports = left.inputs(function)
+        given = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
+    calls = read_stored(expected, len(given) or runs or len(inputs_kind))
+    if inputs is None and all(call.inputs is not None for call in calls):
+        refuse_drawing(None, inputs_kind)
+        return Cases([_stored_case(left, call, function) for call in calls])
+    sets = given or choose_values(
+        None, left.inputs(function), seed=seed, runs=runs, inputs_kind=inputs_kind
+    )
+    if len(calls) != len(sets):
+        raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
+    together = enumerate(zip(sets, calls, strict=True))
+    return Cases(
+        [
+            Case(values, function or call.function, call.outputs, origin=origin_of(sets, number))
+            for number, (values, call) in together
+        ],
+        drawn=inputs is None,
+    )
+
+
+def _bundled(source: Source) -> list[StoredCall]:
+    found = format_of(source)
+    file = None if found is None else found.handler.load(source)
+    return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
+
+
+def _stored_case(left: Side, call: StoredCall, function: str | None = None) -> Case:
+    name = call.function or function
+    ports = left.inputs(name)
+    values = call.inputs or ()
+    if len(values) != len(ports):
+        raise InputError(f"{left.file}: {len(values)} stored inputs, {len(ports)} are needed")
+    names = [port.name for port in ports]
+    arrays = dict(zip(names, map(np.asarray, values), strict=True))
+    if left.device is None:
+        return Case(arrays, name, call.outputs, call.fresh)
+    # The chip takes what is quantised, in the shape of its layers.
+    (fitting,) = choose_values([arrays], ports, seed=0, runs=1)
+    return Case(fitting, name, call.outputs, call.fresh)

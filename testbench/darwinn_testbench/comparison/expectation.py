@@ -1,0 +1,401 @@
+"""What the CPU references of an uncompiled model expect of a compiled one.
+
+Its tensors are looked at through the inputs and outputs of the compiled model, which carry their
+names, or other ones that the caller maps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from darwinn_sim.machine.lowering import LoweredProgram
+
+from darwinn_testbench.chip.execution import Inference
+from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.model import BoundLayer, BoundModel
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts, cover
+from darwinn_testbench.comparison.pairing import parse_maps
+from darwinn_testbench.comparison.sides import port_of, refuse_compiled
+from darwinn_testbench.errors import InputError, ModelError
+from darwinn_testbench.layers.candidates import Candidates, find_candidates
+from darwinn_testbench.layers.check import TensorRow, compare_tensors
+from darwinn_testbench.layers.localise import Divergence, localise_layers
+from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
+from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
+from darwinn_testbench.policy import Policy
+from darwinn_testbench.reference.tflite.graph import Network, TensorValues
+from darwinn_testbench.reference.tflite.graph import Tensor as GraphTensor
+from darwinn_testbench.reference.tflite.model import CpuModel
+from darwinn_testbench.reference.tflite.stored_weights import LayerShare, layer_shares
+
+_MOST_NAMED = 3
+"""Layers of other weights that a message names."""
+
+
+class References:
+    """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
+
+    ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
+    the compiled model, where they differ, as for :func:`verify`.
+
+    Raises:
+        FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
+        InputError: the compiled model was compiled from another model, or it is compiled itself.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], bound: BoundModel, maps: Sequence[str] = ()
+    ) -> None:
+        refuse_compiled(path)
+        self.cpu = CpuModel.load(path, bound.compiled.inference)
+        network = self.cpu.network
+        self.names = _tensor_names(network, bound, maps)
+        self.ports = tuple(_port(network, network.tensors[index]) for index in network.inputs)
+        self._tensors: dict[str, int] = {}
+        self._unmatched: dict[str, str] = {}
+        for output in bound.outputs:
+            self._match(output)
+        for given in bound.inputs:
+            self._refuse_other_input(given)
+        ports = [network.tensor(self.name(port.name)) for port in bound.ports]
+        self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
+        self.on_chip = frozenset(tensors_on_chip(network, self._inputs, self._tensors.values()))
+        self._groups = same_bytes(network)
+        self._parts = LiteRtParts(self.cpu.data, network)
+        self._check_weights(bound)
+
+    def name(self, port: str) -> str:
+        """The name that the tensor of a port has in the uncompiled graph."""
+        return self.names.get(port, port)
+
+    def _match(self, output: BoundLayer) -> None:
+        name = output.port.name
+        try:
+            (matched,) = self.cpu.match([replace(output.layer, name=self.name(output.layer.name))])
+        except ModelError as error:
+            self._unmatched[name] = error.reason
+            return
+        if matched.difference:
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: output {name}: "
+                f"{matched.difference}"
+            )
+        self._tensors[name] = matched.tensor.index
+
+    def _refuse_other_input(self, given: BoundLayer) -> None:
+        try:
+            (matched,) = self.cpu.match([replace(given.layer, name=self.name(given.layer.name))])
+        except ModelError:
+            # A model that names its inputs otherwise gives them in order.
+            return
+        if matched.difference:
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: input {given.port.name}: "
+                f"{matched.difference}"
+            )
+
+    def _check_weights(self, bound: BoundModel) -> None:
+        differ = [each.operator for each in self.stored_weights(bound) if each.differs]
+        if differ:
+            named = ", ".join(f"{each.index} {each.name}" for each in differ[:_MOST_NAMED])
+            others = len(differ) - _MOST_NAMED
+            raise InputError(
+                f"{self.cpu.file} is not the model before compilation: weights of "
+                f"operator{'s' * (len(differ) > 1)} {named}"
+                f"{f' and {others} more' if others > 0 else ''} differ"
+            )
+
+    def stored_weights(self, bound: BoundModel) -> tuple[LayerShare, ...]:
+        """How much of each layer's weights the executables of ``bound`` hold."""
+        compiled = (bound.compiled.inference, bound.compiled.caching)
+        executables = [each for each in compiled if each is not None]
+        outputs = self._tensors.values()
+        return tuple(layer_shares(self.cpu.network, executables, outputs, self._inputs))
+
+    def expect(self, inputs: TensorMap) -> Expectation:
+        """Every tensor of the graph for ``inputs`` (by port name), by both references."""
+        values = [inputs[port.name] for port in self.ports]
+        litert: TensorValues | str
+        try:
+            litert = self.cpu.litert.run(values)
+        except ModelError as error:
+            # Whatever LiteRT cannot run is decided, or refused, without it.
+            litert = str(error)
+        return Expectation(self, self.cpu.chip.run(values), litert)
+
+    def find(self, values: TensorValues | str, output: str) -> tuple[Tensor | None, str]:
+        """What a reference expects of an output, or None and the reason why there is nothing."""
+        if isinstance(values, str):
+            return None, values
+        index = self._tensors.get(output)
+        if index is None:
+            return None, self._unmatched[output]
+        if index in values.missing:
+            return None, values.missing[index]
+        return values[index], ""
+
+    def assumed(self, values: TensorValues, output: str) -> tuple[str, ...]:
+        """What the chip arithmetic of an output rests on that no file has shown."""
+        index = self._tensors.get(output)
+        if index is None or index not in values or not values.assumed:
+            return ()
+        return tuple(
+            f"operator {each.index} {each.name}: {values.assumed[each.index]}"
+            for each in self.cpu.network.operators_before(index)
+            if each.index in values.assumed
+        )
+
+    def complete(
+        self,
+        expectation: Expectation,
+        program: LoweredProgram,
+        inference: Inference,
+        tensors: TensorMap,
+        policy: Policy | None,
+    ) -> Expectation:
+        """The expectation, gone on from what the chip has where the oracle could not.
+
+        An incomplete one needs an inference with ``layer_taps``.
+        """
+        sent = self._sent(inference)
+        candidates = find_candidates(program, inference.result.tapped)
+        taker = TensorTaker(self.cpu.chip, candidates, sent, self.on_chip, self._parts.estimate)
+        values = expectation.chip
+        rows: tuple[TensorRow, ...] = ()
+        if expectation.incomplete:
+            given = [tensors[port.name] for port in self.ports]
+            values = self.cpu.chip.run(given, supply=taker.supply)
+            rows = self._compare_tensors(candidates, values, sent, taker.taken)
+        coverage = cover(
+            self.cpu.network,
+            values,
+            self.on_chip,
+            self._inputs,
+            sent,
+            taker.taken,
+            rows,
+            self._parts,
+            policy,
+        )
+        return replace(expectation, chip=values, coverage=coverage)
+
+    def localise(
+        self,
+        expectation: Expectation,
+        program: LoweredProgram,
+        inference: Inference,
+        tensors: TensorMap,
+        run: int,
+    ) -> list[Divergence]:
+        """The tensors that the chip computes wrongly, each from what it was given itself."""
+        values = [tensors[port.name] for port in self.ports]
+        taken = expectation.coverage.taken
+        candidates = find_candidates(program, inference.result.tapped)
+        sent = self._sent(inference)
+        supplied = {index: each.value for index, each in taken.items()}
+
+        def check(given: Mapping[int, Tensor]) -> tuple[TensorRow, ...]:
+            expected = self.cpu.chip.run(values, {**supplied, **given})
+            return self._compare_tensors(candidates, expected, sent, taken, run)
+
+        return localise_layers(check, run)
+
+    def check_layers(
+        self, expectation: Expectation, program: LoweredProgram, inference: Inference, run: int
+    ) -> tuple[TensorRow, ...]:
+        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
+        candidates = find_candidates(program, inference.result.tapped)
+        return self._compare_tensors(
+            candidates,
+            expectation.chip,
+            self._sent(inference),
+            expectation.coverage.taken,
+            run,
+        )
+
+    def _compare_tensors(
+        self,
+        candidates: Candidates,
+        expected: TensorValues,
+        sent: Mapping[int, Tensor],
+        taken: Mapping[int, TakenTensor],
+        run: int = 0,
+    ) -> tuple[TensorRow, ...]:
+        network = self.cpu.network
+        return compare_tensors(network, expected, candidates, self._inputs, sent, run, taken)
+
+    def _sent(self, inference: Inference) -> dict[int, Tensor]:
+        """What was sent to the host, by tensor of the graph."""
+        return {
+            self._tensors[name]: tensor
+            for name, tensor in inference.outputs.items()
+            if name in self._tensors
+        }
+
+    def taken_as(self, output: str, taken: Mapping[int, TakenTensor]) -> TakenTensor | None:
+        """The taken tensor that an output is, if it is one, or has the same bytes."""
+        index = self._tensors.get(output)
+        if index is None:
+            return None
+        return next((taken[k] for k in self._groups[index] if k in taken), None)
+
+    def problems(self, output: str, coverage: Coverage) -> list[str]:
+        """What is wrong before an output and does not show in it."""
+        index = self._tensors.get(output)
+        return [] if index is None else coverage.problems(self.cpu.network, index)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the references say of one inference; text in place of LiteRT's values is the reason.
+
+    ``coverage`` says how each operator was compared (see :meth:`References.complete`).
+    """
+
+    references: References
+    chip: TensorValues
+    litert: TensorValues | str
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the oracle lacks a tensor that the chip computes."""
+        return not self.references.on_chip.isdisjoint(self.chip.missing)
+
+    def find_chip(self, output: str) -> tuple[Tensor | None, str]:
+        """The chip arithmetic of an output; none of one that was taken from the chip."""
+        taken = self.references.taken_as(output, self.coverage.taken)
+        if taken is not None:
+            return None, "; ".join(taken.reasons)
+        return self.references.find(self.chip, output)
+
+    def find_litert(self, output: str) -> Comparison | None:
+        """How a taken output compares with LiteRT from the chip's own bytes; None of others."""
+        taken = self.references.taken_as(output, self.coverage.taken)
+        judged = None if taken is None else self.coverage.judged.get(taken.tensor)
+        return None if isinstance(judged, str) else judged
+
+    def problems(self, output: str) -> list[str]:
+        """What is wrong before an output and does not show in it."""
+        return self.references.problems(output, self.coverage)
+
+    @property
+    def values(self) -> dict[int, Tensor]:
+        """The tensors of the graph: in the chip's arithmetic, or else LiteRT's."""
+        known = {} if isinstance(self.litert, str) else dict(self.litert)
+        return known | dict(self.chip)
+
+    def intermediate(self, port: str) -> Tensor | None:
+        """The value of a tensor within the graph, which a later part of a pipeline starts from."""
+        tensor = self.references.cpu.network.tensor(self.references.name(port))
+        for values in (self.litert, self.chip):
+            if tensor is not None and not isinstance(values, str) and tensor.index in values:
+                return values[tensor.index]
+        return None
+
+
+def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> dict[str, str]:
+    """Names of tensors of the graph by names of ports, as ``maps`` say."""
+    said = parse_maps(
+        maps,
+        [port_of(each) for each in bound.ports],
+        [port_of(each.port) for each in bound.outputs],
+    )
+    names = {}
+    for kind, each_said, indices in (
+        ("input", said.inputs, network.inputs),
+        ("output", said.outputs, network.outputs),
+    ):
+        for name, each in each_said.items():
+            if each.layout is not None or each.shape is not None:
+                raise InputError(f"--map {name}: both sides are NHWC, nothing can be said of it")
+            tensor = network.tensor(each.right)
+            if tensor is None and each.right.isdigit() and int(each.right) < len(indices):
+                tensor = network.tensors[indices[int(each.right)]]
+            if tensor is None:
+                known = ", ".join(f"{k} {network.tensors[i].name}" for k, i in enumerate(indices))
+                raise InputError(f"--map: there is no {kind} {each.right}, only {known}")
+            names[name] = tensor.name
+    return names
+
+
+def _port(network: Network, tensor: GraphTensor) -> TensorPort:
+    quantised = tensor.quantised
+    return TensorPort(
+        name=tensor.name,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        scale=float(tensor.scale[0]) if quantised else 0.0,
+        zero_point=int(tensor.zero_point[0]) if quantised else 0,
+        limits=_limits(network, tensor),
+    )
+
+
+def _limits(network: Network, tensor: GraphTensor) -> tuple[float, float] | None:
+    """What a floating point tensor can be, by the QUANTIZE that follows; None if it is not known.
+
+    Operators that only give it another shape may lie between.
+    """
+    same = {tensor.index}
+    for operator in network.operators if tensor.dtype.kind == "f" else ():
+        if same.isdisjoint(operator.inputs[:1]):
+            continue
+        if operator.name in RENAMING:
+            same.update(operator.outputs)
+        for result in (network.tensors[index] for index in operator.outputs[:1]):
+            if operator.name == "QUANTIZE" and result.quantised and result.dtype.kind in "iu":
+                ends = np.iinfo(result.dtype)
+                scale, zero_point = float(result.scale[0]), int(result.zero_point[0])
+                low, high = (scale * (end - zero_point) for end in (ends.min, ends.max))
+                return (low, high) if np.isfinite(high - low) else None
+    return None
+
+
+def device_inputs(
+    bound: BoundModel, tensors: TensorMap, expectation: Expectation | None
+) -> dict[str, Tensor]:
+    """What the chip is fed: inputs of the uncompiled graph, or tensors within it, by name.
+
+    A graph that names its inputs otherwise gives them in order.
+
+    Raises:
+        InputError: the graph has no such tensor, or one of another size or type.
+    """
+    ports = bound.ports
+    named = {port.name for port in ports if _find(port.name, tensors, expectation) is not None}
+    if len(ports) == len(tensors) and not named:
+        return {
+            port.name: _fit(tensor, port)
+            for port, tensor in zip(ports, tensors.values(), strict=True)
+        }
+    chosen: dict[str, Tensor] = {}
+    for port in ports:
+        tensor = _find(port.name, tensors, expectation)
+        if tensor is None:
+            raise InputError(
+                f"{port}: the uncompiled model has no tensor of this name: is it the same model?"
+            )
+        chosen[port.name] = _fit(tensor, port)
+    return chosen
+
+
+def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Tensor | None:
+    """An input of the uncompiled graph, or a tensor within it."""
+    own = name if expectation is None else expectation.references.name(name)
+    if own in tensors or expectation is None:
+        return tensors.get(own)
+    return expectation.intermediate(name)
+
+
+def _fit(tensor: Tensor, port: TensorPort) -> Tensor:
+    if tensor.dtype != port.dtype or tensor.size != port.elements:
+        raise InputError(
+            f"{port}: the uncompiled model has {tensor.dtype} "
+            f"{'x'.join(map(str, tensor.shape))} in its place: is it the same model?"
+        )
+    return tensor.reshape(port.shape)

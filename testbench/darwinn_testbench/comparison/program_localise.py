@@ -1,0 +1,286 @@
+"""Where two programs begin to differ, seen through taps on both sides.
+
+A compiled model's layers are looked for among the bytes that the reference makes on the way; two
+programs are followed in step. One side is run once as it is, to see which values correspond. Then
+the side that can go on from another value is run again, and at every value that corresponds it
+takes the other side's: each value is computed from the same ones on both sides, and so an error is
+counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_sim.machine.examine import TappedBytes
+from darwinn_sim.machine.lowering import LoweredProgram
+from numpy.typing import NDArray
+
+from darwinn_testbench.comparison.pairing import Layout, layouts
+from darwinn_testbench.layers.candidates import SIGN_BIT, Candidate, find_candidates
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.layers.results import Bytes, Piece, Shape, image_shape, readings
+from darwinn_testbench.policy import NAMED, AnyArray, Exact, Policy, absolute_difference, within
+from darwinn_testbench.reference.protocol import Intermediate, Tap
+
+Trace = list[Intermediate]
+"""Every value that a call computed, in order."""
+
+RunTapped = Callable[[Tap], None]
+"""Makes the same call again, from the same state, with a tap."""
+
+
+def trace(run: RunTapped) -> Trace:
+    """The values that a call computes."""
+    seen: Trace = []
+
+    def tap(entry: Intermediate) -> None:
+        kept = entry.data.copy()
+        seen.append(Intermediate(entry.name, entry.step, entry.operation, kept, entry.location))
+
+    run(tap)
+    return seen
+
+
+# --- two programs ---------------------------------------------------------------------------------
+
+
+def localise_programs(left: RunTapped, right: RunTapped, run: int) -> list[Divergence]:
+    """The values of the left program that differ from the right one's of themselves.
+
+    The left program goes on from the right one's values. Values correspond by name if both sides
+    have the same names, else by element type, size and order.
+    """
+    own = trace(left)
+    counterparts = correspond(own, trace(right))
+    found: list[Divergence] = []
+    position = -1
+
+    def tap(entry: Intermediate) -> AnyArray | None:
+        nonlocal position
+        position += 1
+        other = counterparts.get(position)
+        # Where another value has led to other instructions, the two are no longer in step.
+        if other is None or position >= len(own) or own[position].name != entry.name:
+            return None
+        expected = other.data.reshape(entry.data.shape)
+        wrong = ~_within(entry.data, expected)
+        if wrong.any():
+            gap = absolute_difference(entry.data, expected)
+            found.append(
+                Divergence(
+                    run=run,
+                    first=not found,
+                    name=other.name,
+                    operation=other.operation,
+                    where=f"{entry.name}, by {entry.operation}",
+                    location=other.location,
+                    elements=entry.data.size,
+                    differing=int(np.count_nonzero(wrong)),
+                    max_difference=float(np.nanmax(gap, initial=0)),
+                )
+            )
+        return expected
+
+    left(tap)
+    return found
+
+
+def correspond(left: Trace, right: Trace) -> dict[int, Intermediate]:
+    """The values of the right call by positions in the left one: the longest common sequence.
+
+    Names count if both sides have the same ones throughout; else type and size of the elements.
+    """
+    if [entry.name for entry in left] == [entry.name for entry in right]:
+        together = zip(left, right, strict=True)
+        return {k: b for k, (a, b) in enumerate(together) if _kind(a) == _kind(b)}
+    kinds = [[_kind(each) for each in side] for side in (left, right)]
+    # lengths[i, j]: of the longest sequence that left[i:] and right[j:] have in common.
+    lengths = np.zeros((len(left) + 1, len(right) + 1), np.int32)
+    for i in reversed(range(len(left))):
+        for j in reversed(range(len(right))):
+            same = kinds[0][i] == kinds[1][j]
+            lengths[i, j] = (
+                lengths[i + 1, j + 1] + 1 if same else max(lengths[i + 1, j], lengths[i, j + 1])
+            )
+    pairs: dict[int, Intermediate] = {}
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if kinds[0][i] == kinds[1][j]:
+            pairs[i] = right[j]
+            i, j = i + 1, j + 1
+        elif lengths[i + 1, j] >= lengths[i, j + 1]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _kind(entry: Intermediate) -> tuple[str, int]:
+    return entry.data.dtype.str, entry.data.size
+
+
+def _within(values: AnyArray, expected: AnyArray) -> NDArray[np.bool_]:
+    policy: Policy = NAMED["float32-reassociated"] if values.dtype.kind == "f" else Exact()
+    return within(policy, values, expected)
+
+
+# --- a compiled model and a program ---------------------------------------------------------------
+
+
+def localise_device(
+    program: LoweredProgram,
+    tapped: Sequence[TappedBytes],
+    reference: RunTapped,
+    given: Sequence[AnyArray],
+    shapes: Sequence[tuple[int, ...]],
+    policy: Policy,
+    run: int,
+) -> list[Divergence]:
+    """The layers of a compiled program that differ from a reference's values of themselves.
+
+    The reference goes on from the layers' values. Only values of one byte can be layers; those
+    among ``given``, the inputs, are none. ``shapes`` are what the layout of a value that the
+    reference keeps flat may be; ``policy`` says how far a layer may be off.
+    """
+    search = _Search(find_candidates(program, tapped), given, shapes, policy)
+    for position, entry in enumerate(trace(reference)):
+        search.claim(position, entry)
+    found: list[Divergence] = []
+    position = -1
+
+    def tap(entry: Intermediate) -> AnyArray | None:
+        nonlocal position
+        position += 1
+        match = search.find(position, entry)
+        if match is None:
+            return None
+        if match.outside:
+            layers = match.candidate.layers
+            found.append(
+                Divergence(
+                    run=run,
+                    first=not found,
+                    name=entry.name,
+                    operation=entry.operation,
+                    where=" and ".join(f"layer {number}" for number in layers),
+                    location=entry.location,
+                    layers=layers,
+                    elements=entry.data.size,
+                    differing=match.outside,
+                    max_difference=match.max_difference,
+                )
+            )
+        return match.value
+
+    reference(tap)
+    return found
+
+
+class _Search:
+    """Which layers are which values. A layer that is one value is not looked at as another."""
+
+    def __init__(
+        self,
+        held: Sequence[Candidate],
+        given: Sequence[AnyArray],
+        shapes: Sequence[tuple[int, ...]],
+        policy: Policy,
+    ) -> None:
+        self.held, self.shapes, self.policy = held, shapes, policy
+        self.given = {each.tobytes() for each in given}
+        self.claims: dict[int, int] = {}
+
+    def claim(self, position: int, entry: Intermediate) -> None:
+        """Take the layers of a value that some layers are."""
+        match = self._best(position, entry)
+        if match is not None and not match.outside:
+            self._take(position, match)
+
+    def find(self, position: int, entry: Intermediate) -> _Match | None:
+        """The layers that come closest to a value; None if none can be it."""
+        match = self._best(position, entry)
+        if match is not None:
+            self._take(position, match)
+        return match
+
+    def _take(self, position: int, match: _Match) -> None:
+        self.claims |= dict.fromkeys(match.candidate.layers, position)
+
+    def _best(self, position: int, entry: Intermediate) -> _Match | None:
+        data = entry.data
+        bytewise = data.dtype.itemsize == 1 and data.dtype.kind in "iu" and data.size
+        if not bytewise or data.tobytes() in self.given:
+            return None
+        free = [
+            each
+            for each in self.held
+            if all(self.claims.get(number, position) == position for number in each.layers)
+        ]
+        matches = (match for each in free for match in self._matches(data, each))
+        return min(
+            matches,
+            key=lambda each: (each.outside, each.differing, each.candidate.layers),
+            default=None,
+        )
+
+    def _matches(self, data: AnyArray, candidate: Candidate) -> Iterator[_Match]:
+        for shape, back in _images(data.shape, self.shapes):
+            if not candidate.may_be(shape):
+                continue
+            for pieces in readings(candidate.parts, shape):
+                value = _assemble(pieces, shape, back, data)
+                gap = absolute_difference(value, data)
+                outside = ~within(self.policy, value, data)
+                yield _Match(
+                    candidate,
+                    value,
+                    int(np.count_nonzero(outside)),
+                    int(np.count_nonzero(gap)),
+                    int(gap.max(initial=0)),
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    """A layer, or several, read as a value of the reference: bytes in the value's own shape."""
+
+    candidate: Candidate
+    value: AnyArray
+    outside: int
+    differing: int
+    max_difference: int
+
+
+_Back = Callable[[Bytes], Bytes]
+"""From rows, columns and channels to the order of a value of the reference."""
+
+
+def _images(
+    own: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[Shape, _Back]]:
+    """Every image (rows, columns, channels) that a value may be, with the way back."""
+    sizes = [size for size in own if size != 1]
+    if len(sizes) <= 1:
+        yield (1, 1, int(np.prod(own, dtype=np.int64))), lambda image: image
+        for shape in shapes:
+            if np.prod(shape, dtype=np.int64) == np.prod(own, dtype=np.int64):
+                yield image_shape(shape), lambda image: image
+        return
+    yield image_shape(own), lambda image: image
+    if len(own) in (3, 4):
+        channels, rows, columns = own[-3:]
+        if Layout.TO_NCHW in layouts((rows, columns, channels), own[-3:], device=True):
+            yield (rows, columns, channels), lambda image: image.transpose(2, 0, 1)
+
+
+def _assemble(pieces: Sequence[Piece], shape: Shape, back: _Back, like: AnyArray) -> AnyArray:
+    """The bytes of a layer in the shape, order and type of a value."""
+    image = np.zeros(shape, np.uint8)
+    for piece in pieces:
+        piece.cut(image)[...] = piece.data
+    octets = np.ascontiguousarray(back(image)).reshape(like.shape)
+    if like.dtype.kind == "u":
+        return octets
+    return (octets ^ np.uint8(SIGN_BIT)).view(np.int8)

@@ -1,0 +1,264 @@
+"""Everything that can be run and compared, behind the protocol of the CPU references.
+
+A compiled model on the simulated chip, a model before compilation in LiteRT, and the programs of
+other formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from darwinn_formats import tflite
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
+from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source, content_of, name_of
+from darwinn_sim.machine.examine import TappedBytes
+
+from darwinn_testbench.chip.execution import Session, choose_model
+from darwinn_testbench.chip.inputs import Tensor, TensorPort
+from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
+from darwinn_testbench.layers.candidates import layer_taps
+from darwinn_testbench.programs.formats import format_of, open_program
+from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.run import inputs_of, unique
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
+from darwinn_testbench.reference.tflite.graph import Tensor as GraphTensor
+from darwinn_testbench.reference.tflite.litert import LiteRtReference
+
+FUNCTION = "main"
+"""The only function of what has no names for functions."""
+
+
+class DeviceProgram:
+    """A compiled model on the simulated chip (``protocol.Reference``)."""
+
+    functions = (FUNCTION,)
+
+    def __init__(self, model: BoundModel, session: Session) -> None:
+        self.model = model
+        self.session = session
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """The tensors that a caller supplies."""
+        return tuple(map(port_of, self.model.ports))
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """The tensors that are sent to the host."""
+        return tuple(port_of(each.port) for each in self.model.outputs)
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """One inference.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        if tap is not None:
+            raise ExecutionError("layers of a chip are seen through its own taps")
+        results = self.session.infer(self._tensors(inputs)).outputs
+        return tuple(
+            Output(port.name, results[port.name], port.scale, port.zero_point)
+            for port in self.outputs()
+        )
+
+    def prepare(self) -> None:
+        """Do what a first inference would do besides; raises as :meth:`run` does."""
+        self.session.prepare()
+
+    def taps(self, inputs: Sequence[Datum]) -> tuple[TappedBytes, ...]:
+        """What every layer writes in the same inference; raises as :meth:`run` does."""
+        taps = layer_taps(self.session.program)
+        return tuple(self.session.infer(self._tensors(inputs), taps=taps).result.tapped)
+
+    def _tensors(self, inputs: Sequence[Datum]) -> dict[str, Tensor]:
+        together = zip(self.model.ports, inputs, strict=True)
+        return {port.name: np.asarray(value) for port, value in together}
+
+    def reset(self) -> None:
+        """Nothing: a chip keeps no state that a program does not pass itself."""
+
+
+class TfliteProgram:
+    """A TensorFlow Lite model in LiteRT (``protocol.Reference``).
+
+    Raises:
+        FormatError, ModelError: it is no valid model, or LiteRT refuses it.
+        InputError: it is compiled for the Edge TPU.
+    """
+
+    functions = (FUNCTION,)
+
+    def __init__(self, source: Source) -> None:
+        data = content_of(source)
+        self.litert = LiteRtReference(data, file=name_of(source))
+        self.network = self.litert.network
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of the graph."""
+        return self._ports(self.network.inputs)
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of the graph."""
+        return self._ports(self.network.outputs)
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Run the graph; LiteRT computes it as a whole, so a tap is refused."""
+        if tap is not None:
+            raise Unavailable("LiteRT cannot go on from given values")
+        try:
+            results = self.litert.outputs([np.asarray(value) for value in inputs])
+        except ModelError as error:
+            raise ExecutionError(str(error)) from error
+        return tuple(
+            Output(port.name, data, port.scale, port.zero_point)
+            for port, data in zip(self.outputs(), results, strict=True)
+        )
+
+    def reset(self) -> None:
+        """Nothing: variables begin at every call."""
+
+    def _ports(self, indices: Sequence[int]) -> tuple[Port, ...]:
+        return tuple(_graph_port(self.network.tensors[index]) for index in indices)
+
+
+class Side:
+    """A program with its name, and whether the order of its inputs and outputs says something."""
+
+    def __init__(self, program: Reference, file: str) -> None:
+        self.program = program
+        self.file = file
+
+    @property
+    def device(self) -> DeviceProgram | None:
+        """The compiled model; None for other programs."""
+        return self.program if isinstance(self.program, DeviceProgram) else None
+
+    def prepare(self) -> None:
+        """Do what is no part of a call, so that it is not timed with it; raises as a call does."""
+        if self.device is not None:
+            self.device.prepare()
+
+    def inputs(self, function: str | None) -> tuple[Port, ...]:
+        """Inputs, with names of their own."""
+        return inputs_of(self.program, function, self.file)
+
+    def outputs(self, function: str | None) -> tuple[Port, ...]:
+        """Outputs, with names of their own."""
+        return unique(self.program.outputs(function))
+
+
+def open_side(
+    source: Source,
+    *,
+    function: str | None = None,
+    engine: Engine = Engine.MODEL,
+    natives: Natives | None = None,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    seed: int = 0,
+    strict: bool = False,
+    assumptions: bool = True,
+) -> Side:
+    """Whatever a file is, ready to run.
+
+    Raises:
+        FormatError, ModelError, OSError: the file is not valid or cannot be read.
+        InputError: there is no such model.
+        Unsupported, Unavailable: a program needs what its engine does not have; it is named.
+    """
+    if format_of(source) is not None:
+        return Side(
+            open_program(source, function=function, natives=natives, engine=engine),
+            name_of(source),
+        )
+    if is_uncompiled(source):
+        return Side(TfliteProgram(source), name_of(source))
+    models = open_models(source, companions)
+    bound = choose_model(models, model)
+    return Side(
+        DeviceProgram(bound, Session(bound, strict=strict, seed=seed, assumptions=assumptions)),
+        name_of(source),
+    )
+
+
+def open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:
+    """A reference: a file that is not compiled itself, or an object that runs as it is.
+
+    Raises as :func:`open_side`, and InputError for a compiled file.
+    """
+    if not isinstance(reference, bytes | str | os.PathLike):
+        return Side(reference, file_of(reference, reference))
+    refuse_compiled(reference)
+    if is_uncompiled(reference):
+        return Side(TfliteProgram(reference), name_of(reference))
+    return Side(open_program(reference, natives=natives, engine=engine), name_of(reference))
+
+
+def is_uncompiled(source: Source) -> bool:
+    """Whether a file is a TensorFlow Lite model that is not compiled for the Edge TPU.
+
+    Raises:
+        FormatError: it starts as a TensorFlow Lite model and is none.
+        OSError: it cannot be read.
+    """
+    data = content_of(source)
+    return data[4:8] == tflite.IDENTIFIER and not _has_custom_operator(data, source)
+
+
+def _has_custom_operator(data: bytes, source: Source) -> bool:
+    try:
+        model = tflite.load(data)
+    except FormatError as error:
+        raise error.with_file(name_of(source)) from None
+    return any(code.custom_code == CUSTOM_OPERATOR for code in model.operator_codes)
+
+
+def refuse_compiled(source: Source) -> None:
+    """Refuse a file that is compiled for the Edge TPU where a reference is wanted.
+
+    Raises:
+        InputError: it is one.
+        OSError: it cannot be read.
+    """
+    data = content_of(source)
+    is_graph = data[4:8] == tflite.IDENTIFIER
+    if data[4:8] == PACKAGE_IDENTIFIER or (is_graph and _has_custom_operator(data, source)):
+        raise InputError(
+            f"{name_of(source)} is itself compiled for the Edge TPU: a reference is the model "
+            "before compilation (.tflite), or a program of another format"
+        )
+
+
+def port_of(port: TensorPort) -> Port:
+    """The port of a tensor of a compiled model."""
+    quantised = bool(port.scale)
+    return Port(
+        port.name,
+        port.dtype,
+        port.shape,
+        port.scale if quantised else None,
+        port.zero_point if quantised else None,
+    )
+
+
+def _graph_port(tensor: GraphTensor) -> Port:
+    if not tensor.quantised:
+        return Port(tensor.name, tensor.dtype, tensor.shape)
+    scale, zero_point = float(tensor.scale[0]), int(tensor.zero_point[0])
+    return Port(tensor.name, tensor.dtype, tensor.shape, scale, zero_point)
+
+
+def file_of(program: Any, given: Source | Any) -> str:
+    """How messages call one side: its file, or its kind where it was given as an object."""
+    if isinstance(given, bytes | str | os.PathLike):
+        return name_of(given)
+    return type(program).__name__

@@ -1,0 +1,44 @@
+"""What can be wrong with arguments, models and programs, one class each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class InputError(Exception):
+    """An argument that cannot be used; the message says which, why, and what would do."""
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be read, or that does not apply to the outputs it was declared for."""
+
+
+class ModelError(Exception):
+    """A model that a CPU reference cannot use: names the file and the reason, in one line."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file}: {reason}")
+        self.file = file
+        self.reason = reason
+
+
+class ExecutionError(Exception):
+    """A program that cannot be run, or that fails while it runs; the message says where."""
+
+
+class Unsupported(ExecutionError):
+    """A program needs what the reference does not have.
+
+    Attributes:
+        what: kind of what is missing, for example ``operators`` or ``delegates``.
+        missing: names of all that are missing, sorted, without repetition.
+    """
+
+    def __init__(self, what: str, missing: Sequence[str]) -> None:
+        self.what = what
+        self.missing = tuple(sorted(set(missing)))
+        super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
+
+
+class Unavailable(ExecutionError):
+    """An engine that is not installed, or that does not execute programs of this kind."""

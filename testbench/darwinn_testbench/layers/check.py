@@ -1,0 +1,283 @@
+"""Is every byte of every layer right? What the tiles hold against the tensors of the network.
+
+The simulated chip is tapped at all of its layers, and each result is put together as the program
+spread it over the tiles (``layer_results``). A tensor of the network is found if one result has its
+size and equals it on every byte; nothing is shifted, scaled or chosen to make it fit. Tensors that
+no layer holds are named with the reason: fused into others, moved by other units, left to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from darwinn_sim.machine.examine import TappedBytes
+from darwinn_sim.machine.lowering import LoweredProgram
+
+from darwinn_testbench.layers.candidates import (
+    Candidate,
+    Candidates,
+    Match,
+    device_bytes,
+    find_candidates,
+    find_equal,
+    find_matches,
+    from_device,
+)
+from darwinn_testbench.layers.on_chip import MOVING, same_bytes, tensors_on_chip
+from darwinn_testbench.layers.taken_tensors import TakenTensor
+from darwinn_testbench.policy import AnyArray, absolute_difference
+from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor, TensorValues
+from darwinn_testbench.report import Row, Verdict
+from darwinn_testbench.report.result import PYTHON_ONLY
+
+LEFT_TO_THE_HOST = "left to the host"
+"""Why a tensor is not looked for that is computed before or after the chip."""
+
+
+class Finding(StrEnum):
+    """What is known of a tensor: all its bytes, that some are wrong, or that no layer holds it.
+
+    What cannot be computed is taken as the chip has it, to go on from there.
+    """
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    TAKEN = "taken"
+    NOT_MATERIALISED = "not materialised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRow(Row):
+    """A tensor of the network in one inference, and what the chip held of it.
+
+    ``operator`` computes it. ``layers`` are the numbers of the layers of the program (as ``--tap``
+    takes them) that hold it, one for each pass; ``output`` says that it was sent to the host. If it
+    differs, ``differing`` of its ``elements`` do, by at most ``max_difference``, in the layers that
+    come closest, and ``value`` is what they hold, in the shape and dtype of the tensor.
+    """
+
+    run: int
+    tensor: int
+    operator: str
+    shape: tuple[int, ...]
+    dtype: str
+    finding: Finding
+    layers: tuple[int, ...] = ()
+    output: bool = False
+    elements: int = 0
+    differing: int = 0
+    max_difference: int = 0
+    value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
+
+
+def check_layers(
+    network: Network,
+    expected: TensorValues,
+    program: LoweredProgram,
+    tapped: Iterable[TappedBytes],
+    *,
+    inputs: Iterable[int],
+    outputs: Mapping[int, AnyArray],
+    run: int = 0,
+    taken: Mapping[int, TakenTensor] | None = None,
+) -> tuple[TensorRow, ...]:
+    """A row for each tensor of the network that an operator computes, in the order of operators.
+
+    Args:
+        network: the network before compilation.
+        expected: its tensors by the chip's arithmetic.
+        program: the program that ran.
+        tapped: what the taps of ``layer_taps`` copied in an inference.
+        inputs: tensors of the network that the chip was given, by index.
+        outputs: tensors that the chip has sent, by index, of any shape.
+        run: number of the inference.
+        taken: tensors that were taken from the chip as they are, by index.
+    """
+    candidates = find_candidates(program, tapped)
+    return compare_tensors(network, expected, candidates, frozenset(inputs), outputs, run, taken)
+
+
+def compare_tensors(
+    network: Network,
+    expected: TensorValues,
+    candidates: Candidates,
+    inputs: frozenset[int],
+    outputs: Mapping[int, AnyArray],
+    run: int = 0,
+    taken: Mapping[int, TakenTensor] | None = None,
+) -> tuple[TensorRow, ...]:
+    """As :func:`check_layers`, of ``candidates`` that have been found already."""
+    return _Check(network, expected, candidates, inputs, outputs, run, taken or {}).rows()
+
+
+class _Check:
+    def __init__(
+        self,
+        network: Network,
+        expected: TensorValues,
+        candidates: Candidates,
+        inputs: frozenset[int],
+        outputs: Mapping[int, AnyArray],
+        run: int,
+        taken: Mapping[int, TakenTensor],
+    ) -> None:
+        self.network = network
+        self.expected = expected
+        self.candidates = candidates
+        self.inputs = inputs
+        self.outputs = outputs
+        self.run = run
+        self.on_chip = tensors_on_chip(network, inputs, outputs)
+        self.groups = same_bytes(network)
+        self.taken = {member: each for k, each in taken.items() for member in self.groups[k]}
+        self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
+        # A layer that is one tensor is not looked at as another.
+        claimed = {
+            number for found in self.equal.values() for each in found for number in each.layers
+        }
+        claimed.update(number for each in taken.values() for number in each.layers)
+        self.claimed = claimed
+        self.layers = self._assign()
+
+    def rows(self) -> tuple[TensorRow, ...]:
+        tensors = self.network.tensors
+        return tuple(
+            self._row(tensors[index], operator)
+            for operator in self.network.operators
+            for index in operator.outputs
+        )
+
+    def _equal(self, group: tuple[int, ...]) -> list[Candidate]:
+        """Candidates that are the tensors of ``group``, the likeliest first."""
+        found = [
+            candidate
+            for index in group
+            if self._comparable(self.network.tensors[index])
+            for candidate in find_equal(
+                self.network.tensors[index], self.expected[index], self.candidates
+            )
+        ]
+        return sorted(found, key=lambda each: (each.copies, len(each.parts)))
+
+    def _assign(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """The layers of each equal tensor: of several that equal it, one that is no other's yet."""
+        assigned: dict[tuple[int, ...], tuple[int, ...]] = {}
+        taken: set[int] = set()
+        for operator in self.network.operators:
+            for group in (self.groups[index] for index in operator.outputs):
+                choices = [each.layers for each in self.equal[group]]
+                if choices and group not in assigned:
+                    free = (each for each in choices if taken.isdisjoint(each))
+                    assigned[group] = next(free, choices[0])
+                    taken.update(assigned[group])
+        return assigned
+
+    def _closest(self, group: tuple[int, ...]) -> Match | None:
+        """The match that comes closest among computed layers that are no other tensor."""
+
+        def allowed(candidate: Candidate) -> bool:
+            return not candidate.copies and self.claimed.isdisjoint(candidate.layers)
+
+        tensors = [self.network.tensors[index] for index in group]
+        found = [match for tensor in tensors for match in self._matches(tensor, allowed)]
+        return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
+
+    def _matches(
+        self, tensor: Tensor, allowed: Callable[[Candidate], bool] = lambda _: True
+    ) -> Iterator[Match]:
+        if self._comparable(tensor):
+            values = self.expected[tensor.index]
+            yield from find_matches(tensor, values, self.candidates, allowed)
+
+    def _comparable(self, tensor: Tensor) -> bool:
+        held = tensor.index in self.expected and tensor.index in self.on_chip
+        return held and tensor.size > 0 and tensor.dtype.itemsize == 1
+
+    def _row(self, tensor: Tensor, operator: Operator) -> TensorRow:
+        group = self.groups[tensor.index]
+        row = TensorRow(
+            name=tensor.name,
+            verdict=Verdict.PASS,
+            run=self.run,
+            tensor=tensor.index,
+            operator=operator.name,
+            shape=tensor.shape,
+            dtype=str(tensor.dtype),
+            finding=Finding.EQUAL,
+            layers=self.layers.get(group, ()),
+            output=not self.outputs.keys().isdisjoint(group),
+            elements=tensor.size,
+        )
+        taken = self.taken.get(tensor.index)
+        if taken is not None:
+            why = "; ".join(taken.reasons)
+            message = f"taken as the chip has it ({taken.identified}): {why}"
+            return replace(row, finding=Finding.TAKEN, layers=taken.layers, message=message)
+        sent = self._sent(group)
+        if sent is not None and sent[0]:
+            row = replace(row, value=self._sent_value(tensor, group))
+            return _differs(row, *sent, "as it was sent to the host")
+        if row.layers or sent is not None:
+            return row
+        reason = self._reason(tensor)
+        if not reason:
+            closest = self._closest(group)
+            if closest is not None:
+                value = closest.value(tensor)
+                row = replace(row, layers=closest.candidate.layers, value=value)
+                return _differs(row, closest.differing, closest.max_difference, "closest layer")
+            reason = f"no layer has its size: {self._use(tensor, operator)}"
+        return replace(row, finding=Finding.NOT_MATERIALISED, message=reason)
+
+    def _sent(self, group: tuple[int, ...]) -> tuple[int, int] | None:
+        """How what was sent of a tensor differs; None for others, or without an oracle."""
+        for index in group:
+            if index in self.outputs and index in self.expected:
+                expected = self.expected[index]
+                actual = self.outputs[index].reshape(expected.shape)
+                gap = absolute_difference(actual, expected)
+                return int(np.count_nonzero(gap)), int(gap.max(initial=0))
+        return None
+
+    def _sent_value(self, tensor: Tensor, group: tuple[int, ...]) -> AnyArray:
+        """What was sent of a tensor, or of one with the same bytes, in its shape and dtype."""
+        sent = next(self.outputs[index] for index in group if index in self.outputs)
+        if sent.dtype == tensor.dtype:
+            return sent.reshape(tensor.shape)
+        return from_device(device_bytes(sent).reshape(tensor.shape), tensor.dtype)
+
+    def _reason(self, tensor: Tensor) -> str:
+        """Why a tensor cannot be looked for; empty if it can."""
+        if tensor.index not in self.on_chip:
+            return LEFT_TO_THE_HOST
+        if tensor.index in self.expected.missing:
+            return f"not compared: {self.expected.missing[tensor.index]}"
+        if not self._comparable(tensor):
+            return f"not compared: {tensor.dtype} tensor of {tensor.size} elements"
+        given = self.inputs.intersection(self.groups[tensor.index])
+        if given:
+            return f"the bytes of input {self.network.tensors[min(given)].name}, as they are given"
+        return ""
+
+    def _use(self, tensor: Tensor, operator: Operator) -> str:
+        """What becomes of a tensor that no layer computes."""
+        users = dict.fromkeys(
+            each.name for each in self.network.operators if tensor.index in each.inputs
+        )
+        if operator.name in MOVING:
+            return f"{operator.name} moves bytes to where {' and '.join(users)} reads them"
+        return f"{operator.name} is fused into {' and '.join(users) or 'nothing'}"
+
+
+def _differs(row: TensorRow, differing: int, max_difference: int, where: str) -> TensorRow:
+    return replace(
+        row,
+        verdict=Verdict.MISMATCH,
+        finding=Finding.DIFFERS,
+        differing=differing,
+        max_difference=max_difference,
+        message=f"{differing} of {row.elements} bytes differ, by up to {max_difference}: {where}",
+    )

@@ -1,0 +1,215 @@
+"""The network of an executable as a graph: a picture, or text for other programs to draw."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.layers.view import LayerRow, PortFigures, ScalarCoreFigures
+from darwinn_testbench.report import Report
+
+FORMATS = ("svg", "png", "dot")
+
+_COLOURS = {
+    "conv": "#cfe2f3",
+    "depthwise": "#d9ead3",
+    "dense": "#d9d2e9",
+    "add": "#fff2cc",
+    "multiply": "#fff2cc",
+    "average pool": "#f4cccc",
+    "move": "#eeeeee",
+}
+_PORT_COLOUR, _OTHER_COLOUR = "#ffffff", "#fce5cd"
+
+_WIDTH, _HEIGHT, _DOWN, _ACROSS = 2.9, 0.62, 1.0, 3.3
+"""Inches: of a node, and from one to the next."""
+_LARGEST = 100.0
+"""Inches of a picture's side; a larger one is shrunk."""
+_DOTS_PER_INCH = 80
+_SWEEPS = 200
+"""Attempts to let fewer lines cross."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A box of the graph: ``lines`` of text, a colour, and the keys of the boxes before it."""
+
+    key: str
+    lines: tuple[str, ...]
+    colour: str
+    before: tuple[str, ...]
+
+
+def nodes(report: Report[LayerRow]) -> tuple[Node, ...]:
+    """Inputs, layers, what the scalar core computes, and outputs, each after what it reads."""
+    ports: tuple[PortFigures, ...] = report.figures["ports"]
+    core: ScalarCoreFigures | None = report.figures["scalar_core"]
+    found = [Node(_key(each), _port_lines(each), _PORT_COLOUR, ()) for each in _of(ports, "input")]
+    inputs = {each.name: _key(each) for each in _of(ports, "input")}
+    for row in report.rows:
+        before = tuple(inputs.get(each, each) for each in row.inputs)
+        colour = _COLOURS.get(row.kind, _OTHER_COLOUR)
+        found.append(Node(f"layer:{row.number}", tuple(_lines(row)), colour, before))
+    if core is not None:
+        text = ("scalar core", ", ".join(core.functions))
+        found.append(Node("scalar core", text, _OTHER_COLOUR, core.inputs))
+    for port in _of(ports, "output"):
+        before = tuple(f"layer:{number}" for number in port.layers)
+        if core is not None and port.name in core.outputs:
+            before = ("scalar core",)
+        found.append(Node(_key(port), _port_lines(port), _PORT_COLOUR, before))
+    return tuple(found)
+
+
+def draw(report: Report[LayerRow], kind: str) -> bytes:
+    """The graph in one of ``FORMATS``.
+
+    Raises:
+        InputError: another format.
+    """
+    if kind not in FORMATS:
+        raise InputError(f"a graph is written as .{', .'.join(FORMATS)}, not as .{kind or '?'}")
+    graph = nodes(report)
+    return _dot(graph).encode() if kind == "dot" else _picture(graph, kind)
+
+
+def _of(ports: Sequence[PortFigures], direction: str) -> Iterator[PortFigures]:
+    return (each for each in ports if each.direction == direction)
+
+
+def _key(port: PortFigures) -> str:
+    return f"{port.direction} {port.name}"
+
+
+def _port_lines(port: PortFigures) -> tuple[str, ...]:
+    return (f"{port.direction} {_short(port.name)}", _size(port.shape))
+
+
+def _lines(row: LayerRow) -> Iterator[str]:
+    yield f"{row.number}  {operation(row)}"
+    shape = "" if row.output_shape is None else _size(row.output_shape)
+    shape = "? shape" if "output shape" in row.unknown else shape
+    parameters = sum(each.bytes for each in row.parameters)
+    yield ", ".join(filter(None, (shape, f"{parameters:,} bytes" if parameters else "")))
+
+
+def operation(row: LayerRow) -> str:
+    """The operation with its window: ``depthwise 3x3 /2``; ``?`` is not known."""
+    text = row.kind
+    if "kernel" in row.unknown:
+        text += " ?"
+    elif row.kernel is not None:
+        text += f" {_size(row.kernel)}"
+        text += _stride(row)
+        if row.dilation not in (None, (1, 1)):
+            text += f" dilated {max(row.dilation or (1,))}"
+    return f"{text} ({row.part_of})" if row.part_of else text
+
+
+def _stride(row: LayerRow) -> str:
+    if "stride" in row.unknown:
+        return " /?"
+    if row.stride in (None, (1, 1)):
+        return ""
+    down, across = row.stride or (1, 1)
+    return f" /{down}" if down == across else f" /{down}x{across}"
+
+
+def _size(numbers: Sequence[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _short(name: str, most: int = 30) -> str:
+    return name if len(name) <= most else "…" + name[1 - most :]
+
+
+def _dot(graph: Sequence[Node]) -> str:
+    lines = ["digraph layers {", '  node [shape=box, style="rounded,filled", fontname="sans"];']
+    for node in graph:
+        text = "\\n".join(map(_escaped, node.lines))
+        lines.append(f'  "{_escaped(node.key)}" [label="{text}", fillcolor="{node.colour}"];')
+    for node in graph:
+        lines += [f'  "{_escaped(each)}" -> "{_escaped(node.key)}";' for each in node.before]
+    return "\n".join([*lines, "}", ""])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _picture(graph: Sequence[Node], kind: str) -> bytes:
+    # Imported here: they take half a second, which no other command needs.
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+
+    places, paths = _layout(graph)
+    across = [x for x, _ in [*places, *(point for path in paths for point in path)]]
+    width = max(across) - min(across) + _WIDTH + 0.4
+    height = max(y for _, y in places) + _HEIGHT + 0.4
+    shrink = min(1.0, _LARGEST / max(width, height))
+    figure = Figure(figsize=(shrink * width, shrink * height))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    left, top = min(across) - _WIDTH / 2 - 0.2, -_HEIGHT / 2 - 0.2
+    axes.set_xlim(left, left + width)
+    axes.set_ylim(top + height, top)
+    for path in paths:
+        axes.plot(*zip(*path, strict=True), color="#777777", linewidth=shrink, zorder=1)
+    for node, (x, y) in zip(graph, places, strict=True):
+        box = FancyBboxPatch(
+            (x - _WIDTH / 2, y - _HEIGHT / 2),
+            _WIDTH,
+            _HEIGHT,
+            boxstyle="round,pad=0,rounding_size=0.08",
+            facecolor=node.colour,
+            edgecolor="#555555",
+            linewidth=shrink,
+            zorder=2,
+        )
+        axes.add_patch(box)
+        text = "\n".join(node.lines)
+        size = shrink * min(9.0, 9.0 * 34 / max(map(len, node.lines)))
+        axes.text(x, y, text, ha="center", va="center", fontsize=size, zorder=3, parse_math=False)
+    stream = io.BytesIO()
+    # Without a date, and with names that follow from the content, one network gives one file.
+    metadata = {"Date": None} if kind == "svg" else None
+    with rc_context({"svg.hashsalt": "darwinn"}):
+        figure.savefig(stream, format=kind, dpi=_DOTS_PER_INCH, metadata=metadata)
+    return stream.getvalue()
+
+
+Point = tuple[float, float]
+
+
+def _layout(graph: Sequence[Node]) -> tuple[list[Point], list[list[Point]]]:
+    """Middles of the boxes and the lines between them, in inches, from top to bottom.
+
+    Boxes are in rows so that lines lead down, and long lines go around boxes: the method of
+    Sugiyama, as igraph implements it.
+    """
+    import igraph
+
+    index = {node.key: k for k, node in enumerate(graph)}
+    rows = [0] * len(graph)
+    for k, node in enumerate(graph):
+        rows[k] = max((rows[index[each]] + 1 for each in node.before if index[each] < k), default=0)
+    paths: list[list[int]] = []
+    for k, node in enumerate(graph):
+        for before in (index[each] for each in node.before if index[each] != k):
+            # A place in each row that the line crosses keeps boxes out of its way; what comes from
+            # the execution before leads up.
+            first, last = sorted((before, k))
+            between = range(rows[first] + 1, rows[last])
+            paths.append([first, *range(len(rows), len(rows) + len(between)), last])
+            rows += between
+    edges = [edge for path in paths for edge in pairwise(path)]
+    drawn = igraph.Graph(n=len(rows), edges=edges, directed=True)
+    placed = drawn.layout_sugiyama(layers=rows, hgap=_ACROSS, vgap=_DOWN, maxiter=_SWEEPS)
+    points: list[Point] = [(float(x), float(y)) for x, y in placed.coords[: len(rows)]]
+    return points[: len(graph)], [[points[each] for each in path] for path in paths]

@@ -1,0 +1,1 @@
+"""The CPU reference of TensorFlow Lite models: LiteRT itself, and the chip's arithmetic."""

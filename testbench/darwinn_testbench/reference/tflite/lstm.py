@@ -1,0 +1,140 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM as the compiler expresses it on the chip.
+
+A CPU interpreter keeps the gates' sums in 16 bits; the compiler quantises W x + b and R h each to
+8 bits with the scale of the output, where they saturate, so that the results differ by
+construction. The scales of the values between instructions are the compiler's own: those below
+give the scale field of every instruction of the public LSTM to the bit (docs/comparison.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.call import Call, Operand
+from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.operators import addition_weights
+from darwinn_testbench.reference.tflite.output_stage import (
+    INT32_MAXIMUM,
+    NotComputableError,
+    conversion_factor,
+    output_stage,
+    summing_dtype,
+)
+
+STATE_INPUTS = (18, 19)
+"""Inputs that hold the hidden and the cell state: variables that an inference updates."""
+
+_GATES = ("input", "forget", "candidate", "output")
+_FIRST_INPUT_WEIGHTS, _FIRST_RECURRENT_WEIGHTS, _FIRST_BIAS = 1, 5, 12
+_UNKNOWN_INPUTS = {
+    "peepholes": (9, 10, 11),
+    "projection": (16, 17),
+    "layer normalisation": (20, 21, 22, 23),
+}
+_BYTE_SPAN = 255
+
+
+def _intermediate(name: str, dtype: type[np.generic], scale: float) -> Tensor:
+    """A value between instructions, in the value domain (zero point 0)."""
+    scales = np.array([scale], np.float32)
+    return Tensor(-1, name, (), np.dtype(dtype), scales, np.zeros(1, np.int64))
+
+
+_GATE = _intermediate("sigmoid of a gate", np.uint8, 1 / 255)
+_CANDIDATE = _intermediate("tanh of the candidate", np.int8, 2 / 255)
+_GATED_CANDIDATE = _intermediate("gated candidate", np.int16, 2 / 32767)
+_CELL_ACTIVATION = _intermediate("tanh of the cell", np.int16, 2 / 32767)
+
+
+def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Outputs of all time steps, then the hidden and the cell state after the last one."""
+    _refuse_unknown_forms(call)
+    sequence, hidden, cell = call.operand(0), call.operand(18), call.operand(19)
+    time_axis = 0 if call.option("time_major", False) else 1
+    state, memory = hidden.value, cell.value.astype(np.int64)
+    outputs = []
+    for step in np.moveaxis(sequence.value, time_axis, 0):
+        sums = _gate_sums(call, Operand(sequence.tensor, step), Operand(hidden.tensor, state))
+        state, memory = _step(call, sums, memory, cell.tensor)
+        outputs.append(state)
+    return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
+
+
+def _refuse_unknown_forms(call: Call) -> None:
+    for name, positions in _UNKNOWN_INPUTS.items():
+        if any(call.optional(position) is not None for position in positions):
+            raise NotComputableError(f"LSTM with {name}")
+    if call.activation != "TANH":
+        raise NotComputableError(f"LSTM with activation {call.activation}")
+    hidden, cell = call.operand(18).tensor, call.operand(19).tensor
+    if not np.array_equal(hidden.scale, call.output.scale) or not np.array_equal(
+        hidden.zero_point, call.output.zero_point
+    ):
+        raise NotComputableError("LSTM whose hidden state is not quantised as its output")
+    if cell.dtype != np.int16 or not cell.quantised or cell.zero_point[0] != 0:
+        raise NotComputableError("LSTM whose cell state is not symmetric int16")
+    # A bound beyond the range of the cell state changes nothing; a tighter one is not known.
+    if 0 < call.option("cell_clip", 0.0) < np.iinfo(np.int16).max * cell.scale[0]:
+        raise NotComputableError(f"LSTM with cell_clip {call.option('cell_clip', 0.0)}")
+
+
+def _gate_sums(call: Call, step: Operand, hidden: Operand) -> dict[str, NDArray[np.int64]]:
+    """For each gate, W x + b and R h as saturated bytes of the output's scale, added."""
+    sums = {}
+    for position, gate in enumerate(_GATES):
+        bias = call.operand(_FIRST_BIAS + position).value
+        fed = _product(call, step, call.operand(_FIRST_INPUT_WEIGHTS + position), bias)
+        back = _product(call, hidden, call.operand(_FIRST_RECURRENT_WEIGHTS + position), 0)
+        sums[gate] = fed + back
+    return sums
+
+
+def _product(
+    call: Call, vector: Operand, weights: Operand, bias: AnyArray | int
+) -> NDArray[np.int64]:
+    matrix = weights.centred(np.float64)
+    bound = _BYTE_SPAN * np.abs(matrix).sum(axis=1) + np.abs(np.asarray(bias, np.float64))
+    if bound.max(initial=0) > INT32_MAXIMUM:
+        raise NotComputableError("LSTM whose gates may exceed the int32 accumulator")
+    dtype = summing_dtype(float(bound.max(initial=0)))
+    # Exact by the bound: integer terms, every partial sum of which the dtype holds.
+    total = vector.centred(dtype) @ matrix.T.astype(dtype) + np.asarray(bias, dtype)
+    factor = conversion_factor(vector.scale, call.output, np.atleast_1d(weights.scale))
+    quantised = output_stage(total, factor, call.output)
+    return Operand(call.output, quantised).centred().astype(np.int64)
+
+
+def _step(
+    call: Call, sums: dict[str, NDArray[np.int64]], memory: NDArray[np.int64], cell: Tensor
+) -> tuple[AnyArray, NDArray[np.int64]]:
+    """One time step: the new hidden state (bytes) and the new cell state (int16 values)."""
+    unit = call.output.scale[0]
+    function = call.choices.levels
+    gate = {
+        name: function("sigmoid", sums[name].astype(np.float32) * unit, _GATE)
+        for name in ("input", "forget", "output")
+    }
+    candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
+    gated = _gated(gate["input"], candidate, _CANDIDATE, _GATED_CANDIDATE)
+    kept = _gated(gate["forget"], memory, cell, cell)
+    # The cell state is an addition as any other; the tanh is taken of its unrounded sum.
+    first, second, factor = addition_weights(_GATED_CANDIDATE.scale[0], cell.scale[0], cell)
+    total = first * gated + second * kept
+    real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
+    squashed = function("tanh", real, _CELL_ACTIVATION)
+    hidden = output_stage(
+        gate["output"] * squashed,
+        conversion_factor(_GATE.scale[0], call.output, _CELL_ACTIVATION.scale),
+        call.output,
+    )
+    return hidden, output_stage(total, factor, cell).astype(np.int64)
+
+
+def _gated(
+    gate: NDArray[np.int64], value: NDArray[np.int64], source: Tensor, output: Tensor
+) -> NDArray[np.int64]:
+    """gate * value in the unit of ``output``; at most 255 * 2^15 < 2^24 before the scale."""
+    factor = conversion_factor(_GATE.scale[0], output, source.scale)
+    return output_stage(gate * value, factor, output).astype(np.int64)

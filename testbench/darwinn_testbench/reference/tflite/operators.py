@@ -1,0 +1,255 @@
+"""Operators without weights in the chip's arithmetic: one small function each.
+
+uint8 and int8 networks alike: the chip holds int8 as byte XOR 0x80 with the zero point raised by
+128, which changes no difference ``value - zero_point`` and so no result. Sources of each rule
+and how sure it is: docs/comparison.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite import constant_operands
+from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
+from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.output_stage import (
+    NotComputableError,
+    clip_bounds,
+    conversion_factor,
+    output_stage,
+    reciprocal,
+)
+from darwinn_testbench.reference.tflite.softmax import shares as softmax_shares
+
+MAXIMUM_WEIGHT = 2**15 - 1
+"""Greatest 16-bit weight that the compiler gives an operand of an addition."""
+
+# --- element by element -------------------------------------------------------------------------
+
+
+def addition_weights(
+    first_scale: np.float32, second_scale: np.float32, output: Tensor
+) -> tuple[int, int, np.float32]:
+    """Weights of the two operands of an addition and the factor of their sum.
+
+    The weights are the best approximation of the ratio of the scales by a fraction of integers of
+    at most 15 bits, and the factor is float32(float32(s_a / w_a) * float32(1 / s_out)): bit for
+    bit the immediate bias and the scale field of all 36 additions of the four public networks
+    that have any.
+    """
+    ratio = Fraction(float(first_scale)) / Fraction(float(second_scale))
+    if ratio <= 1:
+        limited = ratio.limit_denominator(MAXIMUM_WEIGHT)
+        first, second = limited.numerator, limited.denominator
+    else:
+        limited = (1 / ratio).limit_denominator(MAXIMUM_WEIGHT)
+        first, second = limited.denominator, limited.numerator
+    if not first or not second:
+        raise NotComputableError(f"operands of scales {first_scale} and {second_scale}")
+    return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
+
+
+def _weighted_sum(call: Call, sign: int) -> AnyArray:
+    left, right = call.operand(0), call.operand(1)
+    found = constant_operands.sides(call)
+    if found is not None:
+        signs = (1, sign) if found[0] is left else (sign, 1)
+        return constant_operands.weighted_sum(call, *found, signs)
+    if sign < 0:
+        call.assume("a difference is a sum whose second weight is negative")
+    step = call.choices.addition_steps.get(call.operator.index)
+    if step is None:
+        first, second, factor = addition_weights(left.scale, right.scale, call.output)
+    else:
+        scale = float(call.output.scale[0])
+        first, second = (round(float(each.scale) / scale * step) for each in (left, right))
+        factor = np.float32(1 / step)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    total = first * left.centred() + sign * second * right.centred()
+    return output_stage(total, factor, call.output, call.activation)
+
+
+def add(call: Call) -> AnyArray:
+    """ADD: operands times 16-bit weights, see :func:`addition_weights`."""
+    return _weighted_sum(call, 1)
+
+
+def subtract(call: Call) -> AnyArray:
+    """SUB: as ADD, the second weight negative."""
+    return _weighted_sum(call, -1)
+
+
+def multiply(call: Call) -> AnyArray:
+    """MUL: the product of the centred bytes."""
+    found = constant_operands.sides(call)
+    if found is not None:
+        return constant_operands.product(call, *found)
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    factor = conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
+    return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
+
+
+def requantised(
+    tensor: Tensor, values: AnyArray, output: Tensor, activation: str = "NONE"
+) -> AnyArray:
+    """Real values of ``values`` of ``tensor`` in the quantisation of ``output``."""
+    operand = Operand(tensor, values)
+    factor: NDArray[np.float32] | np.float32 = np.float32(1)
+    if operand.scale != output.scale[0]:
+        factor = conversion_factor(operand.scale, output)
+    return output_stage(operand.centred(), factor, output, activation)
+
+
+def _requantised(operand: Operand, output: Tensor, activation: str = "NONE") -> AnyArray:
+    return requantised(operand.tensor, operand.value, output, activation)
+
+
+def quantize(call: Call) -> AnyArray:
+    """QUANTIZE from 8 bits to 8 bits: a change of zero point, scale or sign."""
+    return _requantised(call.operand(0), call.output)
+
+
+def relu(call: Call) -> AnyArray:
+    """RELU: a lower bound in the output stage."""
+    return _requantised(call.operand(0), call.output, "RELU")
+
+
+def relu6(call: Call) -> AnyArray:
+    """RELU6: two bounds in the output stage."""
+    return _requantised(call.operand(0), call.output, "RELU6")
+
+
+def relu_n1_to_1(call: Call) -> AnyArray:
+    """RELU_N1_TO_1: two bounds in the output stage."""
+    return _requantised(call.operand(0), call.output, "RELU_N1_TO_1")
+
+
+def relu_0_to_1(call: Call) -> AnyArray:
+    """RELU_0_TO_1: two bounds in the output stage."""
+    return _requantised(call.operand(0), call.output, "RELU_0_TO_1")
+
+
+def prelu(call: Call) -> AnyArray:
+    """PRELU: negative values times the second input, each side of 0 rounded once."""
+    alpha = call.operand(1)
+    return _leaky(call, alpha.centred(), np.atleast_1d(alpha.scale))
+
+
+def leaky_relu(call: Call) -> AnyArray:
+    """LEAKY_RELU: negative values times a number."""
+    slope = np.array([call.option("alpha", 0.0)], np.float32)
+    return _leaky(call, np.ones(1, np.int64), slope)
+
+
+def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray:
+    operand, output = call.operand(0), call.output
+    call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
+    values = operand.centred()
+    positive = output_stage(values, conversion_factor(operand.scale, output), output)
+    factor = conversion_factor(operand.scale, output, scale)
+    negative = output_stage(values * slopes, factor, output)
+    return np.where(values >= 0, positive, negative)
+
+
+def maximum(call: Call) -> AnyArray:
+    """MAXIMUM: the greater byte of two."""
+    return _extreme(call, np.maximum)
+
+
+def minimum(call: Call) -> AnyArray:
+    """MINIMUM: the lesser byte of two."""
+    return _extreme(call, np.minimum)
+
+
+def _extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
+        call.assume("each operand is brought to the output's scale before they are compared")
+    chosen: AnyArray = choose(_requantised(left, call.output), _requantised(right, call.output))
+    return chosen
+
+
+def squared_difference(call: Call) -> AnyArray:
+    """SQUARED_DIFFERENCE: the exact difference of SUB, squared, and one output stage."""
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    first, second, _ = addition_weights(left.scale, right.scale, call.output)
+    difference = first * left.centred() - second * right.centred()
+    unit = left.scale / np.float32(first)
+    factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
+    return output_stage(difference * difference, factor, call.output)
+
+
+def rsqrt(call: Call) -> AnyArray:
+    """RSQRT: round(1 / sqrt(x) / scale), the greatest value where x is not positive."""
+    return _by_value(call, "rsqrt")
+
+
+def l2_normalization(call: Call) -> AnyArray:
+    """L2_NORMALIZATION along the last axis: round(x / |x| / scale); of no length, 0."""
+    operand, output = call.operand(0), call.output
+    values = operand.centred()
+    length = np.sqrt((values * values).sum(axis=-1, keepdims=True).astype(np.float64))
+    unit = values / np.where(length == 0, 1, length)
+    levels = np.rint(unit / float(output.scale[0])) + int(output.zero_point[0])
+    low, high = clip_bounds(output, call.activation)
+    bounds = np.array([low, high]) + int(output.zero_point[0])
+    normalised: AnyArray = np.clip(levels, *bounds).astype(output.dtype)
+    return normalised
+
+
+def logistic(call: Call) -> AnyArray:
+    """LOGISTIC: round(sigmoid / scale)."""
+    return _by_value(call, "sigmoid")
+
+
+def tanh(call: Call) -> AnyArray:
+    """TANH: round(tanh / scale)."""
+    return _by_value(call, "tanh")
+
+
+def _by_value(call: Call, function: str) -> AnyArray:
+    """A real function of each byte: the results of all 256 bytes are looked up."""
+    operand, output = call.operand(0), call.output
+    limits, bounds = np.iinfo(operand.value.dtype), np.iinfo(output.dtype)
+    every = np.arange(limits.min, limits.max + 1) - operand.zero_point
+    levels = call.choices.levels(function, every * operand.scale, output)
+    table = np.clip(levels + output.zero_point[0], bounds.min, bounds.max).astype(output.dtype)
+    looked_up: AnyArray = table[operand.value.astype(np.int64) - limits.min]
+    return looked_up
+
+
+def softmax(call: Call) -> AnyArray:
+    """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes.
+
+    Programs that do it on the tiles go through 16-bit steps, see ``reference.softmax``.
+    """
+    operand, output = call.operand(0), call.output
+    if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
+        raise NotComputableError("softmax whose output is not 0 to 255/256")
+    beta = float(call.option("beta", 1.0))
+    if call.choices.softmax is not None:
+        values = operand.value.astype(np.int64)
+        differences = values - values.max(axis=-1, keepdims=True)
+        scale = np.float32(beta) * operand.scale
+        levels = softmax_shares(differences, scale, call.choices.softmax)
+        result: AnyArray = (levels + output.zero_point[0]).astype(output.dtype)
+        return result
+    real = beta * float(operand.scale) * operand.centred(np.float64)
+    powers = np.exp(real - real.max(axis=-1, keepdims=True))
+    share = powers / powers.sum(axis=-1, keepdims=True)
+    ideal: AnyArray = np.minimum(np.rint(256 * share), 255) + np.float64(output.zero_point[0])
+    return ideal.astype(output.dtype)
+
+
+def concatenation(call: Call) -> AnyArray:
+    """CONCATENATION: operands of another scale are requantised."""
+    operands = [call.operand(position) for position in range(len(call.inputs))]
+    parts = [_requantised(each, call.output, call.activation) for each in operands]
+    return np.concatenate(parts, axis=int(call.option("axis", 0)))

@@ -1,0 +1,54 @@
+"""Sums and extremes along constant axes; the mean is among the pools (``layers``)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.call import Call, same_quantisation
+from darwinn_testbench.reference.tflite.operators import requantised
+from darwinn_testbench.reference.tflite.output_stage import (
+    INT32_MAXIMUM,
+    NotComputableError,
+    conversion_factor,
+    output_stage,
+)
+
+_BYTE_SPAN = 255
+
+
+def axes_of(call: Call) -> tuple[int, ...]:
+    """The axes that go, each once, in order; refused if there are none."""
+    rank = call.operand(0).value.ndim
+    axes = tuple(sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)}))
+    if not axes or not call.operand(0).value.size:
+        raise NotComputableError("a reduction of nothing")
+    return axes
+
+
+def total(call: Call) -> AnyArray:
+    """SUM: the sum of the centred bytes, and one output stage."""
+    operand = call.operand(0)
+    if _BYTE_SPAN * operand.value.size > INT32_MAXIMUM:
+        raise NotComputableError("the sum may exceed the int32 accumulator")
+    sums = operand.centred().sum(axis=axes_of(call)).reshape(call.output.shape)
+    return output_stage(sums, conversion_factor(operand.scale, call.output), call.output)
+
+
+def reduce_max(call: Call) -> AnyArray:
+    """REDUCE_MAX: the greatest byte."""
+    return _extreme(call, call.operand(0).value.max(axis=axes_of(call)))
+
+
+def reduce_min(call: Call) -> AnyArray:
+    """REDUCE_MIN: the least byte."""
+    return _extreme(call, call.operand(0).value.min(axis=axes_of(call)))
+
+
+def _extreme(call: Call, values: AnyArray) -> AnyArray:
+    tensor = call.operand(0).tensor
+    shaped = np.asarray(values).reshape(call.outputs[0].shape)
+    if same_quantisation(tensor, call.outputs[0]):
+        return shaped
+    call.assume("the greatest or least byte is then brought to the output's scale")
+    return requantised(tensor, shaped, call.output)

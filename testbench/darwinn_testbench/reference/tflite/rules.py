@@ -1,0 +1,188 @@
+"""Which rule computes an operator, and which files show that it is the chip's.
+
+A rule that no file shows is an assumption, and everything that rests on it says so. The table of
+docs/comparison.md is made from the tables here (``reference.documents``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from darwinn_testbench.reference.tflite import host, layers, moves, operators, reductions, resize
+from darwinn_testbench.reference.tflite.call import OperatorFunction
+from darwinn_testbench.reference.tflite.graph import Network, Operator
+from darwinn_testbench.reference.tflite.lstm import STATE_INPUTS, unidirectional_sequence_lstm
+
+BY_DEFINITION = "by definition"
+"""In place of a file: bytes are moved or compared, which can be done in one way only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an operator is computed, and which of its inputs are state that it updates.
+
+    ``shown_by`` names executables whose bytes or factors show the rule, or ``BY_DEFINITION``;
+    ``assumption`` says on what it rests without any. Single forms may be assumed beside
+    (``Call.assume``): ``forms`` says which.
+    """
+
+    function: OperatorFunction
+    shown_by: tuple[str, ...] = ()
+    assumption: str = ""
+    forms: str = ""
+    state_inputs: tuple[int, ...] = ()
+
+
+def _moves(function: OperatorFunction) -> Rule:
+    return Rule(function, (BY_DEFINITION,))
+
+
+RULES: Mapping[str, Rule] = {
+    "ADD": Rule(operators.add, ("mobilenet_v2_1.0_224", "mat_Add")),
+    "AVERAGE_POOL_2D": Rule(
+        layers.average_pool_2d,
+        ("mobilenet_v1_0.75_192", "deeplabv3_mnv2"),
+        forms="a window over the border is divided by its elements within the image",
+    ),
+    "CONCATENATION": Rule(operators.concatenation, ("posenet", "ssd", "bodypix")),
+    "CONV_2D": Rule(
+        layers.conv_2d,
+        ("mobilenet_v1", "mobilenet_v2", "deeplab", "yamnet"),
+        forms="groups are layers of their own; a sum beyond 32 bits wraps",
+    ),
+    "DEPTHWISE_CONV_2D": Rule(
+        layers.depthwise_conv_2d, ("mobilenet_v1", "mobilenet_v2", "lane_nav", "gabor")
+    ),
+    "DEPTH_TO_SPACE": _moves(moves.depth_to_space),
+    "EXPAND_DIMS": _moves(moves.reshape),
+    "FULLY_CONNECTED": Rule(layers.fully_connected, ("dense_1024", "classifier_2022", "lane_nav")),
+    "L2_NORMALIZATION": Rule(
+        operators.l2_normalization, assumption="the exact value is rounded once"
+    ),
+    "LEAKY_RELU": Rule(
+        operators.leaky_relu, assumption="values below and above 0 are rounded once each"
+    ),
+    "LOGISTIC": Rule(operators.logistic, ("detect_ssd", "yamnet", "yolov8n_full_integer_quant")),
+    "MAXIMUM": Rule(
+        operators.maximum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
+    ),
+    "MAX_POOL_2D": Rule(layers.max_pool_2d, (BY_DEFINITION,)),
+    "MEAN": Rule(layers.mean, ("mobilenet_v2_2019_retrained", "mobilenet_v2_w_fc", "yamnet")),
+    "MINIMUM": Rule(
+        operators.minimum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
+    ),
+    "MIRROR_PAD": _moves(moves.mirror_pad),
+    "MUL": Rule(operators.multiply, ("yolov8n_full_integer_quant", "looming", "movenet")),
+    "PACK": _moves(moves.pack),
+    "PAD": _moves(moves.pad),
+    "PADV2": _moves(moves.pad_v2),
+    "PRELU": Rule(operators.prelu, assumption="values below and above 0 are rounded once each"),
+    "QUANTIZE": Rule(operators.quantize, ("posenet", "bodypix", "dense_1024")),
+    "REDUCE_MAX": Rule(
+        reductions.reduce_max, (BY_DEFINITION,), forms="another output scale is requantised to last"
+    ),
+    "REDUCE_MIN": Rule(
+        reductions.reduce_min, (BY_DEFINITION,), forms="another output scale is requantised to last"
+    ),
+    "RELU": Rule(operators.relu, assumption="a requantisation with bounds"),
+    "RELU6": Rule(operators.relu6, assumption="a requantisation with bounds"),
+    "RELU_0_TO_1": Rule(operators.relu_0_to_1, assumption="a requantisation with bounds"),
+    "RELU_N1_TO_1": Rule(operators.relu_n1_to_1, assumption="a requantisation with bounds"),
+    "RESHAPE": _moves(moves.reshape),
+    "RESIZE_BILINEAR": Rule(
+        resize.resize_bilinear,
+        ("deeplab",),
+        forms="steps that are no multiple of 1/128 pixel are rounded as the program's are",
+    ),
+    "RESIZE_NEAREST_NEIGHBOR": Rule(
+        resize.resize_nearest_neighbor,
+        ("yolov8n_full_integer_quant",),
+        forms="steps that are no multiple of 1/128 pixel are not rounded",
+    ),
+    "RSQRT": Rule(operators.rsqrt, assumption="the exact value is rounded once"),
+    "SLICE": _moves(moves.cut),
+    "SOFTMAX": Rule(operators.softmax, ("mobilenet_v1", "mobilenet_v2", "classifier_2022")),
+    "SPACE_TO_DEPTH": _moves(moves.space_to_depth),
+    "SPLIT": _moves(moves.split),
+    "SPLIT_V": _moves(moves.split_v),
+    "SQUARED_DIFFERENCE": Rule(
+        operators.squared_difference, assumption="the exact difference is squared, rounded once"
+    ),
+    "SQUEEZE": _moves(moves.reshape),
+    "STRIDED_SLICE": _moves(moves.strided_slice),
+    "SUB": Rule(
+        operators.subtract,
+        ("movenet_single_pose_lightning_ptq",),
+        forms="a difference of two tensors is a sum whose second weight is negative",
+    ),
+    "SUM": Rule(reductions.total, assumption="one output stage after the whole sum, as of MEAN"),
+    "TANH": Rule(operators.tanh, ("keras_lstm",)),
+    "TILE": _moves(moves.tile),
+    "TRANSPOSE": _moves(moves.transpose),
+    "TRANSPOSE_CONV": Rule(
+        layers.transpose_conv, assumption="one output stage after the whole sum, as of CONV_2D"
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(
+        unidirectional_sequence_lstm, ("keras_lstm_mnist_ptq",), state_inputs=STATE_INPUTS
+    ),
+    "UNPACK": _moves(moves.unpack),
+}
+"""Operators of quantised tensors that the oracle computes, by their names in the TFLite schema."""
+
+HOST: Mapping[str, OperatorFunction] = {
+    "ADD": host.add,
+    "ARG_MAX": host.arg_max,
+    "ARG_MIN": host.arg_min,
+    "CAST": host.cast,
+    "DEQUANTIZE": host.dequantize,
+    "DIV": host.divide,
+    "FLOOR_DIV": host.floor_divide,
+    "GATHER": host.gather,
+    "GATHER_ND": host.gather_nd,
+    "MUL": host.multiply,
+    "QUANTIZE": host.quantize_floats,
+    "SQRT": host.square_root,
+    "SUB": host.subtract,
+}
+"""Operators that the host does, in LiteRT's arithmetic: those of plain numbers and of indices."""
+
+_HOST_ONLY = frozenset({"ARG_MAX", "ARG_MIN", "CAST", "DEQUANTIZE", "GATHER", "GATHER_ND"})
+"""Those that are the host's although their input is quantised."""
+
+
+def rule_of(network: Network, operator: Operator) -> Rule | None:
+    """The rule of an operator, by what it computes with; None if there is none."""
+    if operator.custom:
+        return None
+    first = next((network.tensors[k] for k in operator.inputs if k >= 0), None)
+    plain = first is not None and not len(first.scale) and first.dtype.itemsize > 1
+    if operator.name in _HOST_ONLY or (plain and operator.name in HOST):
+        return Rule(HOST[operator.name], (BY_DEFINITION,))
+    return RULES.get(operator.name)
+
+
+_BEGIN, _END = "<!-- operators: begin -->", "<!-- operators: end -->"
+_HEADINGS = ("operator", "shown by", "exact", "assumed")
+
+
+def updated(page: str) -> str:
+    """The text of docs/comparison.md with the table of operators as it is now."""
+    before, rest = page.split(_BEGIN, 1)
+    after = rest.split(_END, 1)[1]
+    return f"{before}{_BEGIN}\n{_table()}\n{_END}{after}"
+
+
+def _table() -> str:
+    lines = [_HEADINGS, ("---",) * len(_HEADINGS), *_rows()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _rows() -> Iterator[tuple[str, ...]]:
+    for name, rule in RULES.items():
+        exact = "no" if rule.assumption else "but for the forms assumed" if rule.forms else "yes"
+        yield name, ", ".join(rule.shown_by) or "no file", exact, rule.assumption or rule.forms
+    others = sorted(set(HOST) - set(RULES))
+    yield ", ".join(others), "the host does it, as LiteRT", "yes", ""
+    both = ", ".join(sorted(set(HOST) & set(RULES)))
+    yield f"{both} of plain numbers", "the host does it, as LiteRT", "yes", ""

@@ -1,0 +1,195 @@
+"""Is a model the one before compilation? Its weights are bytes of the executable's parameters.
+
+In a convolution or fully connected layer the weights of four consecutive input channels are four
+consecutive bytes; in a depthwise layer those of four channels are the diagonal of 4 x 4 bytes, with
+the zero point beside it (docs/chip-facts.md). Their order is the compiler's, so that only whether
+they are there is asked. A layer of a genuine model is found whole; of another training run of the
+same network nothing is, but for chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats.darwinn import Executable
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.layers import window_axes
+
+LEAST_SHARE = 0.25
+"""Of the groups looked for in a layer. All of a genuine layer's are there, of another training run
+almost none; a changed weight or damaged parameters are a mismatch of bytes."""
+
+_LEAST_GROUPS = 16
+"""Different groups, below which nothing is said of a layer."""
+_MOST_GROUPS = 300
+_MOST_LOOKED_AT = 4096
+_GROUP = 4
+_SIGN_BIT = np.uint8(0x80)
+_RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "QUANTIZE"})
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShare:
+    """How many of the groups that were looked for in a layer's weights the executable holds."""
+
+    operator: Operator
+    groups: int
+    found: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether the executable was compiled from other weights."""
+        return self.found < LEAST_SHARE * self.groups
+
+
+def layer_shares(
+    network: Network,
+    executables: Iterable[Executable],
+    outputs: Collection[int],
+    inputs: Collection[int],
+) -> Iterator[LayerShare]:
+    """The layers of ``network`` between tensors of the chip whose weights can be looked for.
+
+    None where the executables have less parameters than a layer has weights: they are incomplete,
+    which says nothing of the model.
+    """
+    stored = _Stored(executables)
+    for operator in _between(network, outputs, inputs):
+        groups = _groups(network, operator)
+        if groups.size > stored.size:
+            continue
+        if len(groups) >= _LEAST_GROUPS:
+            yield LayerShare(operator, len(groups), stored.count(groups))
+
+
+class _Stored:
+    """What the parameters of executables hold at places that a group can be at."""
+
+    def __init__(self, executables: Iterable[Executable]) -> None:
+        words = [
+            np.frombuffer(each.parameters, np.uint8)[: len(each.parameters) // 4 * 4].view("<u4")
+            for each in executables
+        ]
+        self._words = words
+        self.size = sum(each.nbytes for each in words)
+        self._sorted: dict[int, Words] = {}
+
+    def count(self, groups: AnyArray) -> int:
+        """How many of ``groups``, rows of the same number of bytes, are there."""
+        size = groups.shape[1]
+        if size not in self._sorted:
+            parts = [_keys(each, size // 4) for each in self._words] or [np.zeros(0, np.uint32)]
+            self._sorted[size] = np.sort(np.concatenate(parts))
+        stored = self._sorted[size]
+        if not stored.size:
+            return 0
+        wanted = _keys(np.ascontiguousarray(groups).reshape(-1).view("<u4"), size // 4)
+        wanted = wanted[:: size // 4]
+        places = np.searchsorted(stored, wanted).clip(max=stored.size - 1)
+        return int(np.count_nonzero(stored[places] == wanted))
+
+
+def _keys(words: AnyArray, length: int) -> Words:
+    """A number for each run of ``length`` words, equal for equal runs."""
+    multiplier = np.uint64(0x9E3779B97F4A7C15)
+    count = max(len(words) - length + 1, 0)
+    if length == 1:
+        return words
+    keys: Words = np.zeros(count, np.uint64)
+    for place in range(length):
+        keys *= multiplier
+        keys += words[place : place + count]
+    return keys
+
+
+def _groups(network: Network, operator: Operator) -> AnyArray:
+    """Rows of bytes as the chip holds them: those furthest from the middle, the least likely to be
+    there by chance. None for a layer whose form in the parameters is not known.
+    """
+    none = np.zeros((0, _GROUP), np.uint8)
+    if operator.name not in _FORMS or len(operator.inputs) < 2:
+        return none
+    tensor = network.tensors[operator.inputs[1]]
+    if tensor.constant is None or tensor.dtype not in (np.uint8, np.int8) or not tensor.size:
+        return none
+    if len(tensor.shape) != (2 if operator.name == "FULLY_CONNECTED" else 4):
+        return none
+    octets = tensor.constant.view(np.uint8)
+    if tensor.dtype == np.int8:
+        octets = octets ^ _SIGN_BIT
+    groups = _FORMS[operator.name](network, operator, octets, tensor)
+    groups = groups[:: -(-len(groups) // _MOST_LOOKED_AT) or 1]
+    groups = np.unique(groups[(groups != groups[:, :1]).any(axis=1)], axis=0)
+    spread = np.abs(groups.astype(np.int64) - int(np.median(octets))).sum(axis=1)
+    return groups[np.argsort(-spread, kind="stable")[:_MOST_GROUPS]]
+
+
+def _dense(network: Network, operator: Operator, octets: AnyArray, tensor: Tensor) -> AnyArray:
+    """Four input channels of a position; the channels of what was flattened, if it was."""
+    source = _unflattened(network, operator.inputs[0])
+    depth = source.shape[-1] if source.shape else 0
+    if len(tensor.shape) == 4:
+        depth = tensor.shape[-1]
+        octets = _used_taps(network, operator, octets)
+    whole = depth // _GROUP * _GROUP
+    if not whole or octets.shape[-1] % depth:
+        return np.zeros((0, _GROUP), np.uint8)
+    return np.ascontiguousarray(octets.reshape(-1, depth)[:, :whole]).reshape(-1, _GROUP)
+
+
+def _used_taps(network: Network, operator: Operator, octets: AnyArray) -> AnyArray:
+    """Weights that meet the image: over a small padded one the compiler leaves out the others."""
+    size = network.tensors[operator.inputs[0]].shape[1:3]
+    height, width = window_axes(operator.options, size, octets.shape[1:3])
+    return octets[:, height.used(size[0])][:, :, width.used(size[1])]
+
+
+def _unflattened(network: Network, index: int) -> Tensor:
+    """The tensor that ``index`` is under another shape."""
+    makers = {index: each for each in network.operators for index in each.outputs}
+    while index in makers and makers[index].name in _RENAMING:
+        index = makers[index].inputs[0]
+    return network.tensors[index]
+
+
+def _depthwise(network: Network, operator: Operator, octets: AnyArray, tensor: Tensor) -> AnyArray:
+    """4 x 4 bytes of four channels of a position: weights on the diagonal."""
+    channels = tensor.shape[-1]
+    whole = channels // _GROUP * _GROUP
+    if network.tensors[operator.inputs[0]].shape[-1:] != (channels,) or not tensor.zero_point.size:
+        return np.zeros((0, _GROUP * _GROUP), np.uint8)
+    shift = _SIGN_BIT if tensor.dtype == np.int8 else 0
+    taps = (
+        _used_taps(network, operator, octets).reshape(-1, channels)[:, :whole].reshape(-1, _GROUP)
+    )
+    blocks = np.full((len(taps), _GROUP, _GROUP), int(tensor.zero_point[0]) + shift, np.uint8)
+    blocks[:, np.arange(_GROUP), np.arange(_GROUP)] = taps
+    return blocks.reshape(len(taps), _GROUP * _GROUP)
+
+
+_FORMS = {
+    "CONV_2D": _dense,
+    "FULLY_CONNECTED": _dense,
+    "DEPTHWISE_CONV_2D": _depthwise,
+}
+
+
+def _between(
+    network: Network, outputs: Collection[int], inputs: Collection[int]
+) -> Iterator[Operator]:
+    """Operators that tensors ``outputs`` are computed by, back to ``inputs``, in their order."""
+    needed = set(outputs)
+    found = []
+    for operator in reversed(network.operators):
+        made = needed.intersection(operator.outputs).difference(inputs)
+        if made:
+            found.append(operator)
+            needed.update(operator.inputs)
+    return reversed(found)

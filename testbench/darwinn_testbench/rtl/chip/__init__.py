@@ -1,0 +1,1 @@
+"""The whole chip in SystemVerilog, beside the model."""

@@ -1,0 +1,302 @@
+"""Executables on the RTL: the model's scalar core with everything that moves data in Verilog.
+
+The scalar core executes its own instructions in the kernels of the model. Each instruction of a
+unit or tile, and each descriptor, goes to the RTL in program order; scalar fences wait there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from darwinn_formats.darwinn import Executable
+from darwinn_sim import chip
+from darwinn_sim.accelerator import Accelerator, ProgramRun, Progress
+from darwinn_sim.errors import Deadlock, UnsupportedInstruction
+from darwinn_sim.host.interface import HostInterface
+from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
+from darwinn_sim.isa.fields import BUNDLE_BYTES
+from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
+from darwinn_sim.kernel import state
+from darwinn_sim.machine.examine import StopPoint, Tap
+from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units import scalar_core
+from numpy.typing import NDArray
+
+from darwinn_testbench.errors import Unavailable
+from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl.build import Design, SimulationFailed
+from darwinn_testbench.rtl.chip import player
+from darwinn_testbench.rtl.chip.handover import Core
+from darwinn_testbench.rtl.chip.player import ChipPlayer, RtlFailure
+
+WINDOW_BASE = 1 << 63
+"""Device address of bus address 0, as the harness's window has it after reset."""
+
+_INSTRUCTIONS_TAG = 0
+_MESH = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
+
+
+class _RtlHost(HostInterface):
+    """The host's side of an RTL chip: it checks and records descriptors, and the RTL performs them.
+
+    ``chunk`` is the instruction chunk that was fetched last.
+    """
+
+    def __init__(self, memory: HostMemory, player: ChipPlayer) -> None:
+        super().__init__(memory)
+        self.player = player
+        self.chunk = b""
+
+    def map_buffers(self) -> None:
+        """Show the RTL every mapped buffer, with the bytes around it on the same pages."""
+        self.player.unmap_all()
+        for mapping in self.mappings:
+            first = mapping.address // PAGE_BYTES * PAGE_BYTES
+            end = -(-(mapping.address + mapping.size) // PAGE_BYTES) * PAGE_BYTES
+            address = first - WINDOW_BASE
+            for place, size in _runs(self._views(first, end - first)):
+                self.player.map(address, place, size)
+                address += size
+
+    def _views(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        for piece in self.mmu.translate(address, size):
+            yield from self.memory.views(*piece)
+
+    def fetch_chunk(self) -> bytes | None:
+        chunk = super().fetch_chunk()
+        if chunk is not None:
+            transfer = self.transfers[-1]
+            self.player.descriptor(_INSTRUCTIONS_TAG, transfer.address, transfer.size)
+            self.chunk = self.player.fetch(transfer.size)
+            return self.chunk
+        return None
+
+    def issue(self, tag: int, address: int, size: int) -> None:
+        super().issue(tag, address, size)
+        # What is on its way is on its way in the RTL.
+        for stream in self._streams.values():
+            stream.clear()
+        self._outputs.clear()
+        self.player.descriptor(tag, address, size)
+
+    def fence(self) -> None:
+        super().fence()
+        self.player.descriptor(0, 0, 0, fence=True)
+
+    def _deliver_output(self) -> None:
+        """Outputs and interrupts leave through the RTL."""
+
+    def take_events(self) -> None:
+        """Pass interrupts on; raise ``RtlFailure`` for a transfer that failed."""
+        for kind, index in self.player.take_events():
+            if kind == player.INTERRUPT:
+                self.interrupts.raise_host_interrupt(index)
+            elif kind == player.REFUSED:
+                raise RtlFailure(f"the DMA engine refused descriptor {index} since power-up")
+            else:
+                raise RtlFailure("host memory answered a transfer with an error")
+
+
+def _runs(views: Iterator[NDArray[np.uint8]]) -> list[tuple[int, int]]:
+    """Place in this process and size of each run of bytes; runs that meet become one."""
+    runs: list[tuple[int, int]] = []
+    for view in views:
+        place, size = view.ctypes.data, view.size
+        if runs and sum(runs[-1]) == place:
+            place, before = runs.pop()
+            size += before
+        runs.append((place, size))
+    return runs
+
+
+class _RtlRun(ProgramRun):
+    """One run of a program whose units are RTL."""
+
+    def __init__(
+        self,
+        accelerator: RtlAccelerator,
+        program: LoweredProgram,
+        until: StopPoint | None,
+        taps: Sequence[Tap],
+        progress: Progress | None,
+    ) -> None:
+        if until is not None or taps:
+            raise Unavailable("the RTL engine has neither stop points nor taps")
+        super().__init__(accelerator, program, until, taps, progress)
+        self._host = accelerator.rtl_host
+        self._player = self._host.player
+        self._scalar_core = Core(self.core, program)
+        self._begin = self._player.cycle
+        self._rows = self._player.rows
+
+    def execute(self) -> bool:
+        """Run every chunk that the host has queued; False, since it never stops early."""
+        self._host.map_buffers()
+        try:
+            return super().execute()
+        finally:
+            self._player.unmap_all()
+
+    def run_chunk(self, last: bool) -> bool:
+        """Run the chunk that was just fetched."""
+        while True:
+            reason = self._run_core()
+            self._host.take_events()
+            if reason == scalar_core.FAULT:
+                raise self._fault()
+            if reason == scalar_core.DESCRIPTOR:
+                self._issue()
+            elif reason == scalar_core.INTERRUPT:
+                self._raise_interrupt()
+            elif reason == scalar_core.BLOCKED:
+                self._hand_over()
+            elif reason == scalar_core.SPENT:
+                raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
+            else:
+                break
+        if last:
+            self._player.settle()
+            self._host.take_events()
+        return False
+
+    def _run_core(self) -> int:
+        """Let the scalar core go on: it sees scalar memory as the units left it, and they as it."""
+        core = self.core
+        core["work_limit"] = self.work_limit
+        core["memory"][:] = self._player.scalar_memory
+        core["memory_written"][:] = state.ALL_BITS
+        reason = self._scalar_core.run()
+        self._player.scalar_memory[:] = core["memory"]
+        output = core["output"]
+        if output["length"]:
+            places = int(output["head"]) + np.arange(int(output["length"]))
+            data = output["data"][places % chip.HOST_FIFO_BYTES]
+            for word in data.view("<u4").tolist():
+                self._player.push(word)
+            output["head"] = output["length"] = 0
+        return reason
+
+    def _hand_over(self) -> None:
+        """Give the instruction before which the core stands to the RTL, if there is one."""
+        instruction = self._scalar_core.next()
+        if instruction is None:
+            return
+        name = INSTRUCTIONS[instruction.opcode].name
+        begin, end = (BUNDLE_BYTES * bundle for bundle in (instruction.begin, instruction.end))
+        self._player.hand_over(
+            f"{name} of chunk {instruction.chunk}, pc {instruction.begin}",
+            self._host.chunk[begin:end],
+            instruction.tiles,
+            instruction.base,
+        )
+        self._scalar_core.skip()
+        if instruction.dma_fence:
+            self._host.fence()
+
+    def statistics(self) -> dict[str, int]:
+        """Counts of the run; ``rtl_cycles`` is the time in the RTL."""
+        return {
+            "scalar_bundles": int(self.core["steps"]),
+            "ring_rows": self._player.rows - self._rows,
+            "rtl_cycles": self._player.cycle - self._begin,
+            "uninitialised_reads": 0,
+        }
+
+
+class RtlAccelerator(Accelerator):
+    """A chip in RTL with the model's driver: takes the place of ``Accelerator``.
+
+    Args:
+        seed: contents of destinations before a run, and of everything that reset leaves as it is.
+        design: how the chip is built; None is the whole chip.
+        waves: file for the waves of the chip, an FST; a file of groups for GTKWave comes with it.
+
+    Raises:
+        Unavailable: something that building it needs is not installed, or it cannot be built.
+    """
+
+    def __init__(
+        self, *, seed: int = 0, design: Design | None = None, waves: Path | None = None
+    ) -> None:
+        missing = toolchain.missing(waves=waves is not None)
+        if missing:
+            raise Unavailable("the RTL engine needs: " + "; ".join(missing))
+        self._design = design or player.design(waves=waves is not None)
+        self._waves = waves
+        self._player: ChipPlayer | None = None
+        try:
+            super().__init__(seed=seed)
+        except SimulationFailed as error:
+            raise Unavailable(f"the RTL engine: {error}") from error
+
+    def close(self) -> None:
+        """Give the chip back; its waves are complete then."""
+        if self._player is not None:
+            self._player.close()
+
+    def _new_host(self) -> HostInterface:
+        self.close()
+        self._player = ChipPlayer(self.seed, self._design, waves=self._waves)
+        self.rtl_host = _RtlHost(HostMemory(), self._player)
+        return self.rtl_host
+
+    def _new_run(
+        self,
+        program: LoweredProgram,
+        until: StopPoint | None,
+        taps: Sequence[Tap],
+        progress: Progress | None,
+    ) -> ProgramRun:
+        return _RtlRun(self, program, until, taps, progress)
+
+    def load(self, executable: Executable) -> LoweredProgram:
+        """Decode and lower ``executable``; see ``Accelerator.load``.
+
+        Raises ``UnsupportedInstruction`` as well for assumed values that the RTL does not execute,
+        and for what needs tiles that this build lacks.
+        """
+        program = super().load(executable)
+        check_assumptions(program)
+        tiles = self._design.parameters["Tiles"]
+        if tiles < chip.TILES:
+            check_tiles(program, tiles)
+        return program
+
+    def preload_wide(self, tile: int, row: int, data: bytes) -> None:
+        """Not available: memories of the RTL are filled by programs alone."""
+        raise Unavailable("the RTL engine lets programs alone fill wide memory")
+
+
+def check_assumptions(program: LoweredProgram) -> None:
+    """Refuse assumed values that the SystemVerilog does not execute as the model does."""
+    for each in program.assumptions:
+        if not each.rtl:
+            raise UnsupportedInstruction(
+                BY_NAME[each.instruction].opcode,
+                each.chunk,
+                each.pc,
+                each.field,
+                each.value,
+                f"the RTL lacks what the model assumes: {each.rule}",
+            )
+
+
+def check_tiles(program: LoweredProgram, tiles: int) -> None:
+    """Refuse what moves data on tiles from number ``tiles`` on; fences there count as reached."""
+    absent = (1 << chip.TILES) - (1 << tiles)
+    for number, chunk in enumerate(program.chunks):
+        for opcode, columns in chunk.columns.items():
+            name = INSTRUCTIONS[opcode].name
+            if name == "TileFence":
+                continue
+            for field in {"tiles", "targets"} & columns.keys():
+                used = columns[field] & absent != 0
+                used |= name in _MESH
+                if used.any():
+                    row = int(np.flatnonzero(used)[0])
+                    pc = int(chunk.pc[chunk.opcode == opcode][row])
+                    raise UnsupportedInstruction(
+                        BY_NAME[name].opcode, number, pc, field, int(columns[field][row])
+                    )

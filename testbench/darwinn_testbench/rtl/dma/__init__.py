@@ -1,0 +1,1 @@
+"""The DMA engine in SystemVerilog: its pyuvm environment, workloads and timing."""

@@ -1,0 +1,62 @@
+"""Agent of the descriptor port: the scalar core's place."""
+
+from __future__ import annotations
+
+from cocotb.triggers import RisingEdge
+from pyuvm import ConfigDB, uvm_agent, uvm_driver, uvm_sequence_item, uvm_sequencer
+
+from darwinn_testbench.rtl.bench import Bench
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
+
+
+class DescriptorItem(uvm_sequence_item):
+    """A descriptor to issue, ``gap`` cycles after the one before."""
+
+    def __init__(self, descriptor: Descriptor, gap: int = 0) -> None:
+        super().__init__("descriptor")
+        self.descriptor = descriptor
+        self.gap = gap
+
+
+class DescriptorDriver(uvm_driver):
+    """Offers one descriptor after another; gives up the one on offer when reset comes."""
+
+    def build_phase(self) -> None:
+        """Nothing is on offer."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.bench.dut.core2dma_descriptor_valid.value = 0
+
+    async def run_phase(self) -> None:
+        """Take items from the sequencer for ever."""
+        while True:
+            item = await self.seq_item_port.get_next_item()
+            await self.bench.cycles(item.gap)
+            await self._offer(item.descriptor)
+            self.seq_item_port.item_done()
+
+    async def _offer(self, descriptor: Descriptor) -> None:
+        dut = self.bench.dut
+        edge = RisingEdge(dut.clk)
+        dut.core2dma_descriptor_fence.value = int(descriptor.fence)
+        dut.core2dma_descriptor_tag.value = descriptor.tag
+        dut.core2dma_descriptor_size.value = descriptor.size
+        dut.core2dma_descriptor_address.value = descriptor.address
+        dut.core2dma_descriptor_valid.value = int(not self.bench.in_reset)
+        while not self.bench.in_reset:
+            await edge
+            if int(dut.core2dma_descriptor_ready.value):
+                break
+        dut.core2dma_descriptor_valid.value = 0
+
+
+class DescriptorAgent(uvm_agent):
+    """Sequencer and driver of the descriptor port."""
+
+    def build_phase(self) -> None:
+        """Create the parts."""
+        self.sequencer = uvm_sequencer("sequencer", self)
+        self.driver = DescriptorDriver("driver", self)
+
+    def connect_phase(self) -> None:
+        """Connect the driver to the sequencer."""
+        self.driver.seq_item_port.connect(self.sequencer.seq_item_export)

@@ -1,0 +1,1 @@
+"""The units of a tile in SystemVerilog, each on its own."""

@@ -1,0 +1,384 @@
+"""The pyuvm environment of a single tile: the scalar core's and the ring's places, a passive
+monitor of its units, and a scoreboard that compares every transaction.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+from darwinn_sim import chip
+from darwinn_sim.kernel.state import UNITS
+from pyuvm import (
+    ConfigDB,
+    uvm_agent,
+    uvm_analysis_port,
+    uvm_component,
+    uvm_driver,
+    uvm_env,
+    uvm_monitor,
+    uvm_sequence,
+    uvm_sequence_item,
+    uvm_sequencer,
+    uvm_test,
+)
+
+from darwinn_testbench.rtl.bench import Bench
+from darwinn_testbench.rtl.dma.scoreboard import Subscriber
+from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
+
+CYCLES_PER_INSTRUCTION = 2000
+"""Bound of the wait for a program."""
+
+_WORDS_BITS, _TARGET_BITS = 7, chip.TILES + 1
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The tile has taken an instruction into its queue."""
+
+    cycle: int
+    opcode: int
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A unit has had work (``TileFence.wait_idle`` numbers them) up to this cycle."""
+
+    cycle: int
+    unit: int
+    since: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A sync flag has a new value."""
+
+    cycle: int
+    flag: int
+    value: int
+
+
+@dataclass(frozen=True)
+class RowSent:
+    """The ring producer has sent a row."""
+
+    cycle: int
+    row: RingRow
+
+
+@dataclass(frozen=True)
+class WordSent:
+    """A mesh unit has sent a word."""
+
+    cycle: int
+    link: int
+    word: int
+
+
+@dataclass(frozen=True)
+class FencePassed:
+    """A tile fence that counts has been passed."""
+
+    cycle: int
+
+
+TileEvent = Taken | Worked | Counted | RowSent | WordSent | FencePassed
+
+
+@dataclass
+class TileProgram:
+    """Encoded instructions with the rows that arrive on channel A, and what must come of them:
+    rows and words that leave, the flags at the end, the number of fences that count.
+    """
+
+    instructions: list[bytes]
+    rows_in: list[Sequence[int]]
+    rows_out: list[RingRow]
+    words_out: dict[int, list[int]]
+    flags: list[int]
+    fences: int = 0
+
+
+class InstructionItem(uvm_sequence_item):
+    """An instruction for the tile."""
+
+    def __init__(self, encoded: bytes) -> None:
+        super().__init__("instruction")
+        self.encoded = encoded
+
+
+class GiveInstructions(uvm_sequence):
+    """Gives instructions in order."""
+
+    def __init__(self, instructions: Sequence[bytes]) -> None:
+        super().__init__("give_instructions")
+        self._instructions = instructions
+
+    async def body(self) -> None:
+        """Give them."""
+        for encoded in self._instructions:
+            item = InstructionItem(encoded)
+            await self.start_item(item)
+            await self.finish_item(item)
+
+
+class InstructionDriver(uvm_driver):
+    """Offers one instruction after another."""
+
+    def build_phase(self) -> None:
+        """Nothing is on offer."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.bench.dut.core2tile_instruction_valid.value = 0
+        self.bench.dut.core2tile_base_valid.value = 0
+
+    async def run_phase(self) -> None:
+        """Take items from the sequencer for ever."""
+        dut = self.bench.dut
+        edge = RisingEdge(dut.clk)
+        while True:
+            item = await self.seq_item_port.get_next_item()
+            dut.core2tile_instruction_data.value = int.from_bytes(item.encoded, "little")
+            dut.core2tile_instruction_valid.value = 1
+            await edge
+            while not int(dut.core2tile_instruction_ready.value):
+                await edge
+            dut.core2tile_instruction_valid.value = 0
+            self.seq_item_port.item_done()
+
+
+class InstructionAgent(uvm_agent):
+    """Sequencer and driver of the tile's queue."""
+
+    def build_phase(self) -> None:
+        """Create the parts."""
+        self.sequencer = uvm_sequencer("sequencer", self)
+        self.driver = InstructionDriver("driver", self)
+
+    def connect_phase(self) -> None:
+        """Connect the driver to the sequencer."""
+        self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
+
+
+class Neighbourhood(uvm_component):
+    """Ring and mesh around the tile: rows arrive on channel A, and what the tile sends is taken in
+    a ``share`` of the cycles."""
+
+    share = 0.7
+
+    def build_phase(self) -> None:
+        """Nothing arrives."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.rows: deque[Sequence[int]] = deque()
+        for name in ("ring2tile_row_valid", "ring2tile_token_valid", "mesh2tile_word_valid"):
+            getattr(self.bench.dut, name).value = 0
+
+    async def run_phase(self) -> None:
+        """Offer rows, and take at random."""
+        dut, random = self.bench.dut, self.bench.random
+        edge = RisingEdge(dut.clk)
+        offered = False
+        while True:
+            await edge
+            if offered and int(dut.ring2tile_row_ready.value) & 1:
+                self.rows.popleft()
+            offered = bool(self.rows) and not self.bench.in_reset
+            if offered:
+                words = self.rows[0]
+                packed = sum(word << 32 * k for k, word in enumerate(words))
+                dut.ring2tile_row_data.value = packed
+                dut.ring2tile_row_words.value = len(words)
+            dut.ring2tile_row_valid.value = int(offered)
+            dut.tile2ring_row_ready.value = int(random.random() < self.share)
+            links = sum((random.random() < self.share) << link for link in range(LINKS))
+            dut.tile2mesh_word_ready.value = links
+
+
+class TileMonitor(uvm_monitor):
+    """Announces on ``events`` what the tile takes, what its units do, and what it sends."""
+
+    def build_phase(self) -> None:
+        """Create the port."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.events = uvm_analysis_port("events", self)
+        self._flags = [0] * chip.TILE_FLAGS
+        self._busy: dict[int, int] = {}
+
+    def _announce(self, event: TileEvent) -> None:
+        self.bench.note(str(event))
+        self.events.write(event)
+
+    async def run_phase(self) -> None:
+        """Watch every cycle."""
+        dut = self.bench.dut
+        edge = RisingEdge(dut.clk)
+        while True:
+            await edge
+            if self.bench.in_reset:
+                continue
+            if dut.core2tile_instruction_valid.value and dut.core2tile_instruction_ready.value:
+                header = int(dut.core2tile_instruction_data.value)
+                self._announce(Taken(self.bench.cycle, header >> 6 & 0x3F))
+            if dut.tile2core_fence_valid.value:
+                self._announce(FencePassed(self.bench.cycle))
+            if dut.tile2ring_row_valid.value and dut.tile2ring_row_ready.value:
+                self._announce(RowSent(self.bench.cycle, self._row()))
+            self._watch_words()
+            self._watch_units()
+            self._watch_flags()
+
+    def _row(self) -> RingRow:
+        record = int(self.bench.dut.tile2ring_row_data.value)
+        data = record.to_bytes(chip.ROW_BYTES + 4, "little")
+        head = record >> 8 * chip.ROW_BYTES
+        count = head & ((1 << _WORDS_BITS) - 1)
+        words = (data[4 * k : 4 * k + 4] for k in range(count))
+        return RingRow(
+            tuple(int.from_bytes(word, "little") for word in words),
+            channel=head >> _WORDS_BITS + 1 & 1,
+            targets=head >> _WORDS_BITS + 2 & ((1 << _TARGET_BITS) - 1),
+            token=bool(head >> _WORDS_BITS & 1),
+        )
+
+    def _watch_words(self) -> None:
+        dut = self.bench.dut
+        sent = int(dut.tile2mesh_word_valid.value) & int(dut.tile2mesh_word_ready.value)
+        if not sent:
+            return
+        data = int(dut.tile2mesh_word_data.value)
+        for link in range(LINKS):
+            if sent >> link & 1:
+                word = data >> 32 * link & 0xFFFF_FFFF
+                self._announce(WordSent(self.bench.cycle, link, word))
+
+    def _watch_units(self) -> None:
+        idle = int(self.bench.dut.tile2core_units_idle.value)
+        for unit in range(UNITS):
+            if not idle >> unit & 1:
+                self._busy.setdefault(unit, self.bench.cycle)
+            elif unit in self._busy:
+                self._announce(Worked(self.bench.cycle, unit, self._busy.pop(unit)))
+
+    def _watch_flags(self) -> None:
+        packed = int(self.bench.dut.tile2core_flags.value)
+        for flag, before in enumerate(self._flags):
+            value = packed >> 16 * flag & 0xFFFF
+            if value != before:
+                self._flags[flag] = value
+                self._announce(Counted(self.bench.cycle, flag, value))
+
+
+@dataclass
+class _Expected:
+    opcodes: deque[int] = field(default_factory=deque)
+    rows: deque[RingRow] = field(default_factory=deque)
+    words: dict[int, deque[int]] = field(default_factory=dict)
+    fences: int = 0
+
+
+class TileScoreboard(uvm_component):
+    """Compares each transaction, as it happens, with the next one that is expected."""
+
+    def build_phase(self) -> None:
+        """Nothing is expected."""
+        self.events = Subscriber("events", self, self._event)
+        self.expected = _Expected()
+        self.flags = [0] * chip.TILE_FLAGS
+        self.units: set[int] = set()
+
+    def expect(self, program: TileProgram) -> None:
+        """What must come is what ``program`` says."""
+        self.expected = _Expected(
+            deque(encoded[0] >> 6 | (encoded[1] & 0xF) << 2 for encoded in program.instructions),
+            deque(program.rows_out),
+            {link: deque(words) for link, words in program.words_out.items()},
+            program.fences,
+        )
+
+    def _event(self, event: TileEvent) -> None:
+        expected = self.expected
+        match event:
+            case Taken(_, opcode):
+                _next(expected.opcodes, opcode, event)
+            case RowSent(_, row):
+                _next(expected.rows, row, event)
+            case WordSent(_, link, word):
+                _next(expected.words.get(link, deque()), word, event)
+            case Counted(_, flag, value):
+                self.flags[flag] = value
+            case FencePassed():
+                expected.fences -= 1
+            case Worked(_, unit, _):
+                self.units.add(unit)
+
+    @property
+    def complete(self) -> bool:
+        """True if all that is expected has come."""
+        expected = self.expected
+        left = (expected.opcodes, expected.rows, *expected.words.values())
+        return not any(left) and not expected.fences
+
+
+def _next(expected: deque[Any], found: Any, event: TileEvent) -> None:
+    """Take the next of what is expected; it must be what was found."""
+    assert expected, f"nothing is expected, but {event}"
+    assert found == expected[0], f"expected {expected[0]}, but {event}"
+    expected.popleft()
+
+
+class TileEnvironment(uvm_env):
+    """Everything around the tile."""
+
+    def build_phase(self) -> None:
+        """Create the parts."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.instructions = InstructionAgent("instructions", self)
+        self.neighbourhood = Neighbourhood("neighbourhood", self)
+        self.monitor = TileMonitor("monitor", self)
+        self.scoreboard = TileScoreboard("scoreboard", self)
+
+    def connect_phase(self) -> None:
+        """Connect the monitor to the scoreboard."""
+        self.monitor.events.connect(self.scoreboard.events.analysis_export)
+
+    async def run_program(self, program: TileProgram) -> None:
+        """Run ``program`` after a reset and compare everything.
+
+        Raises ``AssertionError`` or ``WaitTimeout``.
+        """
+        self.scoreboard.expect(program)
+        await self.bench.reset()
+        self.neighbourhood.rows.extend(program.rows_in)
+        await GiveInstructions(program.instructions).start(self.instructions.sequencer)
+        await self.bench.until(
+            lambda: self.scoreboard.complete and bool(self.bench.dut.tile2core_idle.value),
+            "the program's end",
+            CYCLES_PER_INSTRUCTION * len(program.instructions),
+        )
+        await self.bench.cycles(2)
+        assert self.scoreboard.flags == program.flags, (self.scoreboard.flags, program.flags)
+
+
+class TileTest(uvm_test):
+    """Builds the environment; a subclass says in ``scenario`` what happens in it."""
+
+    def build_phase(self) -> None:
+        """Create bench and environment."""
+        self.bench = Bench(cocotb.top)
+        ConfigDB().set(None, "*", "BENCH", self.bench)
+        self.environment = TileEnvironment("environment", self)
+
+    async def run_phase(self) -> None:
+        """Start the clock and play the scenario."""
+        self.raise_objection()
+        self.bench.start()
+        await self.scenario(self.environment)
+        self.drop_objection()
+
+    async def scenario(self, environment: TileEnvironment) -> None:
+        """What the test is about."""
+        raise NotImplementedError

@@ -1,0 +1,76 @@
+"""Narrow memory that a program uses: the closed form against walks, and the compiler's figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from darwinn_formats.darwinn import load
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.analysis.narrow_usage import by_access, highest_address, used_narrow_bytes
+from darwinn_sim.kernel import traversal
+from hypothesis import given
+from hypothesis import strategies as st
+
+LOOPS = 3
+
+
+def walk_of(base: int, steps: list[int], limits: list[int], double: tuple[int, int, int]) -> Any:
+    walk = np.zeros(1, traversal.PARAMETERS)[0]
+    walk["base"], walk["loops"] = base, LOOPS
+    walk["step"][:LOOPS], walk["limit"][:LOOPS] = steps, limits
+    walk["double_loop"], walk["double_offset"], walk["double_start"] = double
+    return walk
+
+
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(-50, 50), min_size=LOOPS, max_size=LOOPS),
+    st.lists(st.integers(0, 3), min_size=LOOPS, max_size=LOOPS),
+    st.tuples(st.integers(0, LOOPS), st.integers(0, 100), st.integers(0, 1)),
+)
+def test_the_highest_address_bounds_the_walk(
+    base: int, steps: list[int], limits: list[int], double: tuple[int, int, int]
+) -> None:
+    """It is reached, unless the second buffer is never in use where the loops are highest."""
+    walk = walk_of(base, steps, limits, double)
+    where = np.zeros(1, traversal.STATE)[0]
+    traversal.start(where, walk)
+    seen = []
+    while not where["done"]:
+        seen.append(traversal.address(where, walk))
+        traversal.step(where, walk)
+    assert max(seen) <= highest_address(walk) <= max(seen) + double[1]
+    if not double[1]:
+        assert max(seen) == highest_address(walk)
+
+
+def test_a_prologue_does_not_count() -> None:
+    walk = walk_of(10, [1, 0, 0], [3, 0, 0], (0, 0, 0))
+    walk["prologue_base"], walk["prologue_length"] = 500, 48
+    assert highest_address(walk) == 13
+
+
+def executables(corpus: Path) -> list[tuple[str, int]]:
+    return [
+        (path.name, number)
+        for path in sorted(corpus.glob("darwinn/*.tflite"))
+        for number in range(len(load(path).executables))
+    ]
+
+
+def test_the_compiler_counts_the_same_for_every_executable(corpus: Path) -> None:
+    for name, number in executables(corpus):
+        executable = load(corpus / "darwinn" / name).executables[number]
+        program = Accelerator().load(executable)
+        declared = executable.used_narrow_memory_bytes_per_tile
+        assert used_narrow_bytes(program) == declared, (name, number)
+
+
+def test_each_kind_of_access_is_told_apart(corpus: Path) -> None:
+    """A dense layer of 256 inputs: 16 words from word 192 on arrive last on each tile."""
+    executable = load(corpus / "darwinn" / "dense_256_edgetpu.tflite").executables[0]
+    ends = by_access(Accelerator().load(executable))
+    assert ends["wide-to-narrow write"] == ends["narrow-to-wide read"] == 4 * (192 + 16)
+    assert ends["tensor read"] == 256

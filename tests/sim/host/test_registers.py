@@ -1,0 +1,103 @@
+"""The register table and the register file."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from darwinn_sim.host.registers import (
+    REGISTERS,
+    Access,
+    Register,
+    RegisterFault,
+    RegisterFile,
+    documentation,
+    register,
+)
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "registers.md"
+
+
+def test_documentation_is_up_to_date() -> None:
+    assert DOCUMENT.read_text() == documentation()
+
+
+def test_registers_do_not_overlap_and_are_aligned() -> None:
+    ordered = sorted(REGISTERS, key=lambda entry: entry.offset)
+    for before, after in pairwise(ordered):
+        assert before.end <= after.offset, (before.name, after.name)
+    assert all(entry.offset % (entry.width // 8) == 0 for entry in REGISTERS)
+    assert len({entry.name for entry in REGISTERS}) == len(REGISTERS)
+
+
+def test_fields_fit_their_register_and_do_not_overlap() -> None:
+    for entry in REGISTERS:
+        used = 0
+        for field in entry.fields:
+            assert not used & field.mask, (entry.name, field.name)
+            used |= field.mask
+        assert used >> entry.width == 0, entry.name
+
+
+def test_every_register_says_what_it_means_and_where_it_is_known_from() -> None:
+    assert all(entry.meaning and entry.source for entry in REGISTERS)
+    assert all(field.meaning for entry in REGISTERS for field in entry.fields)
+
+
+def test_reset_values_are_what_the_host_reads_first() -> None:
+    registers = RegisterFile()
+    for entry in REGISTERS:
+        assert registers.read(entry.offset) == entry.reset, entry.name
+
+
+@pytest.mark.parametrize("entry", REGISTERS, ids=lambda entry: entry.name)
+def test_access(entry: Register) -> None:
+    registers = RegisterFile()
+    if entry.access is Access.READ_ONLY:
+        with pytest.raises(RegisterFault, match="cannot be written"):
+            registers.write(entry.offset, 1)
+        return
+    registers.set(entry.name, 0b1100)
+    registers.write(entry.offset, 0b1010)
+    expected = 0b1000 if entry.access is Access.WRITE_ZERO_TO_CLEAR else 0b1010
+    assert registers.read(entry.offset) == expected == registers.get(entry.name)
+    registers.reset()
+    assert registers.read(entry.offset) == entry.reset
+
+
+@pytest.mark.parametrize("offset", [0, 0x44017, 0x44019, 0x4FFFF, 0x50001, 0x60000])
+def test_unknown_offset_is_refused(offset: int) -> None:
+    with pytest.raises(RegisterFault, match="no such register"):
+        RegisterFile().read(offset)
+
+
+def test_width_and_value_are_checked() -> None:
+    registers = RegisterFile()
+    offset = register("tileconfig0").offset
+    with pytest.raises(RegisterFault, match="64 bits wide"):
+        registers.write(offset, 0, width=32)
+    with pytest.raises(RegisterFault, match="does not fit"):
+        registers.write(offset, 1 << 64)
+
+
+def test_every_entry_of_a_repeated_register_is_addressable() -> None:
+    registers = RegisterFile()
+    table = register("page_table")
+    registers.write(table.offset + 8 * 8191, 0xFFFF_FFFF_FFFF_F001)
+    assert registers.array("page_table")[8191] == 0xFFFF_FFFF_FFFF_F001
+    assert not registers.array("page_table")[:8191].any()
+
+
+def test_write_hook_sees_the_stored_value() -> None:
+    registers = RegisterFile()
+    seen: list[int] = []
+    registers.on_write("sc_host_int_status", seen.append)
+    registers.set("sc_host_int_status", 0b0011)
+    registers.write(register("sc_host_int_status").offset, 0b1110)
+    assert seen == [0b0010]
+
+
+def test_hook_of_an_unknown_register_is_refused() -> None:
+    with pytest.raises(KeyError):
+        RegisterFile().on_write("no_such_register", print)

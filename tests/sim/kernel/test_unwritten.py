@@ -1,0 +1,71 @@
+"""Bits that follow from written bits stay as they are, whatever the unwritten ones hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from darwinn_sim.units.scalar_core import compared_written, integer_alu, result_written
+from hypothesis import given
+from hypothesis import strategies as st
+
+WORDS = st.integers(0, 0xFFFFFFFF)
+MASKS = st.one_of(WORDS, st.sampled_from((0, 0xFF, 0xFFFF00, 0x7FFFFFFF, 0xFFFFFFFF)))
+INTEGER = {1: "add", 2: "subtract", 3: "and", 4: "or", 5: "xor", 6: "left", 7: "right", 15: "move"}
+
+
+def slow(operation: int, a: int, b: int) -> int:
+    """The operation on Python's integers."""
+    shift = b % 32
+    results = {1: a + b, 2: a - b, 3: a & b, 4: a | b, 5: a ^ b}
+    results |= {6: a << shift, 7: a >> shift, 15: b}
+    return results[operation] % (1 << 32)
+
+
+def known(operation: int, a: int, a_written: int, b: int, b_written: int) -> int:
+    return int(result_written(operation, *map(np.uint32, (a, a_written, b, b_written))))
+
+
+@pytest.mark.parametrize("operation", INTEGER, ids=INTEGER.get)
+@given(a=WORDS, b=WORDS, a_written=MASKS, b_written=MASKS, other_a=WORDS, other_b=WORDS)
+def test_known_bits_do_not_depend_on_unwritten_ones(
+    operation: int, a: int, b: int, a_written: int, b_written: int, other_a: int, other_b: int
+) -> None:
+    again_a = a & a_written | other_a & ~a_written
+    again_b = b & b_written | other_b & ~b_written
+    bits = known(operation, a, a_written, b, b_written)
+    one, other = slow(operation, a, b), slow(operation, again_a, again_b)
+    assert int(integer_alu(operation, np.uint32(a), np.uint32(b))) == one
+    assert (one ^ other) & bits == 0
+
+
+@pytest.mark.parametrize("operation", [3, 4, 5], ids=["and", "or", "xor"])
+@given(a=WORDS, b=WORDS, a_written=MASKS, b_written=MASKS)
+def test_unknown_bits_of_a_bitwise_operation_can_change(
+    operation: int, a: int, b: int, a_written: int, b_written: int
+) -> None:
+    bits = known(operation, a, a_written, b, b_written)
+    unwritten_a, unwritten_b = ~a_written & 0xFFFFFFFF, ~b_written & 0xFFFFFFFF
+    results = [
+        slow(operation, a ^ flip_a, b ^ flip_b)
+        for flip_a in (0, unwritten_a)
+        for flip_b in (0, unwritten_b)
+    ]
+    changes = 0
+    for each in results[1:]:
+        changes |= results[0] ^ each
+    assert changes == ~bits & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("operation", [9, 10, 12, 13])
+@given(a=WORDS, b=WORDS, a_written=MASKS, b_written=MASKS, other_a=WORDS, other_b=WORDS)
+def test_a_known_comparison_does_not_depend_on_unwritten_bits(
+    operation: int, a: int, b: int, a_written: int, b_written: int, other_a: int, other_b: int
+) -> None:
+    words = map(np.uint32, (a, a_written, b, b_written))
+    if compared_written(operation, *words):
+        again_a = a & a_written | other_a & ~a_written
+        again_b = b & b_written | other_b & ~b_written
+        if operation < 11:
+            assert (a == b) == (again_a == again_b)
+        else:
+            assert (a, b) == (again_a & 0xFFFFFFFF, again_b & 0xFFFFFFFF)

@@ -1,0 +1,26 @@
+"""Relocated fields reach the tables that the chip executes, whatever they held before."""
+
+from __future__ import annotations
+
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.isa.codes import AluOperation
+from darwinn_sim.machine.lowering import lower, patch
+from hypothesis import given
+from hypothesis import strategies as st
+
+HALVES = st.one_of(st.just(0), st.integers(0, 2**32 - 1))
+
+
+def chunk(*values: int) -> bytes:
+    """A program of one move of an immediate for each value."""
+    move = {"alu_op": AluOperation.MOVE, "alu_immediate": 1}
+    return frame(build(("Scalar", move | {"alu_b": value}) for value in values))
+
+
+@given(st.lists(st.tuples(HALVES, HALVES), min_size=1, max_size=5))
+def test_each_run_sees_its_own_addresses(runs: list[tuple[int, int]]) -> None:
+    program = lower([chunk(0, 0)])
+    for addresses in runs:
+        patch(program, 0, chunk(*addresses))
+        linked = lower([chunk(*addresses)])
+        assert (program.tables.scalar == linked.tables.scalar).all()

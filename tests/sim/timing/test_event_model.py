@@ -1,0 +1,381 @@
+"""The event model: against a slow model that steps every cycle, and against its own promises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from averaging_program import watch
+from darwinn_sim import timing
+from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.kernel import state
+from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.timing import Cause, ChipDescription, HostLink
+from darwinn_sim.timing.description import Confidence, Quantity
+from darwinn_sim.units import scalar_core
+from darwinn_testbench.compiler.network import random_convolution, random_dense
+from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
+from hypothesis import given, note
+from hypothesis import strategies as st
+from slow_timing import SlowTiming, Stuck
+from stimulus import Walk, constrained_random
+from unit_cases import mesh_bus, narrow_to_wide, tensor_unit, wide_to_narrow
+
+Span = tuple[int, int, int, int]
+
+
+def chip_of(**values: int) -> ChipDescription:
+    """beagle-max with other values."""
+    known = timing.chip_description("beagle-max")
+    changed = {name: Quantity(value, "test", Confidence.LOW) for name, value in values.items()}
+    return ChipDescription(**{**vars(known), **changed})
+
+
+def host_of(into: float, out: float, *, on_request: bool) -> HostLink:
+    """A link with ``into`` and ``out`` bytes a cycle at 500 MHz."""
+    known = timing.host_link("usb3")
+    values = (into * 5e8, out * 5e8, 0.0, float(on_request))
+    names = ("bytes_per_second_in", "bytes_per_second_out", "fixed_seconds", "on_request")
+    changed = {
+        name: Quantity(value, "test", Confidence.LOW)
+        for name, value in zip(names, values, strict=True)
+    }
+    return HostLink(**{**vars(known), **changed})
+
+
+def both(
+    program: LoweredProgram, sizes: Sequence[int], chip: ChipDescription, host: HostLink | None
+) -> tuple[timing.Timing | None, SlowTiming | None]:
+    """The run in both models; None for one that gets stuck."""
+    seed = int(os.environ.get("PYTEST_SEED", "1"))
+    slow: SlowTiming | None = SlowTiming(program, sizes, chip, host, seed)
+    try:
+        assert slow
+        slow.run()
+    except Stuck:
+        slow = None
+    try:
+        return timing.simulate_program(program, sizes, chip, host, spans=True), slow
+    except Deadlock as error:
+        note(str(error))
+        return None, slow
+
+
+def compare(
+    program: LoweredProgram, sizes: Sequence[int], chip: ChipDescription, host: HostLink | None
+) -> timing.Timing | None:
+    """Assert that both models agree on every cycle; the event model's run."""
+    fast, slow = both(program, sizes, chip, host)
+    assert (fast is None) == (slow is None)
+    if fast is None or slow is None:
+        return None
+    spans: set[Span] = {
+        (int(s["tile"]), int(s["instruction"]), int(s["start"]), int(s["end"])) for s in fast.spans
+    }
+    assert spans == slow.spans
+    assert fast.cycles == slow.cycles
+    check_accounts(fast)
+    return fast
+
+
+def check_accounts(result: timing.Timing) -> None:
+    """Every lane accounts for every cycle, and nothing is faster than the static bound."""
+    assert (result.tile_usage.sum(axis=2) == result.cycles).all()
+    assert (result.chip_usage.sum(axis=1) == result.cycles).all()
+    assert (result.tile_usage >= 0).all() and (result.chip_usage >= 0).all()
+
+
+@cache
+def sample(name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
+    network, compiler = {
+        "dense": (random_dense((64, 64), 1), compile_stand_alone),
+        "two layers": (random_dense((64, 128, 32), 2), compile_network),
+        "convolution": (random_convolution(8, 8, 4, 4, 3), compile_network),
+    }[name]
+    chunks = [
+        bytes(part.bitstream) for part in compiler(network).executables[-1].instruction_bitstreams
+    ]
+    return lower(chunks), tuple(map(len, chunks))
+
+
+SLOW_CHIP = chip_of(
+    ring_bytes_per_cycle=16,
+    ring_fifo_rows=1,
+    outfeed_rows=2,
+    mesh_fifo_words=1,
+    tile_queue=2,
+    unit_queue=1,
+    result_queue_words=20,
+    instruction_start=3,
+    result_cycles=2,
+    drain_cycles=1,
+    row_write_cycles=1,
+    scalar_bundle_cycles=2,
+    scalar_queue=2,
+    scalar_unit_start=2,
+    ring_row_cycles=20,
+    link_word_bytes=40,
+    write_burst_bytes=24,
+    write_cycles=5,
+    interrupt_cycles=3,
+)
+FAST_CHIP = chip_of(
+    ring_bytes_per_cycle=256,
+    narrow_to_wide_words_per_cycle=3,
+    wide_to_narrow_words_per_cycle=64,
+    mesh_words_per_cycle=2,
+)
+LINK = host_of(13.7, 9.1, on_request=True)
+HARNESS = timing.chip_description("harness")
+HARNESS_LINK = timing.host_link("harness")
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "host"),
+    [
+        ("dense", chip_of(), LINK),
+        ("two layers", SLOW_CHIP, None),
+        ("convolution", FAST_CHIP, None),
+        ("convolution", SLOW_CHIP, LINK),
+        ("dense", HARNESS, HARNESS_LINK),
+        ("convolution", HARNESS, HARNESS_LINK),
+    ],
+)
+def test_samples_take_the_cycles_of_the_slow_model(
+    name: str, chip: ChipDescription, host: HostLink | None
+) -> None:
+    program, sizes = sample(name)
+    result = compare(program, sizes, chip, host)
+    assert result is not None
+    bound = timing.static_bound(program, sizes, chip, host)
+    assert 0 < bound.lower <= result.cycles
+
+
+@constrained_random(3)
+@given(
+    st.lists(st.sampled_from([16, 64, 80]), min_size=2, max_size=3),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+    st.sampled_from([None, host_of(40, 8, on_request=False)]),
+)
+def test_random_networks_take_the_cycles_of_the_slow_model(
+    sizes: list[int], chip: ChipDescription, host: HostLink | None
+) -> None:
+    for executable in compile_network(random_dense(sizes, 7)).executables:
+        chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+        assert compare(lower(chunks), [len(chunk) for chunk in chunks], chip, host) is not None
+
+
+def preset(flags: dict[int, int], tiles: int) -> list[tuple[str, dict[str, Any]]]:
+    """Fences that load flags of a set of tiles."""
+    return [
+        ("TileFence", {"tiles": tiles, "reset_flags": 1 << flag, "reset_value": value & 0xFFFF})
+        for flag, value in flags.items()
+    ]
+
+
+@constrained_random(15)
+@given(
+    st.lists(
+        st.one_of(
+            wide_to_narrow.cases().map(lambda case: ("WideToNarrow", *case)),
+            narrow_to_wide.cases().map(lambda case: ("NarrowToWide", *case[:3])),
+            tensor_unit.cases("TensorMac").map(lambda case: ("TensorMac", case[0], case[2], 9)),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+)
+def test_random_units_take_the_cycles_of_the_slow_model(
+    cases: list[tuple[Any, ...]], chip: ChipDescription
+) -> None:
+    operations: list[tuple[str, dict[str, Any]]] = []
+    for name, fields, flags, tile in cases:
+        operations += preset(flags, 1 << tile)
+        operations.append((name, {**fields, "tiles": 1 << tile}))
+    compare_operations(operations, chip)
+
+
+def compare_operations(
+    operations: list[tuple[str, dict[str, Any]]], chip: ChipDescription
+) -> timing.Timing | None:
+    chunk = frame(build(operations))
+    return compare(lower((chunk,)), (len(chunk),), chip, None)
+
+
+@constrained_random(8)
+@given(mesh_bus.cases(), st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP]))
+def test_random_mesh_instructions_take_the_cycles_of_the_slow_model(
+    case: tuple[str, dict[str, Any], int, dict[int, int]], chip: ChipDescription
+) -> None:
+    name, fields, tiles, flags = case
+    compare_operations([*preset(flags, tiles), (name, {**fields, "tiles": tiles})], chip)
+
+
+@constrained_random(25)
+@given(
+    st.integers(20, 200),
+    st.integers(1, 150),
+    st.integers(0, 20),
+    st.none() | st.integers(-10, 100),
+    st.sampled_from([chip_of(), SLOW_CHIP, chip_of(wide_to_narrow_words_per_cycle=3)]),
+)
+def test_a_flag_may_be_watched_and_loaded_while_it_grows(
+    words: int, watched: int, later: int, loaded: int | None, chip: ChipDescription
+) -> None:
+    """Wide-to-narrow counts each word, narrow-to-wide waits for some, and a fence comes between."""
+    writing = {
+        "narrow_write_limit": [words - 1, *[0] * 5],
+        "wide_read_limit": [(words - 1) // 64, 0, 0, 0],
+        "row_loop": 5,
+        "producer_increment": 1,
+    }
+    operations: list[tuple[str, dict[str, Any]]] = [
+        ("WideToNarrow", {"tiles": 1, **writing}),
+        ("NarrowToWide", {"tiles": 1, **watch(6, 11, watched)}),
+        *[("NoOp", dict[str, Any]())] * later,
+    ]
+    if loaded is not None:
+        operations += preset({11: loaded}, 1)
+    compare_operations(operations, chip)
+
+
+@constrained_random(40)
+@given(
+    st.integers(1, 6),
+    st.integers(0, 8),
+    st.sampled_from([0, 0, 0xFFFD]),
+    st.integers(0, 1),
+    st.integers(0, 40),
+    st.booleans(),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+)
+def test_fences_that_count_tokens_take_the_cycles_of_the_slow_model(
+    rows: int,
+    awaited: int,
+    before: int,
+    channel: int,
+    later: int,
+    waits_for_sender: bool,
+    chip: ChipDescription,
+) -> None:
+    """Tile 0 sends rows, each with a token; its own fence and that of tile 2 await some of them.
+
+    Where the number has been passed both models get stuck.
+    """
+    consumer = ("RingConsumerA", "RingConsumerB")[channel]
+    lines = {
+        "RingProducer": Walk((rows, 1, 1, 1), (1, 0, 0, 0)).fields("RingProducer", "wide_read"),
+        consumer: Walk((rows, 1, 1, 1), (1, 0, 0, 0)).fields(consumer, "wide_write"),
+    }
+    sends = {"targets": 2, "consumer_b": channel, "token_producer_increment": 1}
+    fence = {
+        "producer_count_valid": 1 << channel,
+        "producer_count": (before + awaited) % 65536,
+        "reset_flags": 1 << 17 + channel,
+        "reset_value": 9,
+    }
+    wait = {"wait_idle": 1 << state.RING_PRODUCER} if waits_for_sender else {}
+    compare_operations(
+        [
+            *preset({17 + channel: before}, 0xFFFF),
+            (consumer, {"tiles": 2, **lines[consumer]}),
+            ("RingProducer", {"tiles": 1, **lines["RingProducer"], **sends}),
+            ("TileFence", {"tiles": 1, **fence, **wait}),
+            *[("NoOp", dict[str, Any]())] * later,
+            ("TileFence", {"tiles": 4, **fence}),
+        ],
+        chip,
+    )
+
+
+@constrained_random(20)
+@given(
+    st.integers(1, 40),
+    st.integers(0, 40),
+    st.sampled_from([chip_of(), SLOW_CHIP, FAST_CHIP, HARNESS]),
+)
+def test_tokens_of_every_cycle_are_not_passed_over(
+    units: int, awaited: int, chip: ChipDescription
+) -> None:
+    """The infeed passes a turn with every unit; a fence for any number of them sees it."""
+    fields = Walk((units, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    fields |= {"fifo": 2, "row_words": 63, "token_producer_increment": 1}
+    fence = {"tiles": 4, "producer_count_valid": 1, "producer_count": awaited}
+    result = compare_operations([("TileFence", fence), ("RingInfeed", fields)], chip)
+    assert (result is None) == (awaited > units)
+
+
+def test_the_same_run_takes_the_same_cycles() -> None:
+    program, sizes = sample("convolution")
+    first, second = (
+        timing.simulate_program(program, sizes, chip_of(), LINK, spans=True) for _ in range(2)
+    )
+    assert first.cycles == second.cycles
+    assert (first.spans == second.spans).all()
+    assert (first.tile_usage == second.tile_usage).all()
+
+
+def test_a_deadlock_names_who_waits_for_what() -> None:
+    chunk = frame(build([("NarrowToWide", {"tiles": 1 << 3, **watch(6, 11, 7)})]))
+    with pytest.raises(Deadlock) as caught:
+        timing.simulate_program(lower((chunk,)), (len(chunk),))
+    (line,) = caught.value.waiting
+    assert "tile 3 narrow-to-wide" in line
+    assert "(flag 11) is 0, watched for 7" in line
+
+
+def test_a_deadlock_names_the_tokens_that_have_been_passed() -> None:
+    infeed = Walk((5, 1, 1), (1, 0, 0)).fields("RingInfeed", "buffer")
+    infeed |= {"fifo": 2, "row_words": 63, "token_producer_increment": 1}
+    operations: list[tuple[str, dict[str, Any]]] = [
+        ("NarrowToWide", {"tiles": 8, **watch(6, 17, 5)}),
+        (
+            "TileFence",
+            {"tiles": 8, "wait_idle": 0x3FF, "producer_count_valid": 1, "producer_count": 4},
+        ),
+        ("RingInfeed", infeed),
+    ]
+    chunk = frame(build(operations))
+    with pytest.raises(Deadlock) as caught:
+        timing.simulate_program(lower((chunk,)), (len(chunk),))
+    (line,) = caught.value.waiting
+    assert line.startswith("tile 3: 1 instructions queued, the first is TileFence")
+    assert line.endswith("(flag 17) is 5, awaited at 4, which has been passed")
+
+
+def test_an_endless_run_is_ended() -> None:
+    program, sizes = sample("dense")
+    with pytest.raises(Deadlock, match="has not ended after 50 cycles"):
+        timing.simulate_program(program, sizes, limit=50)
+
+
+def test_a_descriptor_of_no_bytes_is_a_fault() -> None:
+    issue = ("Scalar", {"store_op": scalar_core.STORE_ISSUE})
+    chunk = frame(build([issue]))
+    with pytest.raises(ChipFault, match=r"DMA: length 0 of descriptor tag 0 \(chunk 0, pc 1"):
+        timing.simulate_program(lower((chunk,)), (len(chunk),), limit=1000)
+
+
+def test_a_slower_link_is_waited_for_as_such() -> None:
+    program, sizes = sample("dense")
+    fast = timing.simulate_program(program, sizes, host=host_of(64, 64, on_request=False))
+    slow = timing.simulate_program(program, sizes, host=host_of(1, 64, on_request=False))
+    assert slow.cycles > fast.cycles
+    fetched = slow.chip_usage[0, Cause.INSTRUCTION_FETCH]
+    assert sizes[0] <= fetched < sizes[0] + 100
+    assert slow.waiting()[Cause.INSTRUCTION_FETCH] > 0
+
+
+def test_transfers_are_those_of_the_program_and_in_order() -> None:
+    program, sizes = sample("dense")
+    result = timing.simulate_program(program, sizes, host=LINK)
+    inwards = [each for each in result.transfers if each.direction.value == "infeed"]
+    assert sum(each.size for each in inwards if each.kind.value == "instruction") == sizes[0]
+    assert all(0 <= each.start <= each.end <= result.cycles for each in result.transfers)
+    assert [each.start for each in inwards] == sorted(each.start for each in inwards)
+    assert result.transfers[-1].kind.value == "interrupt"

@@ -1,0 +1,94 @@
+"""docs/cli.md names every key that --json prints, and docs/api.md holds code that works."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.chip.bit_coverage import CoverageRow
+from darwinn_testbench.chip.disassembly import ChunkRow
+from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.chip.execution import RunRow, TapFigures
+from darwinn_testbench.chip.inspection import ExecutableRow, LayerFigures
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
+from darwinn_testbench.comparison.program_verify import ComparedRow
+from darwinn_testbench.comparison.verify import OutputRow
+from darwinn_testbench.compiler import SampleRow
+from darwinn_testbench.layers.check import TensorRow
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.layers.view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
+from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, UnitFigures
+from darwinn_testbench.programs.contents import FunctionRow, PartRow
+from darwinn_testbench.regression.baseline import MetricRow
+from darwinn_testbench.regression.task import Outcome
+from darwinn_testbench.report import EXIT_CODES
+from darwinn_testbench.survey.field_values import FieldValues
+from darwinn_testbench.survey.plan import LeftOut
+from darwinn_testbench.survey.task import SurveyRow
+
+DOCUMENTS = Path(__file__).parents[3] / "docs"
+PRINTED = (
+    ChunkRow,
+    ComparedRow,
+    Comparison,
+    CoverageRow,
+    Divergence,
+    DmaFigures,
+    ExecutableRow,
+    FieldValues,
+    FunctionRow,
+    LayerFigures,
+    LayerRow,
+    LeftOut,
+    MetricRow,
+    Outcome,
+    OperatorFigures,
+    OperatorRecord,
+    OutputRow,
+    ParameterRange,
+    PartRow,
+    PortFigures,
+    ProfileFigures,
+    ProfileRow,
+    RunRow,
+    SampleRow,
+    ScalarCoreFigures,
+    SurveyRow,
+    TapFigures,
+    TensorRow,
+    UnitFigures,
+)
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_every_key_is_documented(row: type) -> None:
+    words = set(re.findall(r"`(\w+)`", (DOCUMENTS / "cli.md").read_text()))
+    printed = {item.name for item in dataclasses.fields(row) if item.metadata.get("json", True)}
+    assert printed - words == set()
+
+
+def test_exit_codes_are_documented() -> None:
+    text = (DOCUMENTS / "cli.md").read_text()
+    assert all(f"| `{verdict}` | {code} |" in text for verdict, code in EXIT_CODES.items())
+
+
+def test_examples_of_the_library_run(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All code of docs/api.md, in order, on a real model under the names that it uses."""
+    import numpy as np
+    from PIL import Image
+
+    name = "gabor_64x64_7k_4o_2s"
+    (tmp_path / "model_edgetpu.tflite").symlink_to(corpus / "darwinn" / f"{name}_edgetpu.tflite")
+    (tmp_path / "model.tflite").symlink_to(corpus / "tflite" / f"{name}.tflite")
+    Image.new("L", (64, 64), 77).save(tmp_path / "photo.png")
+    monkeypatch.chdir(tmp_path)
+    text = (DOCUMENTS / "api.md").read_text()
+    values = {"actual": np.zeros(4, np.uint8), "expected": np.ones(4, np.uint8)}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/api.md", "exec"), values)
+    assert (tmp_path / "result.xml").exists()

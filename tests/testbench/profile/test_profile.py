@@ -1,0 +1,367 @@
+"""Profiles of the project's own models: tables, CSV, timelines and the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from darwinn_formats import darwinn
+from darwinn_sim import chip
+from darwinn_sim.timing import (
+    CHIP_LANE_NAMES,
+    TILE_LANE_NAMES,
+    Cause,
+    chip_description,
+    host_link,
+    simulate,
+)
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import compile_network, random_convolution, random_dense
+from darwinn_testbench.profile import figures, memory_in_use
+from darwinn_testbench.profile.figures import Point, Region
+from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
+from darwinn_testbench.profile.timeline import to_perfetto
+from darwinn_testbench.report import Report
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
+
+NETWORKS = {
+    "dense": random_dense([40, 200, 72], 0),
+    "convolution": random_convolution(16, 64, 8, 20, 0),
+}
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def profiled(request: pytest.FixtureRequest) -> Report[ProfileRow]:
+    return profile(darwinn.dump(compile_network(NETWORKS[request.param])), operations=True)
+
+
+def figures_of(report: Report[ProfileRow]) -> ProfileFigures:
+    found: ProfileFigures = report.figures["profile"]
+    return found
+
+
+def test_every_cycle_of_every_unit_is_busy_or_has_a_cause(profiled: Report[ProfileRow]) -> None:
+    timing = figures_of(profiled).profiled.timing
+    assert (timing.chip_usage.sum(axis=-1) == timing.cycles).all()
+    assert (timing.tile_usage.sum(axis=-1) == timing.cycles).all()
+    assert sum(figures_of(profiled).waiting.values()) == pytest.approx(1)
+
+
+def test_layers_are_what_the_network_computes(profiled: Report[ProfileRow]) -> None:
+    layers = [row for row in profiled.rows if row.number is not None]
+    assert [row.kind for row in layers] in (["dense", "dense"], ["conv"])
+    for row in layers:
+        assert 0 <= row.start < row.end <= figures_of(profiled).cycles
+        assert row.cycles == row.end - row.start
+        assert 0 < row.utilisation <= 1
+        assert row.bytes
+        assert row.busy <= row.cycles * chip.TILES
+
+
+def test_every_cycle_lies_in_a_layer_or_in_a_row_without_one(profiled: Report[ProfileRow]) -> None:
+    """Counted cycle by cycle."""
+    rows = np.zeros(figures_of(profiled).cycles, np.int64)
+    layers = rows.copy()
+    for row in profiled.rows:
+        rows[row.start : row.end] += 1
+        layers[row.start : row.end] += row.number is not None
+    assert rows.min() == 1
+    assert (rows == np.maximum(layers, 1)).all()
+    names = [row.name for row in profiled.rows if row.number is None]
+    assert names[0] == "before layer 0"
+    assert names[-1] == "after the last layer"
+    assert profiled.rows[0].message.startswith("DMA ")
+
+
+def test_bytes_are_those_of_the_file(profiled: Report[ProfileRow]) -> None:
+    found = figures_of(profiled)
+    executable = found.profiled.executable
+    inputs = sum(found.transfer_bytes[name] for name in ("instruction", "input"))
+    sizes = sum(len(chunk.bitstream) for chunk in executable.instruction_bitstreams)
+    sizes += sum(layer.size_bytes for layer in executable.input_layers)
+    # Descriptors move whole units of eight bytes.
+    assert sizes <= inputs <= sizes + 8
+    assert found.streamed_parameter_bytes == 0
+    assert found.cached_parameter_bytes > 0
+
+
+def test_csv_has_a_line_for_each_layer_and_a_column_for_each_cause(
+    profiled: Report[ProfileRow],
+) -> None:
+    from darwinn_testbench.profile.csv import to_csv
+
+    lines = list(csv.DictReader(io.StringIO(to_csv(profiled.rows).decode())))
+    assert [int(line["cycles"]) for line in lines] == [row.cycles for row in profiled.rows]
+    for line, row in zip(lines, profiled.rows, strict=True):
+        waits = {
+            cause.label: float(line[f"waiting for {cause.label}"])
+            for cause in Cause
+            if cause not in (Cause.BUSY, Cause.FINISHED)
+        }
+        assert {name: cycles for name, cycles in waits.items() if cycles} == row.waiting
+
+
+def test_it_is_the_same_every_time(profiled: Report[ProfileRow]) -> None:
+    found = figures_of(profiled).profiled
+    assert to_perfetto(found.timing) == to_perfetto(found.timing)
+    assert figures.timeline(found.timing) == figures.timeline(found.timing)
+
+
+# Timeline
+
+
+def events(trace: Trace) -> Iterator[tuple[int, TrackEvent]]:
+    for packet in trace.packet:
+        if packet.HasField("track_event"):
+            assert packet.sequence_flags == TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+            yield packet.timestamp, packet.track_event
+
+
+@pytest.fixture
+def trace(profiled: Report[ProfileRow]) -> Trace:
+    return Trace.FromString(to_perfetto(figures_of(profiled).profiled.timing))
+
+
+def test_slices_of_a_track_follow_each_other(trace: Trace) -> None:
+    open_slices: dict[int, int] = Counter()
+    last: dict[int, int] = defaultdict(int)
+    for timestamp, event in events(trace):
+        assert timestamp >= last[event.track_uuid]
+        last[event.track_uuid] = timestamp
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            open_slices[event.track_uuid] += 1
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            open_slices[event.track_uuid] -= 1
+            assert open_slices[event.track_uuid] >= 0
+    assert not any(open_slices.values())
+
+
+def test_tracks_are_declared_and_named_before_they_are_used(trace: Trace) -> None:
+    declared: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    names: set[int] = set()
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            declared[track.uuid] = track.name or track.process.process_name
+            if track.parent_uuid:
+                assert track.parent_uuid in declared
+                parents[track.uuid] = track.parent_uuid
+        for name in packet.interned_data.event_names:
+            names.add(name.iid)
+        if packet.HasField("track_event"):
+            assert packet.track_event.track_uuid in parents
+            assert not packet.track_event.name_iid or packet.track_event.name_iid in names
+    processes = {name for uuid, name in declared.items() if uuid not in parents}
+    assert {"chip", "DMA"} <= processes
+    assert any(name.startswith("tile ") for name in processes)
+    assert {declared[uuid] for uuid in parents} & {*CHIP_LANE_NAMES}
+    assert {declared[uuid] for uuid in parents} & {*TILE_LANE_NAMES}
+
+
+def test_spans_of_the_timing_are_slices(trace: Trace, profiled: Report[ProfileRow]) -> None:
+    timing = figures_of(profiled).profiled.timing
+    begins = sum(event.type == TrackEvent.TYPE_SLICE_BEGIN for _, event in events(trace))
+    transfers = [each for each in timing.transfers if each.kind.value != "interrupt"]
+    assert begins == len(timing.spans) + len(timing.layers) + len(transfers)
+    instants = sum(event.type == TrackEvent.TYPE_INSTANT for _, event in events(trace))
+    assert instants == len(timing.transfers) - len(transfers)
+
+
+def test_arrows_lead_from_transfers_to_the_instructions_that_take_them(trace: Trace) -> None:
+    ends: dict[int, list[int]] = defaultdict(list)
+    for timestamp, event in events(trace):
+        for flow in event.flow_ids:
+            ends[flow].append(timestamp)
+    assert ends, "no transfer has a consumer"
+    assert all(len(each) == 2 for each in ends.values())
+
+
+def test_counters_end_at_the_bytes_that_were_moved(
+    trace: Trace, profiled: Report[ProfileRow]
+) -> None:
+    names = {
+        packet.track_descriptor.uuid: packet.track_descriptor.name
+        for packet in trace.packet
+        if packet.HasField("track_descriptor")
+    }
+    last: dict[str, int] = {}
+    for _, event in events(trace):
+        name = names[event.track_uuid]
+        if event.type == TrackEvent.TYPE_COUNTER and name != "narrow memory in use":
+            assert event.counter_value >= last.get(name, 0)
+            last[name] = event.counter_value
+    moved = figures_of(profiled).transfer_bytes
+    assert last == {f"{name} bytes": size for name, size in moved.items() if size}
+
+
+def test_values_in_memory_are_those_of_a_plain_count(profiled: Report[ProfileRow]) -> None:
+    """Each word by itself: written, read and written again, from dictionaries and loops."""
+    timing = figures_of(profiled).profiled.timing
+    touched = memory_in_use._Touched(timing.program)
+    for tile, (cycles, sizes) in memory_in_use.narrow_bytes_in_use(timing).items():
+        accesses: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+        for span in timing.spans[timing.spans["tile"] == tile]:
+            reads, writes = touched.by(int(span["instruction"]))
+            for word in reads.tolist():
+                accesses[word].append((int(span["end"]), True))
+            for word in writes.tolist():
+                accesses[word].append((int(span["start"]), False))
+        changes: Counter[int] = Counter()
+        for times in accesses.values():
+            begin = end = -1
+            for cycle, is_read in sorted(times, key=lambda each: (each[0], not each[1])):
+                if is_read and begin >= 0:
+                    end = cycle
+                elif not is_read and end >= 0:
+                    changes.update({begin: 4, end: -4})
+                    begin, end = cycle, -1
+                elif not is_read and begin < 0:
+                    begin = cycle
+            if end >= 0:
+                changes[begin] += 4
+                changes[end] -= 4
+        level = 0
+        slow = []
+        for cycle in cycles.tolist():
+            level += changes[cycle]
+            slow.append(level)
+        assert slow == sizes.tolist()
+        assert level == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v2_1.0_224_quant", "mobilenet_v1_1.0_224_quant_embedding_extractor"]
+)
+def test_at_its_fullest_memory_holds_what_the_compiler_says(corpus: Path, name: str) -> None:
+    """Two independent counts: live values over time, and the extent that the compiler declared."""
+    (model,) = open_models(corpus / "darwinn" / f"{name}_edgetpu.tflite")
+    inference = model.compiled.inference
+    timing = simulate(inference, chip_description("beagle-max"), host_link("usb3"), spans=True)
+    used = memory_in_use.narrow_bytes_in_use(timing)
+    fullest = max(int(sizes.max()) for _, sizes in used.values())
+    assert fullest == inference.used_narrow_memory_bytes_per_tile
+
+
+def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path: Path) -> None:
+    import shutil
+
+    binary = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
+    if binary is None:
+        pytest.skip("Perfetto's trace_processor_shell is not on the path")
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+
+    path = tmp_path / "trace.pftrace"
+    timing = figures_of(profiled).profiled.timing
+    path.write_bytes(to_perfetto(timing))
+    config = TraceProcessorConfig(bin_path=binary)
+    with TraceProcessor(trace=str(path), config=config) as reader:
+        (row,) = reader.query("select count(*) as slices from slice")
+        assert row.slices > len(timing.spans)
+
+
+# Pictures
+
+
+@settings(max_examples=50)
+@given(
+    spans=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 500)), max_size=20),
+    cycles=st.integers(1, 6000),
+)
+def test_occupancy_is_that_of_counting_cycles(spans: list[tuple[int, int]], cycles: int) -> None:
+    starts = np.array([start for start, _ in spans], np.int64)
+    ends = np.array([start + length for start, length in spans], np.int64)
+    edges = np.linspace(0, cycles, figures._BINS + 1)
+    slow = [
+        sum(max(0.0, min(b, end) - max(a, start)) for start, end in zip(starts, ends, strict=True))
+        / (b - a)
+        for a, b in pairwise(edges)
+    ]
+    assert np.allclose(figures._binned(starts, ends, cycles), slow, atol=1e-6)
+
+
+def test_pictures_are_svg_elements_with_text(profiled: Report[ProfileRow]) -> None:
+    timing = figures_of(profiled).profiled.timing
+    whole = Point("inference", 1000, 10, timing.cycles)
+    pictures = {
+        "by layer": (figures.time_by_layer(timing), "layer 0"),
+        "by unit": (figures.time_by_unit(timing), "tiles: tensor unit"),
+        "timeline": (figures.timeline(timing), "DMA input"),
+        "roofline": (figures.roofline(timing, [], whole), "whole inference"),
+        "memory": (figures.memory_map([Region("narrow", "used", 0, 10)]), "narrow"),
+    }
+    for name, (picture, text) in pictures.items():
+        assert picture.startswith("<svg"), name
+        assert picture.rstrip().endswith("</svg>"), name
+        assert text in picture, name
+
+
+# The command
+
+
+def test_the_command_writes_every_form(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "dense_edgetpu.tflite"
+    file.write_bytes(darwinn.dump(compile_network(NETWORKS["dense"])))
+    target = tmp_path / "trace.pftrace"
+    code = run_command_line(
+        [
+            "profile",
+            str(file),
+            "--json",
+            "--csv",
+            str(tmp_path / "l.csv"),
+            "--timeline",
+            str(target),
+        ]
+    )
+    assert code == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["profile"]["cycles"] > 0
+    assert printed["rows"][0]["cycles"] > 0
+    assert {(row["kind"], row["bytes"]) for row in printed["rows"]} == {(None, None)}
+    assert Trace.FromString(target.read_bytes()).packet
+    assert (tmp_path / "l.csv").read_text().startswith("name,number,")
+    assert run_command_line(["profile", str(file), "--host", "none"]) == 0
+    text = capfd.readouterr().out
+    assert "tensor unit" in text
+    assert "multipliers used" in text
+    assert run_command_line(["profile", str(file), "--chip", "brooks"]) == 2
+    assert "brooks" in capfd.readouterr().err
+
+
+def test_the_command_advises_with_the_options_given_and_says_what_it_wrote(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    file = tmp_path / "a dense_edgetpu.tflite"
+    file.write_bytes(darwinn.dump(compile_network(NETWORKS["dense"])))
+    given = ["--chip", "beagle-std", "--host", "usb2", "--with", str(file)]
+    target = tmp_path / "t.pftrace"
+    assert run_command_line(["profile", str(file), *given, "--timeline", str(target)]) == 0
+    out, err = capfd.readouterr()
+    assert f"next: darwinn report '{file}' --chip beagle-std --host usb2 --with '{file}' " in out
+    assert f"{target}: the timeline; https://ui.perfetto.dev opens it" in err
+    body = out[: out.index("next: ")].splitlines()[:-1]
+    assert max(map(len, body)) <= 80
+    assert run_command_line(["cycles", str(file), *given[:4]]) == 0
+    assert (
+        f"next: darwinn profile '{file}' --chip beagle-std --host usb2 " in capfd.readouterr().out
+    )
+    assert run_command_line(["profile", str(file), "--csv", "-"]) == 0
+    lines = list(csv.reader(io.StringIO(capfd.readouterr().out)))
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_tiles_are_those_of_the_chip(profiled: Report[ProfileRow]) -> None:
+    spans = figures_of(profiled).profiled.timing.spans
+    assert set(np.unique(spans["tile"]).tolist()) <= {-1, *range(chip.TILES)}

@@ -1,0 +1,124 @@
+"""The workflows of docs/ci.md: their commands are run, in order, in a repository of models."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.regression.manifest import Case
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra 'cluster'")
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "ci.md").read_text()
+NAMES = ("dense", "convolution")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+
+
+GITHUB, GITLAB = (yaml.safe_load(block) for block in blocks("yaml"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """What the page says that a user's repository holds."""
+    models = tmp_path / "models"
+    everything = tmp_path / "everything"
+    sample(everything)
+    models.mkdir()
+    for name in NAMES:
+        for suffix in ("_edgetpu.tflite", ".tflite"):
+            (everything / (name + suffix)).rename(models / (name + suffix))
+    (tmp_path / "nightly.toml").write_text(
+        blocks("toml")[0].replace('engines = ["model", "rtl"]', 'engines = ["model"]')
+    )
+    shell(tmp_path, update_command())
+    return tmp_path
+
+
+def update_command() -> str:
+    (line,) = re.findall(r"^    (darwinn cycles .* --update .*)$", DOCUMENT, re.MULTILINE)
+    return str(line)
+
+
+def shell(folder: Path, line: str, expected: int = 0) -> str:
+    """Run ``line`` as a server's shell does; returns standard output."""
+    start = "from darwinn_testbench.cli import main; main()"
+    script = f'darwinn() {{ "{sys.executable}" -c "{start}" "$@"; }}\n{line}\n'
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == expected, f"{line}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+def steps(job: dict[str, Any]) -> Iterator[str]:
+    for step in job["steps"]:
+        if "run" in step and not step["run"].startswith("pip install"):
+            yield step["run"]
+
+
+def test_github_runs_and_leaves_what_the_next_steps_take(repository: Path) -> None:
+    (job,) = GITHUB["jobs"].values()
+    lines = list(steps(job))
+    assert len(lines) == 2
+    for line in lines:
+        shell(repository, line)
+    for step in job["steps"]:
+        using = step.get("uses", "")
+        paths = step.get("with", {}).get("path", step.get("with", {}).get("sarif_file", ""))
+        if "upload" in using:
+            assert all((repository / path).exists() for path in paths.split())
+
+
+def test_github_shows_a_regression(repository: Path) -> None:
+    (job,) = GITHUB["jobs"].values()
+    everything = repository / "everything"
+    sample(everything, seed=3)
+    (everything / "convolution_edgetpu.tflite").rename(
+        repository / "models" / "dense_edgetpu.tflite"
+    )
+    outputs, cycles = steps(job)
+    shell(repository, outputs, expected=2)
+    printed = shell(repository, cycles, expected=1)
+    assert "::error file=" in printed
+
+
+def test_gitlab_runs_and_leaves_its_reports(repository: Path) -> None:
+    job = GITLAB["verify"]
+    assert all(line.startswith("pip install") for line in job["before_script"])
+    for line in job["script"]:
+        shell(repository, line)
+    assert all((repository / path).exists() for path in job["artifacts"]["reports"]["junit"])
+
+
+def test_every_key_of_a_case_is_described() -> None:
+    described = set(re.findall(r"`(\w+)`", DOCUMENT))
+    keys = {field.encode_name for field in msgspec.structs.fields(Case)}
+    assert keys <= described
+    for block in blocks("toml"):
+        for case in tomllib.loads(block)["case"]:
+            assert set(case) <= keys
+
+
+def test_options_of_the_page_exist(capfd: pytest.CaptureFixture[str]) -> None:
+    mentioned = set(re.findall(r"`(--[a-z]+)", DOCUMENT))
+    known: set[str] = set()
+    for command in ("verify", "regress", "survey", "cycles"):
+        assert run_command_line([command, "--help"]) == 0
+        known |= set(re.findall(r"--[a-z]+", capfd.readouterr().out))
+    assert mentioned <= known

@@ -1,0 +1,291 @@
+"""`darwinn regress`: what the manifest says is done once, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.regression import manifest, pool
+from darwinn_testbench.regression.journal import Journal
+from darwinn_testbench.regression.manifest import Case
+from darwinn_testbench.regression.resume import JOURNAL
+from darwinn_testbench.regression.run import regress
+from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
+from darwinn_testbench.report import Verdict
+
+MANIFEST = """
+[defaults]
+seeds = [0, 1]
+strict = true
+
+[[case]]
+file = "*_edgetpu.tflite"
+reference = "{name}.tflite"
+
+[[case]]
+name = "wrong reference"
+file = "dense_edgetpu.tflite"
+reference = "convolution.tflite"
+seeds = [5]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("regression")
+    everything = tmp_path_factory.mktemp("samples")
+    sample(everything)
+    for name in ("dense", "convolution"):
+        for suffix in ("_edgetpu.tflite", ".tflite", ".pte"):
+            shutil.copy(everything / (name + suffix), where)
+    (where / "nightly.toml").write_text(MANIFEST)
+    return where
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "manifest.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_pattern_is_a_case_for_each_file(folder: Path) -> None:
+    cases = manifest.load(folder / "nightly.toml")
+    assert [(case.name, Path(case.reference or "").name, case.seeds) for case in cases] == [
+        ("convolution", "convolution.tflite", (0, 1)),
+        ("dense", "dense.tflite", (0, 1)),
+        ("wrong reference", "convolution.tflite", (5,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[case]]\nfile = 3", "case 1: Expected `str`, got `int` - at `$.file`"),
+        ('[[case]]\nfile = "a"\nspeed = 1', "case 1: Object contains unknown field `speed`"),
+        ('[[case]]\nfile = "a"\nseeds = []', "length >= 1 - at `$.seeds`"),
+        ('[[case]]\nfile = "a"\nseeds = [-1]', ">= 0 - at `$.seeds[0]`"),
+        ('[[case]]\nfile = "a"\nruns = 9999999999', "<= 1000000000 - at `$.runs`"),
+        ('[[case]]\nfile = "a"\nengines = ["magic"]', "Invalid enum value 'magic'"),
+        ('[[case]]\nfile = "a"\ninputs_kind = ["all"]', "Invalid enum value 'all'"),
+        ('[[case]]\nfile = "a"\npolicy = "roughly"', "roughly"),
+        ('[[case]]\nfile = "a"\n[[case]]\nfile = "a"', 'two cases are called "a"'),
+        ('[[case]]\nfile = "none*"', "case 1: $.file: no file matches none*"),
+        ("[defaults]", "missing required field `case`"),
+        ("case = [", "not TOML: "),
+        ("a = " + "[" * 100_000, "not TOML: "),
+    ],
+)
+def test_a_wrong_manifest_says_where_and_why(
+    tmp_path: Path, text: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, text)
+    assert run_command_line(["regress", str(path), "--out", str(tmp_path / "out")]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert said in line
+    assert str(path) in line or "policy" in line
+
+
+def test_binary_data_is_no_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    path.write_bytes(b"file = \xff")
+    with pytest.raises(InputError, match="byte 7: not UTF-8"):
+        manifest.load(path)
+
+
+def test_keys_follow_files_options_and_seeds(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"1")
+    case = Case(file=str(file), name="f", seeds=(0, 1))
+    first = [task.key for task in tasks_of([case])]
+    assert len(set(first)) == 2
+    assert [task.key for task in tasks_of([case])] == first
+    assert not {task.key for task in tasks_of([msgspec.structs.replace(case, runs=2)])} & {*first}
+    file.write_bytes(b"2")
+    assert not {task.key for task in tasks_of([case])} & {*first}
+
+
+def test_all_of_it_is_reported_and_the_second_time_nothing_is_done(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["regress", str(folder / "nightly.toml"), "--out", str(tmp_path), "--jobs", "1"]
+    assert run_command_line([*command, "--json"]) == 2
+    first = json.loads(capfd.readouterr().out)
+    verdicts = {(row["name"], row["seed"]): row["verdict"] for row in first["rows"]}
+    assert verdicts == {
+        ("convolution", 0): "pass",
+        ("convolution", 1): "pass",
+        ("dense", 0): "pass",
+        ("dense", 1): "pass",
+        ("wrong reference", 5): "bad-input",
+    }
+    assert (first["tasks"], first["passed"], first["taken_from_journal"]) == (5, 4, 0)
+    assert "is not the model before compilation" in first["rows"][-1]["message"]
+    junit = tmp_path / "junit.xml"
+    assert run_command_line([*command, "--json", "--junit", str(junit)]) == 2
+    second = json.loads(capfd.readouterr().out)
+    assert second["rows"] == first["rows"]
+    assert second["taken_from_journal"] == 5
+    assert junit.read_text().count("<testcase") == 5
+
+
+VERDICTS = {"a": Verdict.PASS, "b": Verdict.FAULT}
+
+
+def test_references_of_other_formats_are_compared_too(folder: Path, tmp_path: Path) -> None:
+    source = written(
+        folder, '[[case]]\nfile = "dense_edgetpu.tflite"\nreference = "dense.pte"\nruns = 2\n'
+    )
+    (row,) = regress(source, tmp_path, jobs=1).rows
+    assert (row.verdict, row.inferences) == (Verdict.PASS, 2), row.message
+
+
+def made(key: str, verdict: Verdict = Verdict.PASS) -> Outcome:
+    return outcome_of(Task(key, Case(file="f", name=key), "model", 0), verdict, "", seconds=0.5)
+
+
+def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
+    plain = outcome_of(Task("a", Case(file="my f"), "model", 0), Verdict.PASS, "")
+    assert plain.command == "darwinn verify 'my f' --seed 0"
+    case = msgspec.convert(
+        {
+            "file": "f",
+            "reference": "g",
+            "inputs": ["a=x.npy", "b=y.npy"],
+            "with": ["h"],
+            "model": 1,
+            "strict": True,
+            "require_reference": True,
+            "inputs_kind": ["edges", "noise"],
+            "policy": "lsb:1",
+        },
+        Case,
+    )
+    assert outcome_of(Task("a", case, "rtl", 2), Verdict.PASS, "").command == (
+        "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --with h --model 1 "
+        "--seed 2 --inputs-kind edges --inputs-kind noise --engine rtl --policy lsb:1 --strict "
+        "--require-reference"
+    )
+
+
+def test_a_line_that_a_kill_cut_short_is_dropped_and_the_rest_stays(tmp_path: Path) -> None:
+    path = tmp_path / "out" / JOURNAL
+    with Journal(path, Outcome) as journal:
+        journal.append(made("a"))
+        journal.append(made("b", Verdict.FAULT))
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with Journal(path, Outcome) as journal:
+            kept = [key for key in "ab" if journal.outcome(key) == made(key, VERDICTS[key])]
+            journal.append(made("c"))
+        assert kept == ["a"][: whole[:length].count(b"\n")]
+        with Journal(path, Outcome) as journal:
+            assert journal.outcome("c") == made("c")
+
+
+def test_a_damaged_line_costs_its_task_only(tmp_path: Path) -> None:
+    path = tmp_path / JOURNAL
+    with Journal(path, Outcome) as journal:
+        journal.append(made("a"))
+    path.write_bytes(b'\xff\xfe{"name":3}\n' + path.read_bytes() + b'{"key": 1}\n')
+    with Journal(path, Outcome) as journal:
+        assert journal.outcome("a") == made("a")
+
+
+def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path / JOURNAL, Outcome), pytest.raises(InputError, match="another process"):
+        Journal(tmp_path / JOURNAL, Outcome)
+
+
+def test_what_is_finished_survives_a_kill_and_is_not_done_again(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The process is killed after its first lines; the next one does the rest, and only that."""
+    text = f'[[case]]\nfile = "dense_edgetpu.tflite"\nseeds = {list(range(25))}\n'
+    source = folder / "many.toml"
+    source.write_text(text)
+    path = tmp_path / JOURNAL
+    start = "from darwinn_testbench.cli import main; main()"
+    command = [sys.executable, "-c", start, "regress", str(source)]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path), "--jobs", "1"],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        bound = time.monotonic() + 120
+        while not (path.exists() and path.read_bytes().count(b"\n") >= 2):
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < bound
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    finished = [line for line in path.read_bytes().splitlines(keepends=True) if b"\n" in line]
+    report = regress(source, tmp_path, jobs=1)
+    assert report.figures["taken_from_journal"] == len(finished)
+    assert [row.seed for row in report.rows] == list(range(25))
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert lines[: len(finished)] == finished
+    assert len(lines) == 25
+
+
+class Dying(Task):
+    def perform(self) -> Outcome:
+        match self.seed:
+            case 0:
+                os._exit(9)
+            case 1:
+                time.sleep(60)
+        return outcome_of(self, Verdict.PASS, "")
+
+
+def test_a_process_that_dies_or_hangs_is_a_fault_and_the_rest_goes_on() -> None:
+    case = Case(file="f", name="f", timeout=3.0)
+    tasks = [Dying(str(seed), case, "model", seed) for seed in range(3)]
+    found = {outcome.seed: outcome for outcome in pool.perform_here(tasks, 2)}
+    assert [found[seed].verdict for seed in range(3)] == [
+        Verdict.FAULT,
+        Verdict.FAULT,
+        Verdict.PASS,
+    ]
+    assert found[0].message == "the process died: exit code 9"
+    assert found[1].message == "not finished within 3 s"
+
+
+@pytest.fixture
+def scheduler() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=None,
+        worker_dashboard_address=None,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_cluster_does_the_same(folder: Path, tmp_path: Path, scheduler: str) -> None:
+    report = regress(folder / "nightly.toml", tmp_path, scheduler=scheduler)
+    assert [row.verdict for row in report.rows] == [Verdict.PASS] * 4 + [Verdict.BAD_INPUT]
+
+
+def test_without_a_scheduler_at_the_address_it_says_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_CONNECT_SECONDS", 1)
+    with pytest.raises(InputError, match=r"--scheduler tcp://127\.0\.0\.1:9"):
+        regress(folder / "nightly.toml", tmp_path, scheduler="tcp://127.0.0.1:9")
