@@ -353,7 +353,7 @@ class SlowTiming:
             self.add(tile.flags, 1, int(segment["parameter_reads"]))
             self.add(tile.flags, 2, int(segment["sum_writes"]))
             if segment["outputs"]:
-                size = 2 if parameters["output_16bit"] else 1
+                size = 2 if int(parameters["function"]) >> 2 else 1
                 for _ in range(-(-int(segment["lanes"]) * size // 4)):
                     empty = max(self.now + 1 + self.value["result_cycles"], empty)
                     if tables.tensor_plan.write_flag[int(place["write"]) + results]:

@@ -56,13 +56,13 @@ def _tensor_bytes(program: LoweredProgram) -> Iterator[tuple[str, int]]:
     """Ends of what each tensor instruction reads, a byte for each product or lane, and writes."""
     plan = program.tables.tensor_plan
     for instruction, place in zip(program.tables.tensor, plan.place, strict=True):
-        if instruction["operation"] == _NONE:
+        if instruction["opcode"] == _NONE:
             continue
         first, count = int(place["iteration"]), int(place["iterations"])
-        if count and instruction["operation"] in _READS_NARROW:
+        if count and instruction["opcode"] in _READS_NARROW:
             width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
-            if instruction["operation"] == tensor_unit.INTERPOLATE:
-                width = int(max(instruction["block_lanes"], instruction["last_block_lanes"]))
+            if instruction["opcode"] == tensor_unit.INTERPOLATE:
+                width = 1 + int(max(instruction["block_lanes"], instruction["last_block_lanes"]))
             yield "tensor read", int(plan.operand[first : first + count].max()) + width
         first, count = int(place["write"]), int(place["writes"])
         if count:

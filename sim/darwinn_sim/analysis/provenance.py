@@ -301,6 +301,7 @@ class _MarkedRun:
         )
         for name in _OUTPUT_STAGE:
             tensor[name] = 0
+        tensor["function"] &= tensor_unit.OUTPUT_16BIT
         # Sums that are put aside in wide memory would look like marks where rows are read whole.
         tensor["working"] = 0
         for layer in self.layers:
@@ -308,7 +309,8 @@ class _MarkedRun:
                 rows = tables.row[list(layer.instructions)]
                 mark = layer.number - self._window.start + 1
                 # A 16-bit result is two marks.
-                tensor["offset"][rows] = mark * np.where(tensor["output_16bit"][rows], 257, 1)
+                marks = mark * np.where(tensor["function"][rows], 257, 1)
+                tensor["output_zero_point"][rows] = marks
         # What replaces received words is constant: padding, zero points.
         mesh["immediate"] = 0
         for row, place in enumerate(tables.tensor_plan.place):
@@ -381,18 +383,15 @@ class _MarkedRun:
 
 
 _OUTPUT_STAGE = (
-    "scale",
+    "output_scale",
     "high_clip",
     "low_clip",
-    "bias",
-    "raw",
-    "table",
-    "range_reduction",
+    "immediate_bias",
     "apply_bias",
     "use_scales",
-    "offset",
+    "output_zero_point",
 )
-"""Without these a tensor instruction writes zeros."""
+"""Without these, and without a function, a tensor instruction writes zeros."""
 
 
 class _Found:
@@ -473,11 +472,11 @@ class _Look:
             each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
             operands = _Taken.of(_operand_bytes(instruction, each))
         granules = _no_places()
-        if instruction["operation"] != tensor_unit.INTERPOLATE:
+        if instruction["opcode"] != tensor_unit.INTERPOLATE:
             # An interpolation has weights in their place.
             granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
         lanes = int(staying["lanes"].max())
-        mac = instruction["operation"] == tensor_unit.MAC
+        mac = instruction["opcode"] == tensor_unit.MAC
         return cls(
             walked,
             operands,
@@ -557,9 +556,9 @@ def _iterations(segments: NDArray[np.void]) -> slice:
 
 
 def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
-    if instruction["operation"] == tensor_unit.INTERPOLATE:
-        width = int(instruction["block_lanes"])
-    elif instruction["operation"] == tensor_unit.MAC:
+    if instruction["opcode"] == tensor_unit.INTERPOLATE:
+        width = int(instruction["block_lanes"]) + 1
+    elif instruction["opcode"] == tensor_unit.MAC:
         width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
     else:
         width = 0
@@ -571,7 +570,7 @@ def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int
     """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
     planes = 2 if instruction["parameter_16bit"] else 1
     count = np.full(len(granules), planes * int(instruction["products"]))
-    if instruction["operation"] != tensor_unit.MAC:
+    if instruction["opcode"] != tensor_unit.MAC:
         count = np.where(granules & 3, planes, count)
     most = int(count.max(initial=0))
     each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]

@@ -275,7 +275,7 @@ class _UnitRenderer:
 
     def _is_off(self, walk: Traversal, row: int) -> bool:
         """Return whether a side of a mesh instruction does nothing."""
-        if self._instruction.unit != "mesh_bus":
+        if not self._instruction.unit.startswith("mesh_"):
             return False
         name, cells = walk.name, self._cells
         writes_immediate = name == "narrow_write" and cells["immediate_valid"][row]

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, get_args
 
-from darwinn_sim.isa.codes import CODES, Code, ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import CODES, Code, ScalarFlag, TileFlag, TileUnit
 from darwinn_sim.isa.evidence import EVIDENCE
 
 BUNDLE_BYTES = 16
@@ -156,6 +156,11 @@ class Instruction:
     def bits(self) -> int:
         """Length of the instruction in bits."""
         return 8 * BUNDLE_BYTES * self.bundles
+
+    @property
+    def tile_unit(self) -> TileUnit | None:
+        """The unit of a tile that executes it, if one does."""
+        return TileUnit.__members__.get(self.unit.removesuffix("_unit").upper())
 
     @property
     def graded_fields(self) -> tuple[Field, ...]:

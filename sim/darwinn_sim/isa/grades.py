@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from darwinn_sim.isa.codes import ScalarFlag
 from darwinn_sim.isa.fields import Grade, Graded, Instruction
 
 Values = tuple[int, ...] | range
@@ -382,9 +383,7 @@ def with_grades(instruction: Instruction) -> Instruction:
     for traversal in instruction.traversals:
         grades[f"{traversal.name}_double_start"] = _SECOND_BUFFER
     if instruction.watchers:
-        scalar = instruction.unit in ("host_interface", "ring_bus") and "tiles" not in {
-            field.name for field in instruction.fields
-        }
+        scalar = instruction.field("watcher_flag").codes is ScalarFlag
         grades.update(_SCALAR_WATCHERS if scalar else _TILE_WATCHERS)
     grades.update(_OWN.get(instruction.name, {}))
     fields = tuple(

@@ -184,8 +184,9 @@ def _tensor_interpolate(opcode: int, name: str) -> Layout:
 
 
 def _ring_consumer(opcode: int, channel: RingChannel, flag: TileFlag) -> Layout:
+    unit = f"ring_consumer_{channel.label}"
     return (
-        Layout(opcode, f"RingConsumer{channel.name}", 4, "ring_bus", TILE_HEADER)
+        Layout(opcode, f"RingConsumer{channel.name}", 4, unit, TILE_HEADER)
         .summary(
             f"Writes the rows that arrive on ring channel {channel.name} to wide memory. The "
             "prologue takes rows ahead of the body, such as biases before weights."
@@ -202,7 +203,7 @@ def _ring_consumer(opcode: int, channel: RingChannel, flag: TileFlag) -> Layout:
 
 def _mesh(opcode: int, outbound: str, inbound: str, sent: TileFlag, received: TileFlag) -> Layout:
     return (
-        Layout(opcode, f"Mesh{outbound.capitalize()}", 6, "mesh_bus", TILE_HEADER)
+        Layout(opcode, f"Mesh{outbound.capitalize()}", 6, f"mesh_{outbound}", TILE_HEADER)
         .summary(
             f"Sends narrow words to the {outbound} neighbour (4 x 4 torus) and writes those that "
             f"arrive from the {inbound}. A side whose first stride and limits are 0 is off."
@@ -240,7 +241,7 @@ _LAYOUTS = (
         "rounded; no clip, no offset. Main loops 0 and 1 are the taps. With `apply_bias` the "
         "nearest pixel alone."
     ),
-    Layout(16, "RingProducer", 4, "ring_bus", TILE_HEADER)
+    Layout(16, "RingProducer", 4, "ring_producer", TILE_HEADER)
     .summary("Sends rows of wide memory over the ring bus.")
     .traversal("wide_read", _WIDE_ROWS, loops=4, base=16, counter=16, prologue=True)
     .fields(_BASE_OVERRIDE)
@@ -316,7 +317,7 @@ _LAYOUTS = (
     degree          2 uint    Perhaps the degree of the polynomials. [low: always 3; the width may
                               be 3 bits]
     """),
-    Layout(26, "TileFence", 1, "sync", HEADER)
+    Layout(26, "TileFence", 1, "tile_fence", HEADER)
     .summary("Holds later instructions of a tile back until its units are idle, then loads flags.")
     .fields(_TILES)
     .fields(_TAG)
@@ -387,7 +388,7 @@ _LAYOUTS = (
     body   8 uint Bundles of the body, which follows. [high: byte counts of copy loops; values
                   above 31 are not seen]
     """),
-    Layout(36, "ScalarFence", 2, "sync", HEADER)
+    Layout(36, "ScalarFence", 2, "scalar_fence", HEADER)
     .summary(
         "Holds the scalar core back until units, tiles and flags are ready. The fence before "
         "scratch is read back, a fence of the DMA hints, awaits unit bit 4 and, of the flags, "
@@ -406,7 +407,7 @@ _LAYOUTS = (
     wait_idle            5 mask  Units beside the scalar core that must be idle. (ScalarUnit)
                                  [medium: what precedes and follows each bit; bit 4 is open]
     """),
-    Layout(37, "PopInput", 2, "host_interface", HEADER)
+    Layout(37, "PopInput", 2, "input_pop", HEADER)
     .summary("Moves input from the host into the parameter or the activation buffer.")
     .fields("""
     fifo 1 uint Input stream. (InputFifo) [high byte_counts]
@@ -425,7 +426,7 @@ _LAYOUTS = (
         Signal(ScalarFlag.AV_POP, "scalar core", "fifo", InputFifo.ACTIVATIONS),
     )
     .watcher(1, 3, flags=ScalarFlag, side=False),
-    Layout(38, "RingInfeed", 4, "ring_bus", HEADER)
+    Layout(38, "RingInfeed", 4, "ring_infeed", HEADER)
     .summary("Sends a buffer to the tiles over the ring bus.")
     .fields("""
     fifo 2 uint What is read. (InfeedSource) [high byte_counts]
@@ -463,7 +464,7 @@ _LAYOUTS = (
     row_words         6 uint  Words of a ring row, minus 1: a row is closed after as many words.
                               [high byte_counts]
     """),
-    Layout(39, "RingOutfeed", 2, "ring_bus", HEADER)
+    Layout(39, "RingOutfeed", 2, "ring_outfeed", HEADER)
     .summary(
         "Takes rows from the ring bus: the first units of each row, as many as the traversal "
         "asks for; the rest of the row is dropped."

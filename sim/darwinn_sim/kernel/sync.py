@@ -61,6 +61,14 @@ def lower_watchers(columns: Columns, rows: int) -> NDArray[np.void]:
     return out
 
 
+def watching(records: NDArray[np.void], flag: int) -> NDArray[np.bool_]:
+    """Which watchers of instructions wait for ``flag``: shape (instructions, MAX_WATCHERS)."""
+    watchers = records["watchers"]
+    valid = np.arange(MAX_WATCHERS) < watchers["count"][:, None]
+    found: NDArray[np.bool_] = valid & (watchers["flag"] == flag)
+    return found
+
+
 def lower_producer(name: str, columns: Columns, rows: int) -> NDArray[np.void]:
     """Producer ``name`` of ``rows`` instructions: a structured array of ``PRODUCER``."""
     out = np.zeros(rows, PRODUCER)

@@ -15,19 +15,15 @@ from numpy.typing import NDArray
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode, unexplained_bits
-from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
-from darwinn_sim.kernel import state
+from darwinn_sim.kernel import records
 from darwinn_sim.units import (
-    input_pop,
-    mesh_bus,
     narrow_to_wide,
-    ring_bus,
     scalar_core,
     tensor_plan,
     tensor_unit,
-    tile_fence,
     wide_to_narrow,
 )
 from darwinn_sim.units.tables import Table, Tables
@@ -51,68 +47,42 @@ class LoweredProgram(NamedTuple):
         return chunk, pc - self.starts[chunk]
 
 
-_Lower = Callable[[Columns, int], Table]
+class _Kind(NamedTuple):
+    """Instructions that share a table; what records have besides fields, and what fills that in."""
 
-_TENSOR = tuple(BY_NAME[n].opcode for n in ("TensorMac", "TensorMax", "TensorSum"))
-_INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
-_MESH = tuple(BY_NAME[n].opcode for n in ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast"))
-
-
-def _tensor(opcode: int) -> _Lower:
-    return lambda columns, rows: tensor_unit.lower(opcode, columns, rows)
+    instructions: tuple[str, ...]
+    besides: records.Members = ()
+    derive: Callable[[Table], None] | None = None
 
 
-def _mesh(opcode: int) -> _Lower:
-    return lambda columns, rows: mesh_bus.lower(opcode, columns, rows)
-
-
-def _consumer(channel: int) -> _Lower:
-    return lambda columns, rows: ring_bus.lower_consumer(channel, columns, rows)
-
-
-_LOWERING: dict[str, tuple[str, np.dtype[np.void], _Lower]] = {
-    "Scalar": ("scalar", scalar_core.BUNDLE, scalar_core.lower_bundle),
-    "Branch": ("branch", scalar_core.BRANCH, scalar_core.lower_branch),
-    "Loop": ("loop", scalar_core.LOOP, scalar_core.lower_loop),
-    "ScalarFence": ("scalar_fence", scalar_core.FENCE, scalar_core.lower_fence),
-    "PopInput": ("pop", input_pop.PARAMETERS, input_pop.lower),
-    "RingInfeed": ("infeed", ring_bus.INFEED_PARAMETERS, ring_bus.lower_infeed),
-    "RingOutfeed": ("outfeed", ring_bus.OUTFEED_PARAMETERS, ring_bus.lower_outfeed),
-    "TensorMac": ("tensor", tensor_unit.PARAMETERS, _tensor(tensor_unit.MAC)),
-    "TensorMax": ("tensor", tensor_unit.PARAMETERS, _tensor(tensor_unit.MAXIMUM)),
-    "TensorSum": ("tensor", tensor_unit.PARAMETERS, _tensor(tensor_unit.SUM)),
-    "TensorInterpolate": ("tensor", tensor_unit.PARAMETERS, _tensor(tensor_unit.INTERPOLATE)),
-    "CoefficientTable": ("function_table", tensor_unit.TABLE, tensor_unit.lower_table),
-    "RingProducer": ("ring_producer", ring_bus.PRODUCER_PARAMETERS, ring_bus.lower_producer),
-    "RingConsumerA": ("ring_consumer", ring_bus.CONSUMER_PARAMETERS, _consumer(0)),
-    "RingConsumerB": ("ring_consumer", ring_bus.CONSUMER_PARAMETERS, _consumer(1)),
-    "NarrowToWide": ("narrow_to_wide", narrow_to_wide.PARAMETERS, narrow_to_wide.lower),
-    "WideToNarrow": ("wide_to_narrow", wide_to_narrow.PARAMETERS, wide_to_narrow.lower),
-    "MeshSouth": ("mesh", mesh_bus.PARAMETERS, _mesh(_MESH[0])),
-    "MeshWest": ("mesh", mesh_bus.PARAMETERS, _mesh(_MESH[1])),
-    "MeshNorth": ("mesh", mesh_bus.PARAMETERS, _mesh(_MESH[2])),
-    "MeshEast": ("mesh", mesh_bus.PARAMETERS, _mesh(_MESH[3])),
-    "TileFence": ("tile_fence", tile_fence.PARAMETERS, tile_fence.lower),
+_KINDS = {
+    "scalar": _Kind(("Scalar",)),
+    "branch": _Kind(("Branch",)),
+    "loop": _Kind(("Loop",)),
+    "scalar_fence": _Kind(("ScalarFence",)),
+    "pop": _Kind(("PopInput",)),
+    "infeed": _Kind(("RingInfeed",)),
+    "outfeed": _Kind(("RingOutfeed",)),
+    "tensor": _Kind(
+        ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate"),
+        tensor_unit.BESIDES,
+        tensor_unit.derive,
+    ),
+    "function_table": _Kind(("CoefficientTable",)),
+    "ring_producer": _Kind(("RingProducer",)),
+    "ring_consumer": _Kind(("RingConsumerA", "RingConsumerB")),
+    "narrow_to_wide": _Kind(("NarrowToWide",), narrow_to_wide.BESIDES, narrow_to_wide.derive),
+    "wide_to_narrow": _Kind(("WideToNarrow",), derive=wide_to_narrow.derive),
+    "mesh": _Kind(("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")),
+    "tile_fence": _Kind(("TileFence",)),
 }
-"""Instruction name: table of ``Tables``, its record type, and what fills it."""
+"""What is in the tables of ``Tables``."""
 
-_UNIT_OF = {
-    "TensorMac": state.TENSOR_UNIT,
-    "TensorMax": state.TENSOR_UNIT,
-    "TensorSum": state.TENSOR_UNIT,
-    "TensorInterpolate": state.TENSOR_UNIT,
-    "CoefficientTable": state.TENSOR_UNIT,
-    "RingProducer": state.RING_PRODUCER,
-    "RingConsumerA": state.RING_CONSUMER_A,
-    "RingConsumerB": state.RING_CONSUMER_B,
-    "NarrowToWide": state.NARROW_TO_WIDE,
-    "WideToNarrow": state.WIDE_TO_NARROW,
-    "MeshSouth": state.MESH_SOUTH,
-    "MeshWest": state.MESH_WEST,
-    "MeshNorth": state.MESH_NORTH,
-    "MeshEast": state.MESH_EAST,
+_RECORDS = {
+    table: records.record([BY_NAME[name] for name in kind.instructions], kind.besides)
+    for table, kind in _KINDS.items()
 }
-"""Tile unit that executes an instruction."""
+_TABLE_OF = {name: table for table, kind in _KINDS.items() for name in kind.instructions}
 
 
 def lower(
@@ -169,17 +139,20 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
     linked = decode(fetched[changed].tobytes())
     if list(linked.columns) != [_SCALAR] or (program.tables.opcode[instructions] != _SCALAR).any():
         raise DecodeError(int(changed[0]), "the fetched chunk differs from the one that was loaded")
-    rows = program.tables.row[instructions]
-    program.tables.scalar[rows] = scalar_core.lower_bundle(linked.columns[_SCALAR], len(rows))
+    _lower_scalar(program.tables, linked.columns[_SCALAR], instructions)
 
 
 def _unpatch(program: LoweredProgram, decoded: Program, start: int) -> None:
     """Undo the last patch: a field that is zero this time need not have been zero then."""
     pcs = decoded.pc[decoded.opcode == _SCALAR]
     if len(pcs):
-        rows = program.tables.row[program.tables.at[start + pcs]]
-        columns = decoded.columns[_SCALAR]
-        program.tables.scalar[rows] = scalar_core.lower_bundle(columns, len(rows))
+        instructions = program.tables.at[start + pcs]
+        _lower_scalar(program.tables, decoded.columns[_SCALAR], instructions)
+
+
+def _lower_scalar(tables: Tables, columns: Columns, instructions: NDArray[np.int64]) -> None:
+    bundles = _lower(INSTRUCTIONS[_SCALAR], columns, tables.pc[instructions])
+    tables.scalar[tables.row[instructions]] = bundles
 
 
 _SCALAR = BY_NAME["Scalar"].opcode
@@ -216,7 +189,7 @@ def _plan(tensor: Table, programs: Sequence[Program], starts: Sequence[int]) -> 
         instruction = tensor[error.row]
         chunk = int(np.searchsorted(starts, instruction["pc"], side="right")) - 1
         pc = int(instruction["pc"]) - starts[chunk]
-        opcode = int(instruction["operation"])
+        opcode = int(instruction["opcode"])
         limit = int(instruction["main"]["limit"].max())
         raise UnsupportedInstruction(opcode, chunk, pc, "main_limit", limit) from error
 
@@ -247,10 +220,19 @@ def _check(programs: Sequence[Program], dma_only: bool, allowed: bool) -> tuple[
     return grading.assumptions(found)
 
 
+def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) -> Table:
+    """Decoded instructions of one opcode as records of their table."""
+    table = _TABLE_OF[instruction.name]
+    out = records.lower(instruction, columns, pc, _RECORDS[table])
+    derive = _KINDS[table].derive
+    if derive is not None:
+        derive(out)
+    return out
+
+
 def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) -> Tables:
     parts: dict[str, list[Table]] = {}
     counts: dict[str, int] = {}
-    dtypes = {table: dtype for table, dtype, _ in _LOWERING.values()}
     at: list[NDArray[np.int64]] = []
     opcodes: list[NDArray[np.int64]] = []
     rows: list[NDArray[np.int64]] = []
@@ -265,14 +247,12 @@ def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) 
             members = np.flatnonzero(program.opcode == opcode)
             if opcode != _SCALAR:
                 tiles[members] = scalar_core.lower_dispatch(columns, len(members))
-            if instruction.name not in _LOWERING or (dma_only and instruction.name in _UNIT_OF):
+            table = _TABLE_OF.get(instruction.name)
+            if table is None or (dma_only and instruction.tile_unit is not None):
                 continue
-            table, _, fill = _LOWERING[instruction.name]
-            filled = fill(columns, len(members))
+            filled = _lower(instruction, columns, program.pc[members] + start)
             if opcode == _BRANCH:
                 filled["offset"] = _branch_offsets(program, columns, program.pc[members])
-            if "pc" in (filled.dtype.names or ()):
-                filled["pc"] = program.pc[members] + start
             row[members] = counts.get(table, 0) + np.arange(len(members))
             counts[table] = counts.get(table, 0) + len(members)
             parts.setdefault(table, []).append(filled)
@@ -285,12 +265,13 @@ def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) 
         pcs.append(program.pc + start)
         dispatch.append(tiles)
     units = np.full(64, -1, np.int64)
-    for name, unit in _UNIT_OF.items():
-        units[BY_NAME[name].opcode] = unit
+    for opcode, instruction in INSTRUCTIONS.items():
+        if instruction.tile_unit is not None:
+            units[opcode] = instruction.tile_unit
     opcode_column = np.concatenate(opcodes)
     tables = {
         table: np.concatenate(parts[table]) if table in parts else np.zeros(1, dtype)
-        for table, dtype in dtypes.items()
+        for table, dtype in _RECORDS.items()
     }
     return Tables(
         at=np.concatenate(at),

@@ -134,7 +134,7 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     if lane.instruction < 0 and not begin(machine, index, state.RING_PRODUCER, tile, tables):
         return
     parameters = tables.ring_producer[lane.row]
-    channel = parameters.channel
+    channel = parameters.consumer_b
     if lane.phase != _ON_THE_RING:
         if not lane.ready:
             if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
@@ -230,16 +230,16 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
         return
     parameters = tables.infeed[lane.row]
     words = ring_bus.unit_words(parameters.fifo)
-    closes = lane.words + words >= parameters.row_words or ring_bus.is_last(
+    closes = lane.words + words > parameters.row_words or ring_bus.is_last(
         lane.first, parameters.buffer
     )
     if lane.phase != _ON_THE_RING:
-        if closes and not _ring_is_free(machine, index, parameters.channel, parameters.targets):
+        if closes and not _ring_is_free(machine, index, parameters.consumer_b, parameters.targets):
             return
         if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
             return
         if closes:
-            _send(machine, parameters.channel, parameters.targets, lane.words + words)
+            _send(machine, parameters.consumer_b, parameters.targets, lane.words + words)
             if _must_wait(machine, index):
                 return
     lane.phase = 0
@@ -249,7 +249,7 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
     amount = parameters.sync_increment * sync.produce(parameters.producer, ended)
     effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(machine, parameters.channel)
+        _pass_token(machine, parameters.consumer_b)
     busy(machine, index, 1)
     if lane.first.done:
         complete(machine, index, counters + lanes.UNIT_COMPLETED + state.INFEED)
@@ -276,7 +276,7 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     lane.elements += 1
     push_output(machine, size)
     effect(machine, counters + sync.SCALAR_OUTFEED, sync.produce(parameters.producer, ended))
-    if lane.position >= parameters.row_words or lane.first.done:
+    if lane.position > parameters.row_words or lane.first.done:
         lane.total += 1
         lane.position = 0
         effect(machine, _POPPED, 1)

@@ -35,6 +35,7 @@ from darwinn_sim.timing.machine import (
 from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
 from darwinn_sim.units import tile_fence
 from darwinn_sim.units.tables import Tables
+from darwinn_sim.units.tensor_unit import OUTPUT_16BIT
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
@@ -249,7 +250,7 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     effect(machine, counters + sync.PARAMETER_READ, segment.parameter_reads)
     effect(machine, counters + sync.PARTIAL_SUM_WRITE, segment.sum_writes)
     if segment.outputs:
-        size = 1 + tables.tensor[lane.row].output_16bit
+        size = 2 if tables.tensor[lane.row].function & OUTPUT_16BIT else 1
         _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables, cycle)
     lane.position += 1
     ended = lane.position == tables.tensor_plan.place[lane.row].segments

@@ -6,32 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
-
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("buffer", traversal.PARAMETERS),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("fifo", "i8"),
-    ]
-)
-"""A PopInput instruction; ``fifo`` is 0 for parameters and 1 for activations."""
-
-
-def lower(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded PopInput instructions as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    (part,) = BY_NAME["PopInput"].traversals
-    out[part.name] = traversal.lower(part, columns, rows)
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["fifo"] = columns["fifo"]
-    return out
 
 
 @inner

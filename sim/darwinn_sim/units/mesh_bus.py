@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, inner
@@ -19,42 +18,13 @@ from darwinn_sim.kernel.compiled import Record, compiled, inner
 SOUTH, WEST, NORTH, EAST = range(4)
 """Links, in the order of the opcodes MeshSouth to MeshEast."""
 
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("link", "i8"),
-        ("narrow_read", traversal.PARAMETERS),
-        ("narrow_write", traversal.PARAMETERS),
-        ("read_producer", sync.PRODUCER),
-        ("write_producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("immediate_valid", "i8"),
-        ("immediate", "u4"),
-    ]
-)
-
-_NAMES = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
-FIRST_OPCODE = BY_NAME[_NAMES[0]].opcode
+FIRST_OPCODE = BY_NAME["MeshSouth"].opcode
 
 # Flags of each link: inbound from the opposite side, outbound to its own (docs/isa.md).
 INBOUND_FLAG = np.array([3, 4, 5, 6])
 OUTBOUND_FLAG = np.array([9, 10, 7, 8])
 _ROW_STEP = np.array([1, 0, -1, 0])
 _COLUMN_STEP = np.array([0, -1, 0, 1])
-
-
-def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded mesh instructions of one opcode as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    out["link"] = opcode - FIRST_OPCODE
-    for part in BY_NAME[_NAMES[opcode - FIRST_OPCODE]].traversals:
-        out[part.name] = traversal.lower(part, columns, rows)
-    for name in ("read_producer", "write_producer"):
-        out[name] = sync.lower_producer(name, columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["immediate_valid"] = columns["immediate_valid"]
-    out["immediate"] = columns["immediate"]
-    return out
 
 
 @compiled
@@ -83,16 +53,20 @@ def advance(
     """Send and receive until both sides block or the instruction ends; True if a word moved."""
     tile = tiles[number]
     moved = False
+    link = _link(parameters)
     if not unit.first_done:
-        moved |= _send(core, tile, tiles[neighbour(number, parameters.link)], unit, parameters)
+        moved |= _send(core, tile, tiles[neighbour(number, link)], unit, parameters)
     if not unit.second_done:
-        moved |= _receive(
-            core, tile, tiles[neighbour(number, parameters.link ^ 2)], unit, parameters
-        )
+        moved |= _receive(core, tile, tiles[neighbour(number, link ^ 2)], unit, parameters)
     if unit.first_done and unit.second_done:
         unit.current = state.IDLE
         return True
     return moved
+
+
+@inner
+def _link(parameters: Record) -> int:
+    return parameters.opcode - FIRST_OPCODE  # type: ignore[no-any-return]
 
 
 @inner
@@ -107,7 +81,7 @@ def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
 @inner
 def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: Record) -> bool:
     read = unit.first
-    fifo = target.mesh[parameters.link]
+    fifo = target.mesh[_link(parameters)]
     moved = False
     while not read.done and fifo.length < chip.MESH_FIFO_WORDS:
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
@@ -119,7 +93,7 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
         fifo.written[slot] = tile.narrow_written[address]
         fifo.length += 1
         ended = traversal.step(read, parameters.narrow_read)
-        flag = OUTBOUND_FLAG[parameters.link]
+        flag = OUTBOUND_FLAG[_link(parameters)]
         tile.flags[flag] += sync.produce(parameters.read_producer, ended)
         moved = True
     if moved:
@@ -131,7 +105,7 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
 @inner
 def _receive(core: Record, tile: Record, source: Record, unit: Record, parameters: Record) -> bool:
     write = unit.second
-    fifo = tile.mesh[parameters.link]
+    fifo = tile.mesh[_link(parameters)]
     moved = False
     while not write.done and (parameters.immediate_valid or fifo.length > 0):
         if state.paused(core):
@@ -149,7 +123,7 @@ def _receive(core: Record, tile: Record, source: Record, unit: Record, parameter
             fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
             fifo.length -= 1
         ended = traversal.step(write, parameters.narrow_write)
-        flag = INBOUND_FLAG[parameters.link]
+        flag = INBOUND_FLAG[_link(parameters)]
         tile.flags[flag] += sync.produce(parameters.write_producer, ended)
         core.work += 1
         moved = True

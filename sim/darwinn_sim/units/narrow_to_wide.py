@@ -10,40 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("narrow_read", traversal.PARAMETERS),
-        ("wide_write", traversal.PARAMETERS),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("transpose", "i8"),
-        ("row_loop", "i8"),
-        ("shares_double_buffer", "i8"),
-    ]
-)
-"""``transpose``: 0 none, 4 blocks of 4 x 4 bytes, 2 blocks of 2 x 2 halves."""
+BESIDES = (("shares_double_buffer", "i8"),)
+"""What a record has besides the fields; 1 if a watcher waits for the ring producer."""
 
 
-def lower(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded NarrowToWide instructions as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    for part in BY_NAME["NarrowToWide"].traversals:
-        out[part.name] = traversal.lower(part, columns, rows)
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["transpose"] = columns["transpose"] * np.where(columns["transpose_16bit"], 2, 4)
+def derive(records: NDArray[np.void]) -> None:
+    """Fill in what follows from the fields."""
     # A transposing read has its short side in loop 0, so the alternate limit is that of loop 1.
-    out["narrow_read"]["alternate_target"] = columns["transpose"]
-    out["row_loop"] = columns["row_loop"]
-    guarded = (columns["watcher_flag"] == sync.RING_WRITE) & (columns["watcher_valid"] == 1)
-    out["shares_double_buffer"] = guarded.any(axis=1)
-    return out
+    records["narrow_read"]["alternate_target"] = records["transpose"]
+    records["shares_double_buffer"] = sync.watching(records, sync.RING_WRITE).any(axis=1)
 
 
 @inner
@@ -116,7 +94,7 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
         return
     words = unit.row.words
     if parameters.transpose:
-        block = parameters.transpose
+        block = 2 if parameters.transpose_16bit else 4
         words = (words + block - 1) // block * block
         # An unfinished block is filled up with zeros: a maximum over its bytes relies on them.
         unit.row.data[unit.row.words : words] = 0

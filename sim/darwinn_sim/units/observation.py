@@ -59,7 +59,7 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
         for i in range(begin, begin + segment.count):
             if reading and _activations_are_new(tile, parameters, plan.operand[i]):
                 new = True
-            if parameters.operation != _INTERPOLATE and _row_is_new(
+            if parameters.opcode != _INTERPOLATE and _row_is_new(
                 tile, parameters, plan.granule[i], lanes
             ):
                 new = True
@@ -69,9 +69,9 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
 @inner
 def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool:
     width = 0
-    if parameters.operation == _INTERPOLATE:
-        width = parameters.block_lanes
-    elif parameters.operation == _MAC:
+    if parameters.opcode == _INTERPOLATE:
+        width = parameters.block_lanes + 1
+    elif parameters.opcode == _MAC:
         width = parameters.products * (2 if parameters.activation_16bit else 1)
     new = False
     for k in range(width):
@@ -84,7 +84,7 @@ def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool
 @inner
 def _row_is_new(tile: Record, parameters: Record, granule: int, lanes: int) -> bool:
     planes = 2 if parameters.parameter_16bit else 1
-    if parameters.operation == _MAC or not granule & 3:
+    if parameters.opcode == _MAC or not granule & 3:
         planes *= parameters.products
     new = False
     for plane in range(granule, granule + planes):

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
@@ -19,106 +18,12 @@ from darwinn_sim.kernel.compiled import Record, copy, inner
 OUTFEED_TARGET = chip.TILES
 """Bit of a target set that stands for the scalar core's outfeed."""
 
-PRODUCER_PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("wide_read", traversal.PARAMETERS),
-        ("row_producer", sync.PRODUCER),
-        ("token_producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("channel", "i8"),
-        ("targets", "i8"),
-    ]
-)
-CONSUMER_PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("channel", "i8"),
-        ("wide_write", traversal.PARAMETERS),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-    ]
-)
-INFEED_PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("buffer", traversal.PARAMETERS),
-        ("token_producer", sync.PRODUCER),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("fifo", "i8"),
-        ("channel", "i8"),
-        ("targets", "i8"),
-        ("row_words", "i8"),
-        ("sync_increment", "i8"),
-    ]
-)
-OUTFEED_PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("buffer", traversal.PARAMETERS),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("to_host", "i8"),
-        ("row_words", "i8"),
-    ]
-)
+_CONSUMER_A = BY_NAME["RingConsumerA"].opcode
 
 FIFO_PARAMETERS, FIFO_ACTIVATIONS, FIFO_SCALAR_MEMORY = 0, 1, 2
 INFEED_FLAG = np.array(
     [sync.SCALAR_PARAMETER_INFEED, sync.SCALAR_ACTIVATION_INFEED, sync.SCALAR_MEMORY_INFEED]
 )
-
-
-def lower_producer(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded RingProducer instructions as an array of ``PRODUCER_PARAMETERS``."""
-    out = np.zeros(rows, PRODUCER_PARAMETERS)
-    (part,) = BY_NAME["RingProducer"].traversals
-    out[part.name] = traversal.lower(part, columns, rows)
-    out["row_producer"] = sync.lower_producer("row_producer", columns, rows)
-    out["token_producer"] = sync.lower_producer("token_producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["channel"] = columns["consumer_b"]
-    out["targets"] = columns["targets"]
-    return out
-
-
-def lower_consumer(channel: int, columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded RingConsumer instructions of one channel as an array of ``CONSUMER_PARAMETERS``."""
-    out = np.zeros(rows, CONSUMER_PARAMETERS)
-    (part,) = BY_NAME["RingConsumerA"].traversals
-    out[part.name] = traversal.lower(part, columns, rows)
-    out["channel"] = channel
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    return out
-
-
-def lower_infeed(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded RingInfeed instructions as an array of ``INFEED_PARAMETERS``."""
-    out = np.zeros(rows, INFEED_PARAMETERS)
-    (part,) = BY_NAME["RingInfeed"].traversals
-    out[part.name] = traversal.lower(part, columns, rows)
-    out["token_producer"] = sync.lower_producer("token_producer", columns, rows)
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["channel"] = columns["consumer_b"]
-    out["row_words"] = columns["row_words"] + 1
-    for name in ("fifo", "targets", "sync_increment"):
-        out[name] = columns[name]
-    return out
-
-
-def lower_outfeed(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded RingOutfeed instructions as an array of ``OUTFEED_PARAMETERS``."""
-    out = np.zeros(rows, OUTFEED_PARAMETERS)
-    (part,) = BY_NAME["RingOutfeed"].traversals
-    out[part.name] = traversal.lower(part, columns, rows)
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["row_words"] = columns["row_words"] + 1
-    out["to_host"] = columns["to_host"]
-    return out
 
 
 @inner
@@ -171,7 +76,7 @@ def produce(
         if not sync.passes(parameters.watchers, unit.waited, tile.flags, read.begins):
             return False
         unit.first_ready = 1
-    if not _has_room(core, tiles, parameters.channel, parameters.targets):
+    if not _has_room(core, tiles, parameters.consumer_b, parameters.targets):
         return False
     row = traversal.address(read, parameters.wide_read)
     if row < 0 or row >= chip.WIDE_ROWS:
@@ -181,15 +86,15 @@ def produce(
     unit.row.words = chip.ROW_WORDS
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
-    _send(core, tiles, parameters.channel, parameters.targets, unit.row)
+    _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
     ended = traversal.step(read, parameters.wide_read)
     unit.first_ready = 0
     tile.flags[sync.RING_WRITE] += sync.produce(parameters.row_producer, ended)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(tiles, parameters.channel)
-        core.flags[sync.SCALAR_RING_TOKEN_A + parameters.channel] += 1
-        if parameters.channel and (parameters.targets >> OUTFEED_TARGET) & 1:
+        _pass_token(tiles, parameters.consumer_b)
+        core.flags[sync.SCALAR_RING_TOKEN_A + parameters.consumer_b] += 1
+        if parameters.consumer_b and (parameters.targets >> OUTFEED_TARGET) & 1:
             core.flags[sync.SCALAR_RING_TOKEN_A] += 1
     if read.done:
         if parameters.wide_read.double_offset:
@@ -210,7 +115,8 @@ def start_consumer(unit: Record, parameters: Record) -> None:
 def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Write rows that have arrived until there is none or a watcher blocks; True if any."""
     write = unit.first
-    fifo = tile.ring[parameters.channel]
+    channel = parameters.opcode - _CONSUMER_A
+    fifo = tile.ring[channel]
     moved = False
     while not write.done:
         if not unit.first_ready:
@@ -231,9 +137,7 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)
         ended = traversal.step(write, parameters.wide_write)
-        tile.flags[sync.RING_READ_A + parameters.channel] += sync.produce(
-            parameters.producer, ended
-        )
+        tile.flags[sync.RING_READ_A + channel] += sync.produce(parameters.producer, ended)
         unit.first_ready = 0
         moved = True
     unit.current = state.IDLE
@@ -252,9 +156,9 @@ def infeed(
     read = unit.buffer
     words = unit_words(parameters.fifo)
     while not read.done:
-        closes = unit.row.words + words >= parameters.row_words or is_last(read, parameters.buffer)
+        closes = unit.row.words + words > parameters.row_words or is_last(read, parameters.buffer)
         if closes and not (
-            may_send and _has_room(core, tiles, parameters.channel, parameters.targets)
+            may_send and _has_room(core, tiles, parameters.consumer_b, parameters.targets)
         ):
             return moved
         if not sync.passes(parameters.watchers, unit.waited, core.flags, read.begins):
@@ -265,11 +169,11 @@ def infeed(
         core.flags[flag] += parameters.sync_increment * sync.produce(parameters.producer, ended)
         moved = True
         if closes:
-            _send(core, tiles, parameters.channel, parameters.targets, unit.row)
+            _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
             unit.row.words = 0
             may_send = False
         if sync.produce(parameters.token_producer, ended):
-            _pass_token(tiles, parameters.channel)
+            _pass_token(tiles, parameters.consumer_b)
             if not read.done:
                 # A tile fence that awaits this very number of tokens sees it before the next one.
                 return True
@@ -348,7 +252,7 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
         ended = traversal.step(write, parameters.buffer)
         core.flags[sync.SCALAR_OUTFEED] += sync.produce(parameters.producer, ended)
         moved = True
-        if unit.position >= parameters.row_words or write.done:
+        if unit.position > parameters.row_words or write.done:
             state.pop_row(fifo)
             unit.position = 0
     unit.current = state.IDLE

@@ -17,48 +17,6 @@ from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
 from darwinn_sim.units import ring_bus
 from darwinn_sim.units.tables import Tables
 
-BUNDLE = np.dtype(
-    [
-        ("gate", "i8"),
-        ("predicate", "i8"),
-        ("polarity", "i8"),
-        ("load_op", "i8"),
-        ("load_register", "i8"),
-        ("load_address", "i8"),
-        ("store_op", "i8"),
-        ("store_address", "i8"),
-        ("store_register", "i8"),
-        ("alu_op", "i8"),
-        ("alu_immediate", "i8"),
-        ("alu_destination", "i8"),
-        ("alu_a", "i8"),
-        ("alu_b", "i8"),
-        ("function_op", "i8"),
-        ("function_destination", "i8"),
-        ("function_source", "i8"),
-    ]
-)
-BRANCH = np.dtype(
-    [
-        ("conditional", "i8"),
-        ("branch_predicate", "i8"),
-        ("branch_polarity", "i8"),
-        ("offset", "i8"),
-    ]
-)
-LOOP = np.dtype([("count", "i8"), ("body", "i8")])
-FENCE = np.dtype(
-    [
-        ("reset_tile_fences", "i8"),
-        ("reset_flags", "i8"),
-        ("reset_value", "i8"),
-        ("tile_fence_count", "i8"),
-        ("tile_fence_valid", "i8"),
-        ("expected", "i8", (chip.SCALAR_FLAGS,)),
-        ("expected_valid", "i8"),
-        ("wait_idle", "i8"),
-    ]
-)
 DISPATCH = np.dtype(
     [
         ("gate", "i8"),
@@ -99,33 +57,6 @@ _OUTFEED = BY_NAME["RingOutfeed"].opcode
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 _DMA_FENCE_FLAG = sync.SCALAR_RING_TOKEN_A + 1
-
-
-def _lower(dtype: np.dtype[np.void], columns: Columns, rows: int) -> NDArray[np.void]:
-    out = np.zeros(rows, dtype)
-    for name in dtype.names or ():
-        out[name] = columns[name]
-    return out
-
-
-def lower_bundle(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded Scalar bundles as an array of ``BUNDLE``."""
-    return _lower(BUNDLE, columns, rows)
-
-
-def lower_branch(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded Branch instructions as an array of ``BRANCH``."""
-    return _lower(BRANCH, columns, rows)
-
-
-def lower_loop(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded Loop instructions as an array of ``LOOP``."""
-    return _lower(LOOP, columns, rows)
-
-
-def lower_fence(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded ScalarFence instructions as an array of ``FENCE``."""
-    return _lower(FENCE, columns, rows)
 
 
 def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:

@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from darwinn_sim.isa.table import BY_NAME
@@ -115,7 +116,7 @@ def most_elements(traversal: NDArray[np.void]) -> int:
 
 
 def plan(instructions: NDArray[np.void]) -> TensorPlan:
-    """Walk the traversals of ``instructions`` (``tensor_unit.PARAMETERS``).
+    """Walk the traversals of ``instructions`` (records of tensor instructions).
 
     Raises ``PlanTooLong``.
     """
@@ -161,20 +162,17 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     return TensorPlan(place, *columns) if columns else _EMPTY
 
 
-_BESIDE_THE_PLAN = (
-    "pc",
-    "scale",
-    "high_clip",
-    "low_clip",
-    "raw",
-    "bias",
-    "offset",
-    "apply_bias",
-    "use_scales",
-    "symmetric",
-    "odd",
+_WALKED = (
+    *("opcode", "main", "narrow_read", "narrow_write", "parameter_read", "partial_sum"),
+    *("narrow_write_producer", "parameter_read_producer", "partial_sum_producer", "watchers"),
+    *("partial_sum_read", "activation_16bit", "parameter_16bit", "working", "products"),
+    *("parameter_zero_point", "activation_zero_point", "load_parameter_zero_point"),
+    *("zero_point_limit", "zero_point_stride", "zero_point_base"),
+    *("output_block_loop", "reduction_loops", "last_block_lanes", "block_lanes"),
+    *("function", "scale_watcher", "nearest_pixel"),
+    *("x_loop", "x_start", "x_step", "x_pitch", "y_loop", "y_start", "y_step", "y_pitch"),
 )
-"""Fields that no walk depends on."""
+"""Fields on which a walk depends, or what is observed of it."""
 
 
 def _keys(instructions: NDArray[np.void]) -> list[bytes]:
@@ -182,9 +180,7 @@ def _keys(instructions: NDArray[np.void]) -> list[bytes]:
 
     A long chain of small operations has few ways to walk, and hundreds of instructions.
     """
-    walks = instructions.copy()
-    for name in _BESIDE_THE_PLAN:
-        walks[name] = 0
+    walks = repack_fields(instructions[list(_WALKED)])
     return [walk.tobytes() for walk in walks]
 
 
@@ -215,6 +211,8 @@ def _walk(
     traversal.start(states.narrow_read, instruction.narrow_read)
     traversal.start(states.parameter_read, instruction.parameter_read)
     traversal.start(states.partial_sum, instruction.partial_sum)
+    reads_first = not instruction.partial_sum_read & 1
+    keeps_sum = instruction.partial_sum_read >> 1
     watched = 0
     for k in range(instruction.watchers.count):
         watched |= 1 << instruction.watchers.depth[k]
@@ -240,12 +238,12 @@ def _walk(
             segment = segments[count - 1]
         first, last = _reduction_edges(main, instruction)
         if starts:
-            segment.continues = instruction.reads_first or not (instruction.keeps_sum or first)
+            segment.continues = reads_first or not (keeps_sum or first)
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
         operand[iteration] = traversal.address(states.narrow_read, instruction.narrow_read)
         granule[iteration] = traversal.address(states.parameter_read, instruction.parameter_read)
-        if instruction.operation == _INTERPOLATE:
+        if instruction.opcode == _INTERPOLATE:
             offset, weight = _tap(main, instruction)
             operand[iteration] += offset
             granule[iteration] = weight
@@ -253,19 +251,19 @@ def _walk(
         iteration += 1
 
         ended = traversal.step_around(states.partial_sum, instruction.partial_sum)
-        segment.sum_writes += sync.produce(instruction.sum_producer, ended)
+        segment.sum_writes += sync.produce(instruction.partial_sum_producer, ended)
         traversal.step_around(states.narrow_read, instruction.narrow_read)
         ended = traversal.step_around(states.parameter_read, instruction.parameter_read)
-        segment.parameter_reads += sync.produce(instruction.read_producer, ended)
+        segment.parameter_reads += sync.produce(instruction.parameter_read_producer, ended)
         ended = traversal.step(main, instruction.main)
         # The sums are complete when the partial-sum traversal moves on (docs/chip-facts.md).
         address = traversal.address(states.partial_sum, instruction.partial_sum)
         starts = main.done != 0 or address != sum_address
         if starts:
             segment.ends = 1
-            segment.outputs = instruction.keeps_sum or last
+            segment.outputs = keeps_sum or last
         zero_point_moves = False
-        if instruction.load_zero_point and (ended >> instruction.block_loop) & 1:
+        if instruction.load_parameter_zero_point and (ended >> instruction.output_block_loop) & 1:
             zero_point_moves = True
             zero_point_row += instruction.zero_point_stride
             if zero_point_row > instruction.zero_point_limit:
@@ -287,7 +285,7 @@ def _walk_writes(
     while not write.done:
         address[count] = traversal.address(write, instruction.narrow_write)
         ended = traversal.step(write, instruction.narrow_write)
-        flag[count] = sync.produce(instruction.write_producer, ended)
+        flag[count] = sync.produce(instruction.narrow_write_producer, ended)
         count += 1
     return count
 
@@ -295,12 +293,12 @@ def _walk_writes(
 @inner
 def _lanes(main: Record, instruction: Record) -> int:
     """Valid lanes of the output block that the iteration belongs to."""
-    for loop in range(instruction.block_loop, traversal.MAX_LOOPS):
+    for loop in range(instruction.output_block_loop, traversal.MAX_LOOPS):
         if not (instruction.reduction_loops >> loop) & 1 and (
             main.index[loop] != instruction.main.limit[loop]
         ):
-            return instruction.block_lanes  # type: ignore[no-any-return]
-    return instruction.last_block_lanes  # type: ignore[no-any-return]
+            return instruction.block_lanes + 1  # type: ignore[no-any-return]
+    return instruction.last_block_lanes + 1  # type: ignore[no-any-return]
 
 
 @inner
@@ -320,13 +318,13 @@ def _tap(main: Record, instruction: Record) -> tuple[int, int]:
 
     The nearest pixel alone has weight 1; half a pixel goes up.
     """
-    x = instruction.x.start + instruction.x.step * main.index[instruction.x.loop]
-    y = instruction.y.start + instruction.y.step * main.index[instruction.y.loop]
-    if instruction.nearest:
+    x = instruction.x_start + instruction.x_step * main.index[instruction.x_loop]
+    y = instruction.y_start + instruction.y_step * main.index[instruction.y_loop]
+    if instruction.nearest_pixel:
         x += _HALF_PIXEL
         y += _HALF_PIXEL
-    offset = (x >> 7) * instruction.x.pitch + (y >> 7) * instruction.y.pitch
-    if instruction.nearest:
+    offset = (x >> 7) * instruction.x_pitch + (y >> 7) * instruction.y_pitch
+    if instruction.nearest_pixel:
         return offset, 1
     x_weight = x & 127 if main.index[0] else 128 - (x & 127)
     y_weight = y & 127 if main.index[1] else 128 - (y & 127)

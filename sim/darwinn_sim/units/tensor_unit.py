@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
-from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.isa.codes import OutputFunction
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 from darwinn_sim.units import observation
@@ -22,177 +21,52 @@ from darwinn_sim.units.tensor_plan import TensorPlan
 MAC, MAXIMUM, SUM, INTERPOLATE = 1, 2, 3, 5
 """Operations, numbered as their opcodes."""
 
-AXIS = np.dtype([("loop", "i8"), ("start", "i8"), ("step", "i8"), ("pitch", "i8")])
-"""One axis of an interpolation: main loop, first position and step in 1/128 pixel, byte pitch."""
+TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
+"""Bits of the field ``function``."""
 
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("operation", "i8"),
-        ("main", traversal.PARAMETERS),
-        ("narrow_read", traversal.PARAMETERS),
-        ("narrow_write", traversal.PARAMETERS),
-        ("parameter_read", traversal.PARAMETERS),
-        ("partial_sum", traversal.PARAMETERS),
-        ("write_producer", sync.PRODUCER),
-        ("read_producer", sync.PRODUCER),
-        ("sum_producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("reads_first", "i8"),
-        ("keeps_sum", "i8"),
-        ("activation_16bit", "i8"),
-        ("parameter_16bit", "i8"),
-        ("products", "i8"),
-        ("working", "i8"),
-        ("load_zero_point", "i8"),
-        ("parameter_zero_point", "i8"),
-        ("activation_zero_point", "i8"),
-        ("zero_point_limit", "i8"),
-        ("zero_point_stride", "i8"),
-        ("zero_point_base", "i8"),
-        ("block_loop", "i8"),
-        ("reduction_loops", "i8"),
-        ("last_block_lanes", "i8"),
-        ("block_lanes", "i8"),
-        ("table", "i8"),
-        ("range_reduction", "i8"),
-        ("output_16bit", "i8"),
-        ("scale", "f4"),
-        ("high_clip", "f4"),
-        ("low_clip", "f4"),
-        ("raw", "i8"),
-        ("bias", "i4"),
-        ("offset", "i8"),
-        ("apply_bias", "i8"),
-        ("use_scales", "i8"),
-        ("scale_watcher", "i8"),
-        ("symmetric", "i8"),
-        ("odd", "i8"),
-        ("nearest", "i8"),
-        ("x", AXIS),
-        ("y", AXIS),
-    ]
-)
-"""A tensor instruction. ``keeps_sum``: sums stay in the accumulator; otherwise they start from and
-go back to wide memory, where ``reads_first`` has the first pass of a reduction start, too.
-``products``: places of products of an iteration, up to the last of those (bit k: product k) that
-are ``working``. ``scale_watcher``: index of the watcher of flag
-12, whose count selects the half of the scale/bias buffer; -1: none. ``raw``: the low byte of the
-sum is the output."""
+KEEP_SUMS = 2
+"""Bit of ``partial_sum_read``: sums stay in the accumulator, and none goes to wide memory."""
 
-TABLE = np.dtype(
-    [
-        ("pc", "i8"),
-        ("coefficient", "f4", (chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS,)),
-        ("lower_bound", "f4", (chip.TABLE_SEGMENTS - 1,)),
-    ]
+BESIDES = (
+    ("main", traversal.PARAMETERS),
+    ("working", "i8"),
+    ("products", "i8"),
+    ("scale_watcher", "i8"),
 )
-"""A CoefficientTable instruction."""
+"""What a record has besides the fields: the main loops as a traversal; the products that an
+iteration makes (bit k: product k), and the places of products up to the last of those; the index of
+the watcher of flag 12, whose count selects the half of the scale/bias buffer (-1: none)."""
 
 _MULTIPLIERS = 4
-
-_NAMES = {
-    MAC: "TensorMac",
-    MAXIMUM: "TensorMax",
-    SUM: "TensorSum",
-    INTERPOLATE: "TensorInterpolate",
-}
-
-_OPERANDS_16BIT = ("activation_16bit", "parameter_16bit")
 
 _NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 _LEAST = np.int32(-(1 << 30))
 
 
-def lower(opcode: int, columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded tensor instructions of one opcode as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    out["operation"] = opcode
-    for part in BY_NAME[_NAMES[opcode]].traversals:
-        out[part.name] = traversal.lower(part, columns, rows)
-    out["main"]["loops"] = columns["main_limit"].shape[1]
-    out["main"]["limit"] = columns["main_limit"]
-    out["main"]["alternate_limit"] = columns["main_alternate_limit"]
-    out["main"]["alternate_loop"] = columns["main_alternate_loop"]
-    out["write_producer"] = sync.lower_producer("narrow_write_producer", columns, rows)
-    out["read_producer"] = sync.lower_producer("parameter_read_producer", columns, rows)
-    out["sum_producer"] = sync.lower_producer("partial_sum_producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["reads_first"] = columns["partial_sum_read"] & 1 ^ 1
-    out["keeps_sum"] = columns["partial_sum_read"] >> 1
-    out["working"] = _working(columns, opcode)
-    out["products"] = np.frexp(out["working"])[1]
-    out["load_zero_point"] = columns["load_parameter_zero_point"]
-    out["last_block_lanes"] = columns["last_block_lanes"] + 1
-    out["block_lanes"] = columns["block_lanes"] + 1
-    out["block_loop"] = columns["output_block_loop"]
-    out["table"] = columns["function"] & 1
-    out["range_reduction"] = columns["function"] >> 1 & 1
-    out["output_16bit"] = columns["function"] >> 2
-    out["scale"] = _float32(columns["output_scale"])
-    for name in (
-        "activation_16bit",
-        "parameter_16bit",
-        "parameter_zero_point",
-        "activation_zero_point",
-        "zero_point_limit",
-        "zero_point_stride",
-        "zero_point_base",
-        "reduction_loops",
-        "use_scales",
-    ):
-        out[name] = columns[name]
-    out["symmetric"] = columns["symmetric_function"]
-    out["odd"] = columns["odd_function"]
-    out["scale_watcher"] = _scale_watcher(out["watchers"])
-    if opcode == INTERPOLATE:
-        # The bit that adds a bias elsewhere chooses the nearest pixel here (docs/isa.md).
-        out["nearest"] = columns["apply_bias"]
-        for axis in ("x", "y"):
-            for name in AXIS.names or ():
-                out[axis][name] = columns[f"{axis}_{name}"]
-    else:
-        out["high_clip"] = _float32(columns["high_clip"])
-        out["low_clip"] = _float32(columns["low_clip"])
-        out["raw"] = np.isinf(out["high_clip"])
-        out["apply_bias"] = columns["apply_bias"]
-        out["bias"] = columns["immediate_bias"]
-        out["offset"] = columns["output_zero_point"]
-    return out
+def derive(records: NDArray[np.void]) -> None:
+    """Fill in what follows from the fields."""
+    main = records["main"]
+    main["loops"] = traversal.MAX_LOOPS
+    for name in ("limit", "alternate_limit", "alternate_loop"):
+        main[name] = records[f"main_{name}"]
+    records["working"] = _working(records)
+    records["products"] = np.frexp(records["working"])[1]
+    counts_blocks = sync.watching(records, sync.SCALE_BIAS_WRITE)
+    records["scale_watcher"] = np.where(counts_blocks.any(axis=1), counts_blocks.argmax(axis=1), -1)
 
 
-def lower_table(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded CoefficientTable instructions as an array of ``TABLE``."""
-    out = np.zeros(rows, TABLE)
-    out["coefficient"] = _float32(columns["coefficient"])
-    out["lower_bound"] = _float32(columns["lower_bound"])
-    return out
-
-
-def _float32(bits: NDArray[np.int64]) -> NDArray[np.float32]:
-    return bits.astype(np.uint32).view(np.float32)
-
-
-def _working(columns: Columns, opcode: int) -> NDArray[np.int64]:
+def _working(records: NDArray[np.void]) -> NDArray[np.int64]:
     """Products of an iteration that are made (bit k: product k), of those of four multipliers.
 
     A 16-bit operand takes two multipliers for a product, two of them all four; a maximum or a sum
     has no activations. A product is made if all of its multipliers work. An interpolation makes
     one.
     """
-    if opcode == INTERPOLATE:
-        return np.ones(len(columns["mac_disable"]), np.int64)
-    operands = ("parameter_16bit",) if opcode in (MAXIMUM, SUM) else _OPERANDS_16BIT
-    works = ~columns["mac_disable"] & (1 << _MULTIPLIERS) - 1
+    works = ~records["mac_disable"] & (1 << _MULTIPLIERS) - 1
     pairs = (works & works >> 1) & 1 | ((works >> 2 & works >> 3) & 1) << 1
-    wide = sum((columns[name] for name in operands), np.zeros(len(works), np.int64))
-    return np.select([wide == 0, wide == 1], [works, pairs], (works == 15).astype(np.int64))
-
-
-def _scale_watcher(watchers: NDArray[np.void]) -> NDArray[np.int64]:
-    valid = np.arange(sync.MAX_WATCHERS) < watchers["count"][:, None]
-    counts_blocks = valid & (watchers["flag"] == sync.SCALE_BIAS_WRITE)
-    return np.where(counts_blocks.any(axis=1), counts_blocks.argmax(axis=1), -1)
+    wide = records["parameter_16bit"] + (records["opcode"] == MAC) * records["activation_16bit"]
+    made: NDArray[np.int64] = np.select([wide == 0, wide == 1], [works, pairs], works == 15)
+    return np.where(records["opcode"] == INTERPOLATE, 1, made)
 
 
 @inner
@@ -284,15 +158,15 @@ def _run_segment(
         _start_sum(core, tile, unit, parameters, segment)
     if core.strict:
         _check_operands(core, tile, unit, parameters, segment.lanes, operands, granules)
-    if parameters.operation == MAC:
+    if parameters.opcode == MAC:
         _multiply_accumulate(core, tile, unit, parameters, segment, operands, granules)
-    elif parameters.operation == INTERPOLATE:
+    elif parameters.opcode == INTERPOLATE:
         _interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         _reduce(core, tile, unit, parameters, segment.lanes, granules)
     tile.flags[sync.PARAMETER_READ] += segment.parameter_reads
     tile.flags[sync.PARTIAL_SUM_WRITE] += segment.sum_writes
-    if segment.ends and not parameters.keeps_sum:
+    if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         _store_sum(core, tile, unit, parameters, segment)
 
 
@@ -323,7 +197,7 @@ def _start_sum(
             unit.accumulator[lane] = np.int32(tile.wide[base + lane])
             unit.lane_written[lane] = tile.wide_written[base + lane]
         return
-    unit.accumulator[:lanes] = _LEAST if parameters.operation == MAXIMUM else np.int32(0)
+    unit.accumulator[:lanes] = _LEAST if parameters.opcode == MAXIMUM else np.int32(0)
     unit.lane_written[:lanes] = state.WRITTEN
 
 
@@ -363,13 +237,13 @@ def _check_operands(
     """
     planes = 2 if parameters.parameter_16bit else 1
     for i in range(len(operands)):
-        if parameters.operation == INTERPOLATE:
+        if parameters.opcode == INTERPOLATE:
             for lane in range(lanes if granules[i] else 0):
                 address = (operands[i] + lane) & _NARROW_MASK
                 if not tile.narrow_written.view(np.uint8)[address]:
                     _mark(core, tile, unit, parameters, lane, address)
             continue
-        if parameters.operation != MAC:
+        if parameters.opcode != MAC:
             for k in range(values_of(parameters, granules[i])):
                 for plane in range(planes * k, planes * (k + 1) if works(parameters, k) else 0):
                     for lane in range(lanes):
@@ -409,7 +283,7 @@ def _check_product(
         zero_point = parameters.parameter_zero_point >> (8 * (plane - granule)) & 0xFF
         base = 4 * _row_base(core, tile, parameters, plane >> 2) + (plane & 3)
         for lane in range(lanes):
-            if parameters.load_zero_point or values[base + 4 * lane] != zero_point:
+            if parameters.load_parameter_zero_point or values[base + 4 * lane] != zero_point:
                 _mark(core, tile, unit, parameters, lane, operand + size * k)
 
 
@@ -444,7 +318,7 @@ def _multiply_accumulate(
     """Add activations times parameters to the sums, modulo 2^32 as the chip's accumulators do."""
     simple = (
         parameters.working == 15
-        and not parameters.load_zero_point
+        and not parameters.load_parameter_zero_point
         and not parameters.activation_16bit
         and not parameters.parameter_16bit
     )
@@ -520,7 +394,7 @@ def _multiply_plane(
     weights = tile.wide.view(np.uint8)[base:]
     zero = np.int32(parameters.parameter_zero_point)
     sums = unit.accumulator
-    if parameters.load_zero_point:
+    if parameters.load_parameter_zero_point:
         row = _row_base(core, tile, parameters, segment.zero_point_row)
         zeros = tile.wide[row : row + chip.LANES].view(np.int32)
         for lane in range(segment.lanes):
@@ -574,7 +448,7 @@ def _reduce(
                 value = np.int32(values[4 * lane])
                 if planes == 2:
                     value |= np.int32(values[4 * lane + 1]) << 8
-                if parameters.operation == MAXIMUM:
+                if parameters.opcode == MAXIMUM:
                     sums[lane] = max(sums[lane], value)
                 else:
                     sums[lane] += value
@@ -612,11 +486,11 @@ def polynomial(tile: Record, y: np.float32) -> np.float32:
 @inner
 def _function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
     """The non-linear function: the coefficient table, with range reduction or symmetry."""
-    negates = parameters.odd and y < 0
-    if parameters.symmetric:
+    negates = parameters.odd_function and y < 0
+    if parameters.symmetric_function:
         y = abs(y)
     factor = np.float32(1)
-    if parameters.range_reduction and y > 0 and y < np.float32(np.inf):
+    if parameters.function & RANGE_REDUCTION and y > 0 and y < np.float32(np.inf):
         # y = m * 4^k with 1 <= m < 4; the result is table(m) * 2^-k. Powers of 2 are exact.
         while y >= np.float32(4):
             y *= np.float32(0.25)
@@ -640,18 +514,19 @@ def _scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, l
         for lane in range(lanes):
             scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
     else:
+        bias = np.int32(parameters.immediate_bias)
         for lane in range(lanes):
-            scaled[lane] = np.float32(np.int32(sums[lane] + parameters.bias))
+            scaled[lane] = np.float32(np.int32(sums[lane] + bias))
     if parameters.use_scales:
         first = chip.LANES * half
         scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
         _check_scale_bias(core, tile, unit, parameters, first, lanes)
         for lane in range(lanes):
-            scaled[lane] *= np.float32(scales[lane] * parameters.scale)
+            scaled[lane] *= np.float32(scales[lane] * parameters.output_scale)
     else:
         for lane in range(lanes):
-            scaled[lane] *= parameters.scale
-    if parameters.operation == INTERPOLATE:
+            scaled[lane] *= parameters.output_scale
+    if parameters.opcode == INTERPOLATE:
         return
     high, low = parameters.high_clip, parameters.low_clip
     for lane in range(lanes):
@@ -674,12 +549,14 @@ def _check_scale_bias(
 def _round(unit: Record, parameters: Record, lanes: int) -> None:
     """Round half to even, add the offset and saturate: into ``unit.rounded``."""
     scaled, rounded = unit.scaled, unit.rounded
-    if parameters.raw and not parameters.output_16bit:
+    if np.isinf(parameters.high_clip) and not parameters.function & OUTPUT_16BIT:
+        # The low byte of the sum is the output.
+        zero_point = parameters.output_zero_point
         for lane in range(lanes):
-            rounded[lane] = np.uint32((np.int64(np.rint(scaled[lane])) + parameters.offset) & 0xFF)
+            rounded[lane] = np.uint32((np.int64(np.rint(scaled[lane])) + zero_point) & 0xFF)
         return
-    highest = np.float32(0xFFFF if parameters.output_16bit else 0xFF)
-    offset = np.float32(parameters.offset)
+    highest = np.float32(0xFFFF if parameters.function & OUTPUT_16BIT else 0xFF)
+    offset = np.float32(parameters.output_zero_point)
     for lane in range(lanes):
         # Exact in float32: beyond 2^24 the clamp decides.
         value = np.rint(scaled[lane]) + offset
@@ -702,14 +579,14 @@ def _output(
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
     _scaled_sums(core, tile, unit, parameters, lanes)
-    if parameters.table:
+    if parameters.function & TABLE:
         if core.strict and not tile.table_written:
             for lane in range(lanes):
                 _mark(core, tile, unit, parameters, lane, 0)
         for lane in range(lanes):
             unit.scaled[lane] = _function(tile, parameters, unit.scaled[lane])
     _round(unit, parameters, lanes)
-    size = 2 if parameters.output_16bit else 1
+    size = 2 if parameters.function & OUTPUT_16BIT else 1
     per_word = 4 // size
     octets = tile.narrow.view(np.uint8)
     written = tile.narrow_written.view(np.uint8)

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.kernel.compiled import Record, inner
 
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("wait_idle", "i8"),
-        ("reset_flags", "i8"),
-        ("reset_value", "i8"),
-        ("increment", "i8"),
-        ("producer_count_valid", "i8"),
-        ("producer_count", "i8"),
-    ]
-)
-"""A TileFence instruction."""
-
 RING_CHANNELS = 2
 """Bits of the field ``producer_count_valid``: one for each channel of the ring."""
-
-
-def lower(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded TileFence instructions as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    for name in PARAMETERS.names[1:] if PARAMETERS.names else ():
-        out[name] = columns[name]
-    return out
 
 
 @inner

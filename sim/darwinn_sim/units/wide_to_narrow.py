@@ -12,24 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codec import Columns
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 from darwinn_sim.units import narrow_to_wide
-
-PARAMETERS = np.dtype(
-    [
-        ("pc", "i8"),
-        ("wide_read", traversal.PARAMETERS),
-        ("narrow_write", traversal.PARAMETERS),
-        ("producer", sync.PRODUCER),
-        ("watchers", sync.WATCHERS),
-        ("scale_bias", "i8"),
-        ("transpose", "i8"),
-        ("row_loop", "i8"),
-    ]
-)
 
 _BLOCK = 4
 """Bytes of the sides of a block that is transposed."""
@@ -37,19 +22,10 @@ _BLOCK = 4
 _SCALE_STEPS = chip.SCALE_BIAS_WORDS // 2
 
 
-def lower(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Decoded WideToNarrow instructions as an array of ``PARAMETERS``."""
-    out = np.zeros(rows, PARAMETERS)
-    for part in BY_NAME["WideToNarrow"].traversals:
-        out[part.name] = traversal.lower(part, columns, rows)
-    out["producer"] = sync.lower_producer("producer", columns, rows)
-    out["watchers"] = sync.lower_watchers(columns, rows)
-    out["scale_bias"] = columns["scale_bias"]
-    out["transpose"] = columns["transpose"]
+def derive(records: NDArray[np.void]) -> None:
+    """Fill in what follows from the fields."""
     # As in narrow-to-wide: the short side of a block is loop 0.
-    out["narrow_write"]["alternate_target"] = columns["transpose"]
-    out["row_loop"] = columns["row_loop"]
-    return out
+    records["narrow_write"]["alternate_target"] = records["transpose"]
 
 
 @inner

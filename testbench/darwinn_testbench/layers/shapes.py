@@ -57,7 +57,7 @@ def walk(tables: Tables, row: int) -> Walk | None:
     instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
     main = instruction["main"]
     sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
-    block_loop = int(instruction["block_loop"])
+    block_loop = int(instruction["output_block_loop"])
     iterations, first = int(place["iterations"]), int(place["iteration"])
     if main["alternate_loop"] or int(np.prod(sizes)) != iterations:
         return None
@@ -74,15 +74,15 @@ def walk(tables: Tables, row: int) -> Walk | None:
     writes, order = np.unique(writes, return_index=True)
     group = group_operands(tables, row)
     taps, inverse = np.unique(group, return_inverse=True)
-    lanes = int(instruction["block_lanes"])
+    lanes = int(instruction["block_lanes"]) + 1
     reads = operands[positions][order]
-    if instruction["operation"] == tensor_unit.INTERPOLATE:
+    if instruction["opcode"] == tensor_unit.INTERPOLATE:
         # What it reads does not lie at equal distances; its loops say where rows end.
         grid = _interpolated(instruction, sizes, [k for k in kept if k < block_loop], len(writes))
     else:
         grid = _grid(writes) or _grid(reads)
     return Walk(
-        channels=(len(blocks) - 1) * lanes + int(instruction["last_block_lanes"]),
+        channels=(len(blocks) - 1) * lanes + int(instruction["last_block_lanes"]) + 1,
         reads=reads,
         writes=writes,
         block_reads=operands[blocks],
@@ -99,7 +99,7 @@ def _interpolated(
 
     ``loops`` are those of the positions.
     """
-    axes = [int(instruction[axis]["loop"]) for axis in ("y", "x")]
+    axes = [int(instruction[f"{axis}_loop"]) for axis in ("y", "x")]
     if axes[0] == axes[1] or not set(axes) <= set(loops):
         return None
     rows, columns = (sizes[loop] for loop in axes)
@@ -121,7 +121,9 @@ def _first_words(tables: Tables, row: int) -> Places:
     first = int(place["segment"])
     segments = tables.tensor_plan.segment[first : first + int(place["segments"])]
     lanes = segments["lanes"][segments["outputs"] != 0].astype(np.int64)
-    words = -(-lanes * (2 if instruction["output_16bit"] else 1) // WORD_BYTES)
+    words = -(
+        -lanes * (2 if instruction["function"] & tensor_unit.OUTPUT_16BIT else 1) // WORD_BYTES
+    )
     return np.concatenate([[0], np.cumsum(words)[:-1]]) if len(words) else words
 
 

@@ -47,6 +47,7 @@ _WINDOWED = (CONVOLUTION, DEPTHWISE)
 _ELEMENTWISE = (ADD, MULTIPLY, ELEMENTWISE, TABLE)
 _RESIZES = (RESIZE, RESIZE_NEAREST)
 _SOFTMAX = "softmax"
+_NORMALISES = tensor_unit.TABLE | tensor_unit.RANGE_REDUCTION
 
 
 @dataclass(frozen=True)
@@ -315,20 +316,20 @@ class _View:
         return _Facts(layer, self.tables.tensor[row], walks if whole else {}, reads)
 
     def _kind(self, facts: _Facts) -> str:
-        operation = int(facts.instruction["operation"])
+        operation = int(facts.instruction["opcode"])
         if operation != tensor_unit.MAC:
             return {
                 tensor_unit.MAXIMUM: MAXIMUM,
                 tensor_unit.SUM: SUM,
                 tensor_unit.INTERPOLATE: (
-                    RESIZE_NEAREST if facts.instruction["nearest"] else RESIZE
+                    RESIZE_NEAREST if facts.instruction["nearest_pixel"] else RESIZE
                 ),
             }[operation]
         if facts.parameters.computed:
             return MULTIPLY if facts.activations.computed else AVERAGE_POOL
         if not facts.activations.computed:
             return CONSTANT
-        if facts.layer.copies and not facts.instruction["table"]:
+        if facts.layer.copies and not facts.instruction["function"] & tensor_unit.TABLE:
             return MOVE
         return self._kind_of_products(facts) if facts.walks else UNKNOWN
 
@@ -337,7 +338,7 @@ class _View:
         (walk_, *_) = facts.walks.values()
         if not facts.has_parameters:
             words = len(np.unique(walk_.taps >> 2))
-            single = TABLE if facts.instruction["table"] else ELEMENTWISE
+            single = TABLE if facts.instruction["function"] & tensor_unit.TABLE else ELEMENTWISE
             return {1: single, 2: ADD}.get(words, UNKNOWN)
         if facts.each_channel:
             return DEPTHWISE
@@ -488,10 +489,10 @@ class _View:
             dilation=found.dilation,
             input_zero_points=tuple(self._input_zero_point(number, each) for each in sources),
             weight_zero_point=int(instruction["parameter_zero_point"])
-            if facts.has_parameters and not instruction["load_zero_point"] and not adds
+            if facts.has_parameters and not instruction["load_parameter_zero_point"] and not adds
             else None,
             output_zero_point=layer.output_zero_point,
-            scale=float(instruction["scale"]),
+            scale=float(instruction["output_scale"]),
             channel_scales=bool(instruction["use_scales"]),
             clip=None if np.isinf(clips).any() or kind in _RESIZES else clips,
             output_bits=16 if layer.output_16bit else 8,
@@ -612,7 +613,7 @@ class _View:
 
     def _multiplications(self, layer: Layer, facts: _Facts) -> int:
         plan, total = self.tables.tensor_plan, 0
-        if facts.instruction["operation"] != tensor_unit.MAC:
+        if facts.instruction["opcode"] != tensor_unit.MAC:
             return 0
         for row in self._each_execution(layer, facts):
             place = plan.place[row]
@@ -652,7 +653,7 @@ def _softmax(kinds: Mapping[int, str], facts: Mapping[int, _Facts]) -> Iterator[
             begin, normalised = number, False
         if begin is None:
             continue
-        if kinds[number] == SUM and instruction["table"] and instruction["range_reduction"]:
+        if kinds[number] == SUM and instruction["function"] & _NORMALISES == _NORMALISES:
             normalised = True
         if normalised and not facts[number].layer.output_16bit and kinds[number] == MULTIPLY:
             yield from ((each, _SOFTMAX) for each in range(begin, number + 1))

@@ -127,7 +127,7 @@ def _tensor(tables: Tables, row: int) -> tuple[Words, Words]:
     plan, place = tables.tensor_plan, tables.tensor_plan.place[row]
     first, count = int(place["iteration"]), int(place["iterations"])
     reads = plan.operand[first : first + count]
-    if tables.tensor[row]["operation"] not in _READS_NARROW:
+    if tables.tensor[row]["opcode"] not in _READS_NARROW:
         reads = reads[:0]
     first, count = int(place["write"]), int(place["writes"])
     return _words(reads), _words(plan.write_address[first : first + count])
