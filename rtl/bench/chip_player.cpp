@@ -83,7 +83,7 @@ template <typename Port> void copy_port(void* target, size_t size, const Port& p
 
 class Player {
   public:
-    // `argument` is what a simulator would be called with: nothing, or a deliberate fault.
+    // `argument` is one of the simulator's, or empty.
     Player(int seed, const char* argument) {
         const char* arguments[] = {"chip_player", argument};
         context.commandArgs(*argument ? 2 : 1, arguments);

@@ -3,7 +3,6 @@
 
 module burst_planner
   import dma_pkg::*;
-  import mutation_pkg::*;
 #(
     parameter  int DataBytes = harness_pkg::DataBytes,
     parameter  int MaxBurst  = harness_pkg::BurstWords,
@@ -32,9 +31,9 @@ module burst_planner
       (BoundaryBits + 1)'(address[OffsetBits+:BoundaryBits]);
 
   always_comb begin
-    beats = limit + BeatBits'(mutated[BurstOneLonger]);
+    beats = limit;
     if (words_left < 33'(beats)) beats = BeatBits'(words_left);
-    if (33'(words_to_boundary) < 33'(beats) && !mutated[BoundaryIgnored]) begin
+    if (33'(words_to_boundary) < 33'(beats)) begin
       beats = BeatBits'(words_to_boundary);
     end
   end

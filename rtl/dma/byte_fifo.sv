@@ -1,9 +1,7 @@
 // Queue of bytes between beats of any count and a reader that takes as many bytes as it needs.
 // The window shows the next bytes; only those below `level` mean anything.
 
-module byte_fifo
-  import mutation_pkg::*;
-#(
+module byte_fifo #(
     parameter int InBytes = 8,
     parameter int OutBytes = 8,
     parameter int Capacity = 256,  // a power of two
@@ -31,8 +29,7 @@ module byte_fifo
   logic [PointerBits-1:0] tail;
   logic [LevelBits-1:0] arriving;
 
-  assign in_ready = level <= LevelBits'(Capacity - InBytes) +
-      LevelBits'(mutated[ByteQueueOverflows]);
+  assign in_ready = level <= LevelBits'(Capacity - InBytes);
   assign arriving = (in_valid && in_ready) ? LevelBits'(in_count) : '0;
 
   always_comb begin

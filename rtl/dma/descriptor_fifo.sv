@@ -1,9 +1,7 @@
 // Queue of descriptors, or of whatever else waits in order: first in, first out, no fall-through.
 // It takes an entry whenever it has room and never loses or invents one.
 
-module descriptor_fifo
-  import mutation_pkg::*;
-#(
+module descriptor_fifo #(
     parameter int Width = 101,
     parameter int Depth = 16
 ) (
@@ -29,7 +27,7 @@ module descriptor_fifo
 
   logic push;
   logic pop;
-  assign push_ready = level != (IndexBits + 1)'(Depth) || mutated[QueueOverflows];
+  assign push_ready = level != (IndexBits + 1)'(Depth);
   assign pop_valid = level != '0;
   assign pop_data = entries[head];
   assign push = push_valid && push_ready;

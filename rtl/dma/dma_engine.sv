@@ -3,7 +3,6 @@
 
 module dma_engine
   import dma_pkg::*;
-  import mutation_pkg::*;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int MaxBurst = harness_pkg::BurstWords,
@@ -122,7 +121,7 @@ module dma_engine
   assign has_range = head.size != '0 || head.address != '0;
   assign window_offset = {1'b0, head.address} - {1'b0, window_base};
   assign outside = window_offset[64] ||
-      window_offset + 65'(head.size) > {1'b0, window_size} + 65'(mutated[WindowOneLonger]) ||
+      window_offset + 65'(head.size) > {1'b0, window_size} ||
       window_offset + 65'(head.size) > 65'(1) << AddressBits;
 
   always_comb begin
@@ -148,7 +147,7 @@ module dma_engine
   logic [31:0] pending;
 
   assign good = head_valid && !pause && outcome == OutcomeStarted;
-  assign drained = pending <= 32'(mutated[FenceOneEarly]) || mutated[FenceIgnored];
+  assign drained = pending == '0;
   assign work = '{
           index: next_index,
           is_interrupt: is_interrupt,
@@ -170,12 +169,9 @@ module dma_engine
   logic leaves;
   logic fence_passes;
   logic [31:0] done_now;
-  logic [DoneEvents-1:0] counted;
   assign leaves = head_valid && head_ready;
   assign fence_passes = leaves && head.fence && outcome == OutcomeStarted;
-  assign counted = mutated[CompletionsMerged] ? DoneEvents'(|dma2monitor_done_valid) :
-      dma2monitor_done_valid;
-  assign done_now = 32'($countones(counted));
+  assign done_now = 32'($countones(dma2monitor_done_valid));
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -305,7 +301,7 @@ module dma_engine
 
   assign errors = '{
           malformed: leaves && outcome == OutcomeMalformed,
-          length_0: leaves && outcome == OutcomeLength0 && !mutated[Length0NotReported],
+          length_0: leaves && outcome == OutcomeLength0,
           inbound_fault: leaves && outcome == OutcomeInboundFault,
           extended_fault: leaves && outcome == OutcomeExtendedFault,
           read_response: read_error,

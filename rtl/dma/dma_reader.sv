@@ -3,7 +3,6 @@
 
 module dma_reader
   import dma_pkg::*;
-  import mutation_pkg::*;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int MaxBurst = harness_pkg::BurstWords,
@@ -109,9 +108,8 @@ module dma_reader
   logic [CounterBits-1:0] in_flight;
   logic accepts;
   logic ended;
-  assign accepts = (!m_axi_arvalid || m_axi_arready) &&
-      in_flight != CounterBits'(Outstanding) + CounterBits'(mutated[OneMoreOutstanding]);
-  assign ended = m_axi_rvalid && m_axi_rready && m_axi_rlast;
+  assign accepts = (!m_axi_arvalid || m_axi_arready) && in_flight != CounterBits'(Outstanding);
+  assign ended   = m_axi_rvalid && m_axi_rready && m_axi_rlast;
 
   always_comb begin
     request_ready = '0;
@@ -129,7 +127,7 @@ module dma_reader
     end else begin
       in_flight <= in_flight + CounterBits'(accepts && any) - CounterBits'(ended);
       if (accepts && any) begin
-        served <= mutated[StreamPreferred] ? 2'(ReadStreams - 1) : chosen;
+        served <= chosen;
         m_axi_arvalid <= 1'b1;
         m_axi_arid <= chosen;
         m_axi_araddr <= request_address[chosen];

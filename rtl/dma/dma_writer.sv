@@ -4,7 +4,6 @@
 
 module dma_writer
   import dma_pkg::*;
-  import mutation_pkg::*;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int MaxBurst = harness_pkg::BurstWords,
@@ -148,13 +147,13 @@ module dma_writer
   logic interrupt_due;
 
   assign begins = writing && !sending && !m_axi_awvalid && !pause && sent_ready &&
-      32'(level) + 32'(mutated[BurstBeforeItsBytes]) >= burst_bytes;
+      32'(level) >= burst_bytes;
   assign sent = '{last: burst_final, index: index};
   assign word_sent = m_axi_wvalid && m_axi_wready;
 
   // An interrupt leaves when every output before it has been answered.
   assign interrupt_due = next_valid && next.is_interrupt && !writing && !sending &&
-      (!sent_valid || mutated[InterruptOvertakes]) && !m_axi_awvalid && !pause;
+      !sent_valid && !m_axi_awvalid && !pause;
   assign next_ready = next.is_interrupt ? interrupt_due : !writing;
   assign interrupt_valid = interrupt_due;
   assign interrupt_number = next.number;
@@ -211,10 +210,9 @@ module dma_writer
   always_comb begin
     in_word = CountBits'(DataBytes) - CountBits'(offset);
     if (bytes_left < 32'(in_word)) in_word = CountBits'(bytes_left);
-    strobes_end = int'(offset) + int'(in_word) - int'(mutated[StrobeDropped] && in_word > 1);
+    strobes_end = int'(offset) + int'(in_word);
     for (int i = 0; i < DataBytes; i++) begin
-      m_axi_wstrb[i] = i >= int'(offset) &&
-          (i < strobes_end || (mutated[StrobesBeyondEnd] && bytes_left < 32'(DataBytes)));
+      m_axi_wstrb[i] = i >= int'(offset) && i < strobes_end;
     end
   end
   assign placed = window << {offset, 3'b000};
@@ -233,10 +231,9 @@ module dma_writer
 
   logic answer;
   assign answer = m_axi_bvalid && m_axi_bready;
-  assign done_valid = interrupt_valid ||
-      (answer && (answered.last || mutated[DoneAtFirstResponse]));
+  assign done_valid = interrupt_valid || (answer && answered.last);
   assign done_index = interrupt_valid ? next.index : answered.index;
-  assign error_valid = answer && m_axi_bresp[1] && !mutated[WriteErrorIgnored];
+  assign error_valid = answer && m_axi_bresp[1];
   assign error_index = answered.index;
 
   handshake_check #(

@@ -4,7 +4,6 @@
 
 module read_stream
   import dma_pkg::*;
-  import mutation_pkg::*;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int MaxBurst = harness_pkg::BurstWords,
@@ -97,7 +96,7 @@ module read_stream
 
   assign next_ready = (!asking || (granted && burst_final)) && expect_ready;
   assign request_address = {ask_address[AddressBits-1:OffsetBits], OffsetBits'(0)};
-  assign request_valid = asking && (!pause || mutated[PauseIgnored]) &&
+  assign request_valid = asking && !pause &&
       RoomBits'(request_beats) <= RoomBits'(BufferBeats) - reserved;
   assign granted = request_valid && request_ready;
 
@@ -148,12 +147,10 @@ module read_stream
   assign arriving.count = CountBits'(arriving.last ? receive_left : in_word);
 
   logic [8*DataBytes-1:0] shifted;
-  logic zeroed;
-  assign shifted = mutated[FirstWordNotShifted] ? response_data : response_data >> {offset, 3'b000};
-  assign zeroed = response_error && !mutated[ReadErrorIgnored];
+  assign shifted = response_data >> {offset, 3'b000};
   always_comb begin
     for (int i = 0; i < DataBytes; i++) begin
-      arriving.data[8*i+:8] = (!zeroed && CountBits'(i) < arriving.count) ? shifted[8*i+:8] : 8'h00;
+      arriving.data[8*i+:8] = (!response_error && CountBits'(i) < arriving.count) ? shifted[8*i+:8] : 8'h00;
     end
   end
 
@@ -201,15 +198,13 @@ module read_stream
   always_ff @(posedge clk) begin
     if (!rst_n) reserved <= '0;
     else begin
-      reserved <= reserved + (granted && !mutated[RoomForgotten] ? RoomBits'(request_beats) : '0) -
-          RoomBits'(left_buffer && !mutated[RoomForgotten]);
+      reserved <= reserved + (granted ? RoomBits'(request_beats) : '0) - RoomBits'(left_buffer);
     end
   end
 
-  assign done_valid = mutated[DoneOnArrival] ? response_valid && arriving.last :
-      left_buffer && leaving.last;
-  assign done_index = mutated[DoneOnArrival] ? receive_index : leaving.index;
-  assign error_valid = response_valid && response_error && !mutated[ReadErrorNotReported];
+  assign done_valid  = left_buffer && leaving.last;
+  assign done_index  = leaving.index;
+  assign error_valid = response_valid && response_error;
   assign error_index = receive_index;
 
   handshake_check #(

@@ -3,7 +3,6 @@
 
 module interrupts
   import dma_pkg::*;
-  import mutation_pkg::*;
 (
     input logic clk,
     input logic rst_n,
@@ -28,22 +27,22 @@ module interrupts
     output logic [5:0] dma2host_interrupt          // host 0 to 3, instruction queue, fatal error
 );
 
-  assign set_host = raise_valid && !mutated[InterruptLost] ? 4'b0001 << raise_number : '0;
+  assign set_host = raise_valid ? 4'b0001 << raise_number : '0;
   assign set_instruction_queue = chunk_done;
-  assign set_fatal_error = errors != '0 && !(errors.write_response && mutated[ErrorInterruptLost]);
+  assign set_fatal_error = errors != '0;
 
   // A masked interrupt counts as well.
   always_ff @(posedge clk) begin
     if (!rst_n) counts <= '0;
     else if (raise_valid) begin
-      counts[raise_number] <= counts[raise_number] + 16'd1 + 16'(mutated[InterruptCountedTwice]);
+      counts[raise_number] <= counts[raise_number] + 16'd1;
     end
   end
 
   assign dma2host_interrupt = {
     fatal_error_status && fatal_error_control,
     instruction_queue_status && instruction_queue_control,
-    host_status & (host_control | {4{mutated[MaskIgnored]}})
+    host_status & host_control
   };
 
 `ifndef SYNTHESIS

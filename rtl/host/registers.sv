@@ -3,7 +3,6 @@
 
 module registers
   import dma_pkg::*;
-  import mutation_pkg::*;
 (
     input logic clk,
     input logic rst_n,
@@ -114,8 +113,7 @@ module registers
 
   // The first error stays until it is cleared.
   logic no_first_error;
-  assign no_first_error = mutated[FirstErrorOverwritten] ||
-      !(hwif_out.hib_first_error_status.inbound_page_fault.value ||
+  assign no_first_error = !(hwif_out.hib_first_error_status.inbound_page_fault.value ||
          hwif_out.hib_first_error_status.extended_page_fault.value ||
          hwif_out.hib_first_error_status.instruction_queue_bad_configuration.value ||
          hwif_out.hib_first_error_status.instruction_queue_invalid.value ||
@@ -162,8 +160,7 @@ module registers
     hwif_out.sc_host_int_control.interrupt_1.value,
     hwif_out.sc_host_int_control.interrupt_0.value
   };
-  assign hwif_in.sc_host_int_status.interrupt_0.hwset = set_host[0] ||
-      (host_status[0] && mutated[StatusNotCleared]);
+  assign hwif_in.sc_host_int_status.interrupt_0.hwset = set_host[0];
   assign hwif_in.sc_host_int_status.interrupt_1.hwset = set_host[1];
   assign hwif_in.sc_host_int_status.interrupt_2.hwset = set_host[2];
   assign hwif_in.sc_host_int_status.interrupt_3.hwset = set_host[3];
@@ -191,7 +188,7 @@ module registers
   assign queue_enabled = hwif_out.instruction_queue_control.enable.value;
 
   function automatic logic [63:0] after(input logic [63:0] head, input logic [63:0] size);
-    return (head + 1 >= size + 64'(mutated[QueueHeadWrapsLate])) ? '0 : head + 1;
+    return (head + 1 >= size) ? '0 : head + 1;
   endfunction
 
   always_ff @(posedge clk) begin

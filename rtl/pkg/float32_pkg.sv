@@ -122,8 +122,7 @@ package float32_pkg;
   endfunction
 
   // Nearest integer; of a number beyond 32 bits its low 32 bits, or the nearest end.
-  function automatic logic signed [31:0] to_int32(input float32_t x, input logic saturate,
-                                                  input logic ties_up);
+  function automatic logic signed [31:0] to_int32(input float32_t x, input logic saturate);
     /* verilator no_inline_task */
     logic [55:0] value;
     logic [31:0] magnitude;
@@ -146,7 +145,7 @@ package float32_pkg;
     end
     guard = value[7];
     sticky = sticky | (value[6:0] != '0);
-    magnitude = value[39:8] + 32'(guard && (sticky || value[8] || ties_up));
+    magnitude = value[39:8] + 32'(guard && (sticky || value[8]));
     return x.sign ? -$signed(magnitude) : $signed(magnitude);
   endfunction
 

@@ -3,7 +3,6 @@
 
 module ring_bus
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::produce_t;
   import tile_pkg::ring_row_t;
   import tile_pkg::row_t;
@@ -59,12 +58,12 @@ module ring_bus
   endfunction
 
   always_comb begin
-    offers[0] = infeed2ring_row_valid && (mutated[RingRoomIgnored] || has_room(
+    offers[0] = infeed2ring_row_valid && has_room(
       infeed2ring_row_data.targets,
       infeed2ring_row_data.channel,
       ring2tiles_row_ready,
       ring2outfeed_row_ready
-    ));
+    );
     for (int t = 0; t < Tiles; t++) begin
       offers[t+1] = tiles2ring_row_valid[t] && has_room(
         tiles2ring_row_data[t].targets,

@@ -3,7 +3,6 @@
 
 module ring_consumer
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 #(
     parameter int Channel = 0  // 0 A, 1 B
@@ -47,11 +46,6 @@ module ring_consumer
   assign passes = write_valid && (passed || pass[0]);
   assign writes = passes && arrived_valid;
 
-  logic [CountBits-1:0] words;
-  assign words = mutated[RowWordsIgnored] ? CountBits'(RowWords) : ring2unit_row_words;
-
-  // The row that has arrived: of several that wait here for a late tile, each would land upon the
-
   // The row that waits for its place.
   logic arrives;
   assign ring2unit_row_ready = !arrived_valid || writes;
@@ -60,7 +54,7 @@ module ring_consumer
     if (!rst_n) arrived_valid <= 1'b0;
     else if (arrives || writes) arrived_valid <= arrives;
     if (arrives) begin
-      unit2wide_write_count <= words;
+      unit2wide_write_count <= ring2unit_row_words;
       unit2wide_write_data  <= ring2unit_row_data;
     end
   end

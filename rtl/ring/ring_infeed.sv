@@ -3,7 +3,6 @@
 
 module ring_infeed
   import isa_pkg::*;
-  import mutation_pkg::*;
   import scalar_pkg::*;
   import tile_pkg::produce_t;
   import tile_pkg::ring_row_t;
@@ -125,8 +124,7 @@ module ring_infeed
       if (7'(k) < words) row[6'(count)+6'(k)] = unit[k];
     end
   end
-  assign closes = count + words >= 7'(instruction.row_words) + 7'd1 ||
-      (last && !mutated[LastRowKept]);
+  assign closes = count + words >= 7'(instruction.row_words) + 7'd1 || last;
   assign token = ended[4'(instruction.token_producer_depth)] &&
       instruction.token_producer_increment;
 
@@ -138,11 +136,11 @@ module ring_infeed
           words: count + words,
           data: row
       };
-  assign infeed2ring_token_valid = offered && pass && !closes && token && !mutated[InfeedTurnLost];
+  assign infeed2ring_token_valid = offered && pass && !closes && token;
   assign infeed2ring_token_channel = instruction.consumer_b;
   assign advance = offered && pass &&
       (closes ? infeed2ring_row_ready
-              : !token || infeed2ring_token_ready || mutated[InfeedTurnLost]);
+              : !token || infeed2ring_token_ready);
 
   always_ff @(posedge clk) begin
     if (!rst_n || start) count <= '0;
@@ -153,7 +151,7 @@ module ring_infeed
   always_comb begin
     infeed2flags_produce = tile_pkg::produce(advance && ended[4'(instruction.producer_depth)],
                                              instruction.producer_increment, 5'(flag));
-    if (!mutated[InfeedIncrementIgnored]) infeed2flags_produce.amount = instruction.sync_increment;
+    infeed2flags_produce.amount = instruction.sync_increment;
   end
 
   logic unused;

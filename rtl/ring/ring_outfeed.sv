@@ -3,7 +3,6 @@
 
 module ring_outfeed
   import isa_pkg::*;
-  import mutation_pkg::*;
   import scalar_pkg::*;
   import tile_pkg::produce_t;
   import tile_pkg::row_t;
@@ -103,8 +102,7 @@ module ring_outfeed
   assign next = 7'(position) + (instruction.to_host ? 7'd2 : 7'd1);
   assign takes = offered && pass && row_valid;
   assign advance = takes && (!instruction.to_host || outfeed2output_unit_ready);
-  assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 ||
-      (last && !mutated[RestOfRowKept]));
+  assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 || last);
 
   assign outfeed2output_unit_valid = takes && instruction.to_host;
   assign outfeed2output_unit_data = {row[position+6'd1], row[position]};

@@ -3,7 +3,6 @@
 
 module ring_producer
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,
@@ -38,8 +37,8 @@ module ring_producer
 
   // A row that may be sent may still have to wait for the ring.
   logic passed, sends, token;
-  assign unit2ring_row_valid = read_valid && (passed || pass[0] || mutated[TurnIgnored]);
-  assign token = instruction.token_producer_increment && !mutated[TokenLost] &&
+  assign unit2ring_row_valid = read_valid && (passed || pass[0]);
+  assign token = instruction.token_producer_increment &&
       ended[4'(instruction.token_producer_depth)];
   assign unit2ring_row_data = '{
           targets: instruction.targets,
@@ -71,8 +70,7 @@ module ring_producer
       passed <= unit2ring_row_valid && !unit2ring_row_ready;
       ended_now <= sends && read_last;
       if (fence2unit_restart) shared_side <= 1'b0;
-      else if (ended_now && shares && !mutated[ReadSideForgotten])
-        shared_side <= read_second ^ instruction.wide_read_double_start;
+      else if (ended_now && shares) shared_side <= read_second ^ instruction.wide_read_double_start;
     end
     if (accepts) instruction <= queue2unit_instruction_data;
   end

@@ -3,7 +3,6 @@
 
 module input_pop
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::produce_t;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
@@ -102,8 +101,7 @@ module input_pop
       .pass({unused_pass, pass})
   );
 
-  assign advance = offered && pass &&
-      level >= LevelBits'(UnitBytes) - LevelBits'(mutated[PopOneByteEarly]);
+  assign advance = offered && pass && level >= LevelBits'(UnitBytes);
   assign input2buffer_write_valid = advance;
   assign input2buffer_write_address = address[AddressBits-1:0];
   assign input2flags_produce = tile_pkg::produce(

@@ -3,7 +3,6 @@
 
 module scalar_fence
   import isa_pkg::*;
-  import mutation_pkg::*;
   import scalar_pkg::*;
 #(
     parameter int Tiles = chip_pkg::Tiles
@@ -43,7 +42,7 @@ module scalar_fence
     end
   end
 
-  assign core2fence_instruction_ready = reached || mutated[ScalarFenceIgnored];
+  assign core2fence_instruction_ready = reached;
   assign passed = core2fence_instruction_valid && core2fence_instruction_ready;
   assign fence2flags_load_valid = passed;
   assign fence2flags_load_mask = core2fence_instruction_data.reset_flags;
@@ -53,8 +52,7 @@ module scalar_fence
     for (int t = 0; t < Tiles; t++) begin
       if (!rst_n) begin
         counts[t] <= '0;
-      end else if (passed && core2fence_instruction_data.reset_tile_fences[t] &&
-          !mutated[TileFencesNotForgotten]) begin
+      end else if (passed && core2fence_instruction_data.reset_tile_fences[t]) begin
         counts[t] <= 32'(tiles2fence_passed_valid[t]);
       end else begin
         counts[t] <= counts[t] + 32'(tiles2fence_passed_valid[t]);

@@ -3,7 +3,6 @@
 
 module mesh_bus
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 #(
     parameter int Link = 0,  // 0 south, 1 west, 2 north, 3 east
@@ -67,7 +66,7 @@ module mesh_bus
 
   // A side whose first stride and limits are all 0 is off; an immediate is written all the same.
   logic read_on, write_on;
-  assign read_on  = read_stride[0] != '0 || read_limit != '0 || mutated[OffSideSends];
+  assign read_on  = read_stride[0] != '0 || read_limit != '0;
   assign write_on = write_stride[0] != '0 || write_limit != '0 || instruction.immediate_valid;
 
   // A word that may be sent may still have to wait for room at the neighbour.
@@ -114,12 +113,11 @@ module mesh_bus
   assign unit2narrow_read_address = {read_address, 2'b00};
   assign unit2narrow_write_valid = receives;
   assign unit2narrow_write_address = {write_address, 2'b00};
-  assign unit2narrow_write_data = instruction.immediate_valid && !mutated[ImmediateIgnored]
-      ? instruction.immediate : arrived;
+  assign unit2narrow_write_data = instruction.immediate_valid ? instruction.immediate : arrived;
   assign unit2flags_outbound = produce(
       sends && read_ended[4'(instruction.read_producer_depth)],
       instruction.read_producer_increment,
-      mutated[LinkFlagsSwapped] ? OutboundFlags[Link^2] : OutboundFlags[Link]
+      OutboundFlags[Link]
   );
   assign unit2flags_inbound = produce(
       receives && write_ended[4'(instruction.write_producer_depth)],

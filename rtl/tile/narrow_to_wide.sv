@@ -3,7 +3,6 @@
 
 module narrow_to_wide
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,
@@ -68,7 +67,7 @@ module narrow_to_wide
     end else begin
       starting <= accepts;
       if (gathers) begin
-        closed <= place == CountBits'(RowWords - 1 - int'(mutated[RowOneWordShort])) || read_last ||
+        closed <= place == CountBits'(RowWords - 1) || read_last ||
             read_ended[4'(instruction.row_loop)];
         words <= place + 1'b1;
       end else if (writes) begin
@@ -82,7 +81,7 @@ module narrow_to_wide
                                          : queue2unit_instruction_data.narrow_read_base;
     end
     if (gathers) begin
-      if (place == '0 && !mutated[BlockNotFilled]) row <= '0;
+      if (place == '0) row <= '0;
       row[place[CountBits-2:0]] <= narrow2unit_read_data;
     end
   end
@@ -105,7 +104,7 @@ module narrow_to_wide
     end else begin
       ended_now <= writes && write_last;
       if (fence2unit_restart) shared_side <= 1'b0;
-      else if (ended_now && shares && !mutated[WriteSideForgotten]) begin
+      else if (ended_now && shares) begin
         shared_side <= write_second ^ instruction.wide_write_double_start;
       end
     end
@@ -116,8 +115,7 @@ module narrow_to_wide
   always_comb begin
     unit2wide_write_data  = row;
     unit2wide_write_count = words;
-    if (closed && instruction.transpose && instruction.transpose_16bit &&
-        !mutated[HalvesAsBytes]) begin
+    if (closed && instruction.transpose && instruction.transpose_16bit) begin
       unit2wide_write_count = (words + CountBits'(1)) & ~CountBits'(1);
       for (int w = 0; w < RowWords; w++) begin
         for (int j = 0; j < 2; j++) begin

@@ -3,7 +3,6 @@
 
 module output_stage
   import float32_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic active,  // otherwise the result means nothing, and costs nothing to simulate
@@ -42,7 +41,7 @@ module output_stage
     if (active) begin
       scaled  = multiply(from_int32(sum + bias), scale);
       clipped = scaled;
-      if (clips && less_than(high_clip, clipped) && !mutated[ClipIgnored]) clipped = high_clip;
+      if (clips && less_than(high_clip, clipped)) clipped = high_clip;
       if (clips && less_than(clipped, low_clip)) clipped = low_clip;
     end
   end
@@ -94,11 +93,10 @@ module output_stage
     shifted = '0;
     result  = '0;
     if (active) begin
-      shifted = 33'(to_int32(value, !raw, mutated[RoundsHalfUp])) +
-          33'($signed({1'b0, zero_point}));
+      shifted = 33'(to_int32(value, !raw)) + 33'($signed({1'b0, zero_point}));
       if (raw) result = {8'b0, shifted[7:0]};
       else if (shifted < 33'sd0) result = '0;
-      else if (shifted > highest && !mutated[ResultsWrap]) result = highest[15:0];
+      else if (shifted > highest) result = highest[15:0];
       else result = shifted[15:0];
     end
   end

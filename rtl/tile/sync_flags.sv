@@ -1,9 +1,7 @@
 // Sync flags: 16-bit counters that producers increment and fences load; they wrap.
 // Several producers may count in one cycle, but each flag has at most one of them.
 
-module sync_flags
-  import mutation_pkg::*;
-#(
+module sync_flags #(
     parameter int Flags = chip_pkg::TileFlags,
     parameter int Producers = 8,
     localparam int FlagBits = $clog2(Flags)
@@ -35,8 +33,7 @@ module sync_flags
       if (units2flags_produce[p].valid) begin
         contended = contended | counted[units2flags_produce[p].flag[FlagBits-1:0]];
         counted[units2flags_produce[p].flag[FlagBits-1:0]] = 1'b1;
-        increment[units2flags_produce[p].flag[FlagBits-1:0]] = units2flags_produce[p].amount <<
-            mutated[FlagCountedTwice];
+        increment[units2flags_produce[p].flag[FlagBits-1:0]] = units2flags_produce[p].amount;
       end
     end
   end

@@ -3,7 +3,6 @@
 
 module tensor_cells
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic active,  // otherwise the sums stay as they are
@@ -44,7 +43,6 @@ module tensor_cells
       4'd14:   products = 3'd1;
       default: products = 3'd4;
     endcase
-    if (!multiplies && mutated[ReductionTakesRow]) products = 3'd4;
     if (multiplies && instruction.activation_16bit && products > 3'd1) products = products >> 1;
     if (instruction.parameter_16bit && products > 3'd1) products = products >> 1;
   end
@@ -55,7 +53,7 @@ module tensor_cells
   always_comb begin
     activation_sum = '0;
     for (int k = 0; k < 4; k++) begin
-      if (3'(k) >= products || (k == 3 && mutated[MultiplierStands])) activation[k] = '0;
+      if (3'(k) >= products) activation[k] = '0;
       else if (instruction.activation_16bit) begin
         activation[k] = {16'b0, activations[16*(k&1)+:16]} -
             {16'b0, instruction.activation_zero_point};
@@ -104,7 +102,7 @@ module tensor_cells
     next_sums = sums;
     start = '0;
     bytes = '0;
-    zero_point = mutated[ZeroPointIgnored] ? '0 : {16'b0, instruction.parameter_zero_point};
+    zero_point = {16'b0, instruction.parameter_zero_point};
     if (active) begin
       for (int lane = 0; lane < RowWords; lane++) begin
         start = sums[lane];

@@ -3,7 +3,6 @@
 
 module tensor_output
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
   import float32_pkg::*;
 (
@@ -62,8 +61,7 @@ module tensor_output
       bias  = '0;
       scale = '0;
       if (active) begin
-        if (instruction.apply_bias && (!interpolates || mutated[NearestAsBias]))
-          bias = biases[lane];
+        if (instruction.apply_bias && !interpolates) bias = biases[lane];
         else if (!interpolates) bias = instruction.immediate_bias;
         scale = instruction.output_scale;
         if (instruction.use_scales) scale = multiply(scales[lane], instruction.output_scale);

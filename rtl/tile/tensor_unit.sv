@@ -3,7 +3,6 @@
 
 module tensor_unit
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,
@@ -229,7 +228,7 @@ module tensor_unit
     unit2scale_half = 1'b0;
     for (int k = Watchers - 1; k >= 0; k--) begin
       if (watcher_valid[k] && watcher_flag[k] == TILE_FLAG_WIDE_TO_SCALING) begin
-        unit2scale_half = !watcher_latest[k][0] && !mutated[ScaleHalfStays];
+        unit2scale_half = !watcher_latest[k][0];
       end
     end
   end
@@ -239,7 +238,7 @@ module tensor_unit
   always_comb begin
     first_pass = 1'b1;
     last_pass  = 1'b1;
-    last_block = !mutated[LastBlockIgnored];
+    last_block = 1'b1;
     for (int k = 0; k < Loops; k++) begin
       if (instruction.reduction_loops[k]) begin
         if (main_index[k] != '0) first_pass = 1'b0;
@@ -260,8 +259,8 @@ module tensor_unit
   logic [31:0] tap_weight;
   logic nearest;
   logic signed [31:0] x, y, half_pixel;
-  assign nearest = taps_instruction.apply_bias && !mutated[NearestAsBias];
-  assign half_pixel = nearest && !mutated[HalfPixelForgotten] ? 32'sd64 : 32'sd0;
+  assign nearest = taps_instruction.apply_bias;
+  assign half_pixel = nearest ? 32'sd64 : 32'sd0;
   logic [NarrowAddressBits-1:0] tap_offset;
   always_comb begin
     x = half_pixel + 32'(taps_instruction.x_start) + $signed({16'b0, taps_instruction.x_step}) *
@@ -299,7 +298,7 @@ module tensor_unit
       .lanes,
       .sums,
       .starts,
-      .continues(!keeps_sums && !first_pass && !mutated[SumsNotContinued]),
+      .continues(!keeps_sums && !first_pass),
       .stored_sums(wide2unit_read_data[2]),
       .activations(narrow2unit_read_data),
       .parameters_low(wide2unit_read_data[0]),

@@ -4,7 +4,6 @@
 
 module tile_fence
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,   // clock and reset are for the rule below alone
@@ -33,19 +32,18 @@ module tile_fence
   always_comb begin
     counted = 1'b1;
     for (int c = 0; c < 2; c++) begin
-      if (instruction.producer_count_valid[c] && !mutated[TokenCountIgnored]) begin
-        if (mutated[TokensMayBeMore]) begin
-          if (flags2fence_tokens[c] < instruction.producer_count) counted = 1'b0;
-        end else if (flags2fence_tokens[c] != instruction.producer_count) counted = 1'b0;
+      if (instruction.producer_count_valid[c] &&
+          flags2fence_tokens[c] != instruction.producer_count) begin
+        counted = 1'b0;
       end
     end
   end
 
   assign reached = (instruction.wait_idle & ~units2fence_idle) == '0 && counted;
-  assign queue2fence_instruction_ready = reached || mutated[TileFenceIgnored];
+  assign queue2fence_instruction_ready = reached;
   assign passed = queue2fence_instruction_valid && queue2fence_instruction_ready;
 
-  assign fence2flags_load_valid = passed && !mutated[TileFenceLoadsNothing];
+  assign fence2flags_load_valid = passed;
   assign fence2flags_load_mask = instruction.reset_flags;
   assign fence2flags_load_value = instruction.reset_value;
   assign fence2core_count_valid = passed && instruction.increment;

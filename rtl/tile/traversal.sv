@@ -1,9 +1,7 @@
 // Tensor traversal unit: walks the addresses of nested loops from the encoded, normalised strides.
 // One element is offered at a time; `advance` takes it, and `ended` says which blocks end with it.
 
-module traversal
-  import mutation_pkg::*;
-#(
+module traversal #(
     parameter int Loops = 4,
     parameter int AddressBits = 16,
     parameter int CounterBits = 16,
@@ -56,12 +54,12 @@ module traversal
 
   // The alternate limit holds on the last pass of its loop.
   logic alternate_pass;
-  assign alternate_pass = (alternate_loop != '0) && !mutated[AlternateLimitIgnored] &&
+  assign alternate_pass = (alternate_loop != '0) &&
       (index[alternate_loop] == limit[alternate_loop]);
 
   always_comb begin
     for (int k = 0; k < Loops; k++) begin
-      loop_ended[k] = index[k] == limit[k] + CounterBits'(mutated[LimitOneMore]);
+      loop_ended[k] = index[k] == limit[k];
     end
     if (alternate_pass) begin
       if (alternate_target) loop_ended[1] = index[1] == alternate_limit;
@@ -72,7 +70,7 @@ module traversal
   // A block of depth d ends when loops 0 to d-1 are all at their ends.
   always_comb begin
     logic inner_done;
-    inner_done = !in_prologue || mutated[PrologueCounted];
+    inner_done = !in_prologue;
     for (int d = 0; d <= Loops; d++) begin
       if (d > 0) inner_done = inner_done && loop_ended[d-1];
       block_ended[d] = inner_done;
@@ -92,7 +90,7 @@ module traversal
     for (int k = Loops - 1; k >= 0; k--) begin
       if (!loop_ended[k]) begin
         travel = (AddressBits + 2)'(signed'(stride[k]));
-        if (alternate_pass && k > int'(alternate_target) && !mutated[AlternateResetIgnored]) begin
+        if (alternate_pass && k > int'(alternate_target)) begin
           travel = travel + (AddressBits + 2)'(signed'(alternate_reset));
         end
       end
@@ -100,7 +98,7 @@ module traversal
   end
 
   logic toggles;
-  assign toggles = !mutated[DoubleBufferStays] && 1'(block_ended >> double_loop) && (double_offset != '0);
+  assign toggles = 1'(block_ended >> double_loop) && (double_offset != '0);
 
   assign in_prologue = HasPrologue && prologue_left != '0;
   assign address = in_prologue ? prologue_address + AddressBits'(prologue_index)
@@ -113,7 +111,7 @@ module traversal
 
   function automatic logic [CounterBits:0] prologue_length(input logic [Loops:0] starts);
     if (HasPrologue && prologue_enable && 1'(starts >> (prologue_loop + (SelectBits + 1)'(1)))) begin
-      return {1'b0, prologue_inner_limit} + (CounterBits + 1)'(!mutated[PrologueOneShort]);
+      return {1'b0, prologue_inner_limit} + (CounterBits + 1)'(1);
     end
     return '0;
   endfunction

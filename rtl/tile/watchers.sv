@@ -1,9 +1,7 @@
 // Watchers of one instruction: tells whether the element that a traversal offers may be taken.
 // Each watcher waits at the begin of its blocks until its flag has reached a value that grows.
 
-module watchers
-  import mutation_pkg::*;
-#(
+module watchers #(
     parameter int Watchers = 6,
     parameter int Flags = chip_pkg::TileFlags,
     parameter int FlagBits = 5,
@@ -35,10 +33,10 @@ module watchers
   always_comb begin
     pass = '1;
     for (int k = 0; k < Watchers; k++) begin
-      waits[k] = valid[k] && begins[side[k]][4'(depth[k])];
+      waits[k]   = valid[k] && begins[side[k]][4'(depth[k])];
       // A flag has reached a value when their difference, as a signed number, is not negative.
-      reached[k] = (flags2watchers_values[flag[k]] - awaited[k] + 16'(mutated[WatcherOneEarly])) < 16'h8000;
-      latest[k] = waits[k] ? awaited[k] : awaited[k] - stride[k];
+      reached[k] = (flags2watchers_values[flag[k]] - awaited[k]) < 16'h8000;
+      latest[k]  = waits[k] ? awaited[k] : awaited[k] - stride[k];
       if (waits[k] && !reached[k]) pass[side[k]] = 1'b0;
     end
   end
@@ -50,8 +48,7 @@ module watchers
       awaited <= expected;
     end else begin
       for (int k = 0; k < Watchers; k++) begin
-        if (waits[k] && take[side[k]] && !mutated[WatcherStrideIgnored])
-          awaited[k] <= awaited[k] + stride[k];
+        if (waits[k] && take[side[k]]) awaited[k] <= awaited[k] + stride[k];
       end
     end
   end

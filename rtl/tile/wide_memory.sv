@@ -1,9 +1,7 @@
 // Wide memory of a tile: rows of 64 words of 32 bits, read whole and written from word 0 on.
 // Reads are combinational; where two ports write a row in one cycle the higher port wins.
 
-module wide_memory
-  import mutation_pkg::*;
-#(
+module wide_memory #(
     parameter int Rows = chip_pkg::WideRows,
     parameter int Words = chip_pkg::RowWords,
     parameter int ReadPorts = 3,
@@ -38,7 +36,7 @@ module wide_memory
       written[p] = units2wide_write_data[p];
       if (units2wide_write_valid[p]) begin
         for (int w = 0; w < Words; w++) begin
-          if (CountBits'(w + int'(mutated[WideWriteOneShort])) >= units2wide_write_count[p]) begin
+          if (CountBits'(w) >= units2wide_write_count[p]) begin
             written[p][w] = rows[units2wide_write_row[p]][w];
           end
         end

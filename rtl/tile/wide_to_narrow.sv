@@ -3,7 +3,6 @@
 
 module wide_to_narrow
   import isa_pkg::*;
-  import mutation_pkg::*;
   import tile_pkg::*;
 (
     input logic clk,
@@ -72,8 +71,7 @@ module wide_to_narrow
     end else begin
       starting <= accepts;
       write_passed <= write_passes && !writes;
-      if (starting || (writes && write_ended[4'(instruction.row_loop)] &&
-                       !mutated[RowKeptAcrossBlocks])) begin
+      if (starting || (writes && write_ended[4'(instruction.row_loop)])) begin
         position <= CountBits'(RowWords);
       end else if (writes) begin
         position <= next_position;
@@ -102,7 +100,7 @@ module wide_to_narrow
 
   // The half of the scale/bias buffer follows the blocks that were counted so far.
   logic write_start_side;
-  assign write_start_side = instruction.scale_bias && !mutated[ScaleLoadAtFirstHalf]
+  assign write_start_side = instruction.scale_bias
       ? flags2unit_values[TILE_FLAG_WIDE_TO_SCALING][0]
       : instruction.narrow_write_double_start;
 

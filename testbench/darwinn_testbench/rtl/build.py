@@ -47,9 +47,11 @@ SIMULATION_ENVIRONMENT = {
 }
 """Environment of every simulation."""
 
-MUTATION_VARIABLE = "DARWINN_RTL_MUTATION"
-"""Environment variable: name of the deliberate fault (``rtl/pkg/mutation_pkg.sv``) with which every
-design is to be built and simulated; ``None`` for builds that could have one."""
+SOURCES_VARIABLE = "DARWINN_RTL_SOURCES"
+"""Environment variable: folder of the sources to build, such as a copy with deliberate faults."""
+
+ARGUMENT_VARIABLE = "DARWINN_RTL_ARGUMENT"
+"""Environment variable: one more argument of every simulation, such as the fault to make."""
 
 _MAIN = "cocotb_main.cpp"
 
@@ -58,7 +60,10 @@ LOG_LINES = 60
 
 
 def source_folder() -> Path:
-    """The SystemVerilog sources: beside the packages in a checkout, within the package if not."""
+    """The SystemVerilog sources: beside the packages in a checkout, within the package if not, or
+    those that the environment asks for."""
+    if SOURCES_VARIABLE in os.environ:
+        return Path(os.environ[SOURCES_VARIABLE])
     packaged = Path(__file__).parent / "sources"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "rtl"
 
@@ -85,15 +90,14 @@ def search_arguments() -> list[str]:
 class Design:
     """A top module and its parameters.
 
-    ``registers`` says whether the generated register block is part of it, ``defines`` are macros,
-    ``c_sources`` file names of C++ sources, and ``blocks`` modules with many instances, which a
-    library compiles by themselves (and without waves).
+    ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
+    names of C++ sources, and ``blocks`` modules with many instances, which a library compiles by
+    themselves (and without waves).
     """
 
     top: str
     parameters: Mapping[str, int] = field(default_factory=dict)
     registers: bool = False
-    defines: tuple[str, ...] = ()
     c_sources: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     waves: bool = False
@@ -104,9 +108,7 @@ class Design:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
         made_from = (sys.version, toolchain.verilator_root(), source_folder())
-        text = repr(
-            (self.parameters, self.defines, self.c_sources, self.waves, self.coverage, *made_from)
-        )
+        text = repr((self.parameters, self.c_sources, self.waves, self.coverage, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def __hash__(self) -> int:
@@ -207,11 +209,7 @@ def _port_access(folder: Path, top: str) -> Path:
 
 
 def as_asked(design: Design) -> Design:
-    """``design`` as the environment asks for it: with places for deliberate faults, with waves,
-    with line and toggle coverage.
-    """
-    if MUTATION_VARIABLE in os.environ and "MUTATIONS" not in design.defines:
-        design = replace(design, defines=(*design.defines, "MUTATIONS"))
+    """``design`` as the environment asks for it: with waves, with line and toggle coverage."""
     return replace(
         design,
         waves=design.waves or WAVES_VARIABLE in os.environ,
@@ -226,10 +224,9 @@ def _instruments(design: Design) -> tuple[str, ...]:
     return (*waves, *coverage)
 
 
-def mutation_arguments() -> tuple[str, ...]:
-    """The simulator's argument that chooses the fault, if the environment asks for one."""
-    name = os.environ.get(MUTATION_VARIABLE)
-    return (f"+mutation={name}",) if name else ()
+def simulation_argument() -> str:
+    """The further argument that the environment asks for, or nothing."""
+    return os.environ.get(ARGUMENT_VARIABLE, "")
 
 
 @cache
@@ -315,7 +312,6 @@ def _block(
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
-        *(f"-D{define}" for define in design.defines),
         *_instruments(design),
         *arguments,
     ]
@@ -361,7 +357,7 @@ def simulate(
             plusargs=[
                 "+verilator+rand+reset+2",
                 f"+verilator+seed+{1 + seed % 0x7FFFFFFE}",
-                *mutation_arguments(),
+                *filter(None, [simulation_argument()]),
             ],
             log_file=log,
         )

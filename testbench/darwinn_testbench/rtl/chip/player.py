@@ -23,7 +23,7 @@ from darwinn_sim.kernel.state import SCALAR_UNIT_NAMES, UNIT_NAMES, UNITS
 from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, as_asked, library, mutation_arguments
+from darwinn_testbench.rtl.build import Design, as_asked, library, simulation_argument
 from darwinn_testbench.rtl.line_coverage import keep_library_counts
 from darwinn_testbench.rtl.waves import kept_waves, unfinished, write_chip_save_file
 
@@ -144,7 +144,7 @@ class ChipPlayer:
     ) -> None:
         self.design = as_asked(chosen or design())
         self._library = _library(self.design)
-        argument = "".join(mutation_arguments()).encode()
+        argument = simulation_argument().encode()
         self._chip = self._library.chip_open(1 + seed % 0x7FFF_FFFE, argument)
         dump: Path | None = None
         if self.design.waves:

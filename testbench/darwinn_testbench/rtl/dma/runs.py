@@ -40,9 +40,7 @@ FOLDER_VARIABLE = "DARWINN_WORKLOADS"
 _MODULE = "darwinn_testbench.rtl.dma.workload_playing"
 
 
-def workload_design(
-    harness: HarnessDescription = HARNESS, *, defines: tuple[str, ...] = (), waves: bool = False
-) -> Design:
+def workload_design(harness: HarnessDescription = HARNESS, *, waves: bool = False) -> Design:
     """The harness with memory and units in C++."""
     return Design(
         "workload",
@@ -55,7 +53,6 @@ def workload_design(
             "Latency": harness.memory_latency,
         },
         registers=True,
-        defines=defines,
         c_sources=("workload.cpp",),
         waves=waves,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from darwinn_sim import chip
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, library, mutation_arguments
+from darwinn_testbench.rtl.build import Design, library, simulation_argument
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_library_counts
 
 DESIGN: Final = Design("tile", c_sources=("tile_bench.cpp",))
@@ -99,7 +99,7 @@ class TileBench:
 
     def __init__(self, *, seed: int = 0) -> None:
         self._library = _library()
-        argument = "".join(mutation_arguments()).encode()
+        argument = simulation_argument().encode()
         self._tile = self._library.tile_new(seed % (1 << 32), argument)
         if COVERAGE_VARIABLE in os.environ:
             atexit.register(self._keep_counts)

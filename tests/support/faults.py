@@ -1,0 +1,546 @@
+"""Deliberate faults of the RTL: where each stands, and the test of the suite that must catch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weaving import Edit
+
+CYCLES = "tests/rtl/test_dma_programs.py::test_random_programs_equal_the_models_to_the_cycle"
+
+TENSOR = "tests/rtl/test_tile_tensor_unit.py::test_multiply_accumulate[gate]"
+MAXIMUM = "tests/rtl/test_tile_tensor_unit.py::test_maximum[gate]"
+INTERPOLATION = "tests/rtl/test_tile_tensor_unit.py::test_interpolation[gate]"
+TENSOR_BY_HAND = "tests/rtl/test_tile_tensor_unit.py::test_ties_round_to_even"
+WATCHER = "tests/rtl/test_tile_tensor_unit.py::test_a_watcher_passes_at_its_value_and_not_before[1]"
+PACKING = (
+    "tests/rtl/test_tile_narrow_to_wide.py"
+    "::test_random_instructions_pack_the_rows_of_the_slow_model[gate]"
+)
+SPREADING = (
+    "tests/rtl/test_tile_wide_to_narrow.py"
+    "::test_random_instructions_move_the_words_of_the_slow_model[gate]"
+)
+SCALES = (
+    "tests/rtl/test_tile_wide_to_narrow.py"
+    "::test_a_load_of_scales_begins_at_the_half_that_is_free[1]"
+)
+MESH = (
+    "tests/rtl/test_tile_mesh_bus.py"
+    "::test_random_instructions_send_and_write_the_words_of_the_slow_model[gate]"
+)
+RING = (
+    "tests/rtl/test_tile_ring_bus.py"
+    "::test_random_instructions_send_and_write_the_rows_of_the_slow_model[gate]"
+)
+WRITE_SIDES = (
+    "tests/rtl/test_tile_narrow_to_wide.py"
+    "::test_the_double_buffer_goes_on_across_guarded_instructions[guarded by flag 16]"
+)
+READ_SIDES = (
+    "tests/rtl/test_tile_ring_bus.py"
+    "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
+)
+PARTIAL_SUMS = "tests/rtl/test_tile_tensor_unit.py::test_sums_in_wide_memory_go_on"
+CHIP = "tests/rtl/test_chip_scalar_side.py::"
+POP = CHIP + "test_pops_fill_the_buffers"
+INFEED = CHIP + "test_infeeds_send_their_rows"
+OUTFEED = CHIP + "test_outfeeds_take_their_units"
+FULL_OUTFEED = CHIP + "test_a_full_outfeed_holds_the_ring"
+SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
+TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
+
+
+def _event(name: str) -> str:
+    return f"tests/rtl/test_dma_events.py::test_event[{name}]"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A fault: its name, what it is in words, where it stands, and the test that catches it."""
+
+    name: str
+    fault: str
+    edits: tuple[Edit, ...]
+    test: str
+
+
+def _mutation(name: str, fault: str, *edits: Edit, test: str = CYCLES) -> Mutation:
+    return Mutation(name, fault, edits, test)
+
+
+MUTATIONS = (
+    _mutation(
+        "QueueOverflows",
+        "a full queue takes one more entry",
+        Edit("descriptor_fifo.sv", "push_ready = «level != (IndexBits + 1)'(Depth)»", "1'b1"),
+    ),
+    _mutation(
+        "ByteQueueOverflows",
+        "a full queue of bytes takes one more byte",
+        Edit("byte_fifo.sv", "level <= LevelBits'(«Capacity - InBytes»)", "Capacity - InBytes + 1"),
+    ),
+    _mutation(
+        "BoundaryIgnored",
+        "bursts cross 4 KiB",
+        Edit("burst_planner.sv", "«33'(words_to_boundary) < 33'(beats)»", "1'b0"),
+    ),
+    _mutation(
+        "BurstOneLonger",
+        "the longest burst has one word more than the limit",
+        Edit("burst_planner.sv", "beats = «limit»", "limit + BeatBits'(1)"),
+    ),
+    _mutation(
+        "FenceIgnored",
+        "a fence waits for nothing",
+        Edit("dma_engine.sv", "drained = «pending == '0»", "1'b1"),
+    ),
+    _mutation(
+        "FenceOneEarly",
+        "a fence does not wait for the last descriptor",
+        Edit("dma_engine.sv", "drained = «pending == '0»", "pending <= 32'd1"),
+    ),
+    _mutation(
+        "WindowOneLonger",
+        "a byte behind the window can be reached",
+        Edit("dma_engine.sv", "> «{1'b0, window_size}»", "{1'b0, window_size} + 65'd1"),
+    ),
+    _mutation(
+        "Length0NotReported",
+        "a descriptor of no bytes is dropped without a word",
+        Edit("dma_engine.sv", "length_0: leaves && «outcome == OutcomeLength0»", "1'b0"),
+    ),
+    _mutation(
+        "CompletionsMerged",
+        "two completions in one cycle count as one",
+        Edit(
+            "dma_engine.sv",
+            "$countones(«dma2monitor_done_valid»)",
+            "DoneEvents'(|dma2monitor_done_valid)",
+        ),
+    ),
+    _mutation(
+        "PauseIgnored",
+        "bursts are asked for during a pause",
+        Edit("read_stream.sv", "asking && «!pause»", "1'b1"),
+        test=_event("Pause"),
+    ),
+    _mutation(
+        "ReadErrorIgnored",
+        "words with an error response arrive as they are",
+        Edit("read_stream.sv", "(«!response_error» &&", "1'b1"),
+    ),
+    _mutation(
+        "ReadErrorNotReported",
+        "an error response of a read leaves the status as it is",
+        Edit("read_stream.sv", "response_valid && «response_error»", "1'b0"),
+    ),
+    _mutation(
+        "RoomForgotten",
+        "bursts are asked for without room for their words",
+        Edit("read_stream.sv", "(«granted» ? RoomBits'(request_beats)", "1'b0"),
+        Edit("read_stream.sv", "RoomBits'(«left_buffer»)", "1'b0"),
+    ),
+    _mutation(
+        "DoneOnArrival",
+        "a read completes before its unit has taken the last beat",
+        Edit("read_stream.sv", "«left_buffer && leaving.last»", "response_valid && arriving.last"),
+        Edit("read_stream.sv", "«leaving.index»", "receive_index"),
+    ),
+    _mutation(
+        "FirstWordNotShifted",
+        "a read within a word gives the word's first bytes",
+        Edit("read_stream.sv", "response_data >> «{offset, 3'b000}»", "'0"),
+    ),
+    _mutation(
+        "StreamPreferred",
+        "streams do not take turns",
+        Edit("dma_reader.sv", "served <= «chosen»", "2'(ReadStreams - 1)"),
+    ),
+    _mutation(
+        "OneMoreOutstanding",
+        "one read burst too many is on its way",
+        Edit("dma_reader.sv", "in_flight != CounterBits'(«Outstanding»)", "Outstanding + 1"),
+    ),
+    _mutation(
+        "StrobeDropped",
+        "the last byte of a word has no strobe",
+        Edit(
+            "dma_writer.sv",
+            "strobes_end = int'(offset) + «int'(in_word)»",
+            "int'(in_word) - int'(in_word > 1)",
+        ),
+    ),
+    _mutation(
+        "StrobesBeyondEnd",
+        "the last word of a write has strobes to its end",
+        Edit(
+            "dma_writer.sv", "«i < strobes_end»", "i < strobes_end || bytes_left < 32'(DataBytes)"
+        ),
+    ),
+    _mutation(
+        "InterruptOvertakes",
+        "an interrupt does not wait for the answers to its outputs",
+        Edit("dma_writer.sv", "«!sent_valid» && !m_axi_awvalid", "1'b1"),
+    ),
+    _mutation(
+        "WriteErrorIgnored",
+        "an error response of a write leaves the status as it is",
+        Edit("dma_writer.sv", "answer && «m_axi_bresp[1]»", "1'b0"),
+    ),
+    _mutation(
+        "BurstBeforeItsBytes",
+        "a write begins with a byte missing",
+        Edit("dma_writer.sv", "«32'(level)» >= burst_bytes", "32'(level) + 32'd1"),
+    ),
+    _mutation(
+        "DoneAtFirstResponse",
+        "a write completes with the answer to its first burst",
+        Edit("dma_writer.sv", "answer && «answered.last»", "1'b1"),
+    ),
+    _mutation(
+        "InterruptLost",
+        "a host interrupt does not set its status",
+        Edit("interrupts.sv", "set_host = «raise_valid»", "1'b0"),
+    ),
+    _mutation(
+        "InterruptCountedTwice",
+        "a host interrupt counts as two",
+        Edit("interrupts.sv", "counts[raise_number] + «16'd1»", "16'd2"),
+    ),
+    _mutation(
+        "MaskIgnored",
+        "a masked interrupt raises its line",
+        Edit("interrupts.sv", "host_status & «host_control»", "4'hf"),
+        test=_event("InterruptStorm"),
+    ),
+    _mutation(
+        "ErrorInterruptLost",
+        "an error response of a write raises no fatal error",
+        Edit(
+            "interrupts.sv",
+            "set_fatal_error = «errors != '0»",
+            "errors != '0 && !errors.write_response",
+        ),
+    ),
+    _mutation(
+        "FirstErrorOverwritten",
+        "a later error takes the place of the first",
+        Edit("registers.sv", "errors.inbound_fault && «no_first_error»", "1'b1"),
+        Edit("registers.sv", "errors.extended_fault && «no_first_error»", "1'b1"),
+        Edit("registers.sv", "errors.length_0 && «no_first_error»", "1'b1"),
+    ),
+    _mutation(
+        "StatusNotCleared",
+        "a status bit survives its clearing",
+        Edit("registers.sv", "hwset = «set_host[0]»", "set_host[0] || host_status[0]"),
+        test=_event("InterruptStorm"),
+    ),
+    _mutation(
+        "LimitOneMore",
+        "every loop of a traversal runs once more",
+        Edit("traversal.sv", "index[k] == «limit[k]»", "limit[k] + CounterBits'(1)"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "AlternateLimitIgnored",
+        "the last pass is as long as the others",
+        Edit("traversal.sv", "alternate_pass = «(alternate_loop != '0)»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "AlternateResetIgnored",
+        "a shorter pass goes on from the wrong address",
+        Edit("traversal.sv", "alternate_pass && «k > int'(alternate_target)»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "DoubleBufferStays",
+        "a traversal stays in its first buffer",
+        Edit("traversal.sv", "toggles = «1'(block_ended >> double_loop)»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "WatcherOneEarly",
+        "a watcher passes one count early",
+        Edit("watchers.sv", "[flag[k]] - «awaited[k]»", "awaited[k] - 16'd1"),
+        test=WATCHER,
+    ),
+    _mutation(
+        "WatcherStrideIgnored",
+        "a watcher waits for the same value again",
+        Edit("watchers.sv", "waits[k] && «take[side[k]]»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "FlagCountedTwice",
+        "an increment of a sync flag counts as two",
+        Edit(
+            "sync_flags.sv", "«units2flags_produce[p].amount»", "units2flags_produce[p].amount << 1"
+        ),
+        test=TENSOR,
+    ),
+    _mutation(
+        "TileFenceIgnored",
+        "a tile fence waits for nothing",
+        Edit("tile_fence.sv", "queue2fence_instruction_ready = «reached»", "1'b1"),
+        test=TILE_FENCE,
+    ),
+    _mutation(
+        "TileFenceLoadsNothing",
+        "a tile fence leaves the flags as they are",
+        Edit("tile_fence.sv", "load_valid = «passed»", "1'b0"),
+        test=TILE_FENCE,
+    ),
+    _mutation(
+        "TokenCountIgnored",
+        "a tile fence does not count tokens",
+        Edit("tile_fence.sv", "«instruction.producer_count_valid[c]» &&", "1'b0"),
+        test=TILE_FENCE,
+    ),
+    _mutation(
+        "TokensMayBeMore",
+        "a tile fence passes with more tokens than awaited",
+        Edit(
+            "tile_fence.sv",
+            "«flags2fence_tokens[c] != instruction.producer_count»",
+            "flags2fence_tokens[c] < instruction.producer_count",
+        ),
+        test=TILE_FENCE,
+    ),
+    _mutation(
+        "WideWriteOneShort",
+        "the last word of a row is not written",
+        Edit("wide_memory.sv", "CountBits'(«w») >= units2wide_write_count", "w + 1"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "MultiplierStands",
+        "the fourth multiplier of every cell stands still",
+        Edit("tensor_cells.sv", "«3'(k) >= products»", "3'(k) >= products || k == 3"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "ZeroPointIgnored",
+        "the zero point of the parameters is 0",
+        Edit("tensor_cells.sv", "zero_point = «{16'b0, instruction.parameter_zero_point}»", "'0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "SumsNotContinued",
+        "sums in wide memory begin at 0 again",
+        Edit("tensor_unit.sv", "!keeps_sums && «!first_pass»", "1'b0"),
+        test=PARTIAL_SUMS,
+    ),
+    _mutation(
+        "LastBlockIgnored",
+        "the last block has as many lanes as the others",
+        Edit("tensor_unit.sv", "last_block = «1'b1»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "ScaleHalfStays",
+        "scales and biases come from the first half",
+        Edit("tensor_unit.sv", "unit2scale_half = «!watcher_latest[k][0]»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "ClipIgnored",
+        "results are not clipped from above",
+        Edit("output_stage.sv", "clips && «less_than(high_clip, clipped)»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "ReductionTakesRow",
+        "a maximum of one byte plane takes all four",
+        Edit(
+            "tensor_cells.sv",
+            "case («instruction.mac_disable»)",
+            "multiplies ? instruction.mac_disable : '0",
+        ),
+        test=MAXIMUM,
+    ),
+    _mutation(
+        "NearestAsBias",
+        "the bit of the nearest pixel adds a bias",
+        Edit("tensor_unit.sv", "nearest = «taps_instruction.apply_bias»", "1'b0"),
+        Edit("tensor_output.sv", "instruction.apply_bias && «!interpolates»", "1'b1"),
+        test=INTERPOLATION,
+    ),
+    _mutation(
+        "HalfPixelForgotten",
+        "the nearest pixel is the one before",
+        Edit("tensor_unit.sv", "half_pixel = «nearest»", "1'b0"),
+        test=INTERPOLATION,
+    ),
+    _mutation(
+        "RoundsHalfUp",
+        "ties are rounded up, not to even",
+        Edit("float32_pkg.sv", "guard && («sticky || value[8]»)", "1'b1"),
+        test=TENSOR_BY_HAND,
+    ),
+    _mutation(
+        "ResultsWrap",
+        "results beyond the highest are cut off",
+        Edit("output_stage.sv", "«shifted > highest»", "1'b0"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "QueueHeadWrapsLate",
+        "the queue's head wraps late",
+        Edit("registers.sv", "head + 1 >= «size»", "size + 64'd1"),
+        test=_event("InstructionQueue"),
+    ),
+    _mutation(
+        "PrologueCounted",
+        "the words of a prologue count as ends of blocks",
+        Edit("traversal.sv", "inner_done = «!in_prologue»", "1'b1"),
+        test=SPREADING,
+    ),
+    _mutation(
+        "PrologueOneShort",
+        "a prologue has one element less",
+        Edit("traversal.sv", "prologue_inner_limit} + (CounterBits + 1)'(«1»)", "0"),
+        test=SPREADING,
+    ),
+    _mutation(
+        "RowOneWordShort",
+        "narrow-to-wide closes a row after 63 words",
+        Edit("narrow_to_wide.sv", "place == CountBits'(«RowWords - 1»)", "RowWords - 2"),
+        test=PACKING,
+    ),
+    _mutation(
+        "BlockNotFilled",
+        "an unfinished block keeps words of the row before",
+        Edit("narrow_to_wide.sv", "if («place == '0»)", "1'b0"),
+        test=PACKING,
+    ),
+    _mutation(
+        "HalvesAsBytes",
+        "blocks of halves are turned as blocks of bytes",
+        Edit("narrow_to_wide.sv", "«instruction.transpose_16bit»", "1'b0"),
+        test=PACKING,
+    ),
+    _mutation(
+        "WriteSideForgotten",
+        "every guarded instruction starts at its side",
+        Edit("narrow_to_wide.sv", "ended_now && «shares»", "1'b0"),
+        test=WRITE_SIDES,
+    ),
+    _mutation(
+        "RowKeptAcrossBlocks",
+        "wide-to-narrow uses every row up",
+        Edit("wide_to_narrow.sv", "«write_ended[4'(instruction.row_loop)]»", "1'b0"),
+        test=SPREADING,
+    ),
+    _mutation(
+        "ScaleLoadAtFirstHalf",
+        "a load of scales begins at the encoded half",
+        Edit("wide_to_narrow.sv", "write_start_side = «instruction.scale_bias»", "1'b0"),
+        test=SCALES,
+    ),
+    _mutation(
+        "ImmediateIgnored",
+        "a mesh port writes what arrived last for a constant",
+        Edit("mesh_bus.sv", "unit2narrow_write_data = «instruction.immediate_valid»", "1'b0"),
+        test=MESH,
+    ),
+    _mutation(
+        "OffSideSends",
+        "a side of the mesh that is off sends a word",
+        Edit("mesh_bus.sv", "read_on = «read_stride[0] != '0»", "1'b1"),
+        test=MESH,
+    ),
+    _mutation(
+        "LinkFlagsSwapped",
+        "words sent count for the opposite link",
+        Edit("mesh_bus.sv", "OutboundFlags[«Link»]", "Link ^ 2"),
+        test=MESH,
+    ),
+    _mutation(
+        "TurnIgnored",
+        "a ring producer does not wait for its turn",
+        Edit("ring_producer.sv", "passed || «pass[0]»", "1'b1"),
+        test=RING,
+    ),
+    _mutation(
+        "TokenLost",
+        "the turn on the ring is not passed on",
+        Edit("ring_producer.sv", "token = «instruction.token_producer_increment»", "1'b0"),
+        test=RING,
+    ),
+    _mutation(
+        "ReadSideForgotten",
+        "every ring producer starts at its side",
+        Edit("ring_producer.sv", "ended_now && «shares»", "1'b0"),
+        test=READ_SIDES,
+    ),
+    _mutation(
+        "RowWordsIgnored",
+        "a ring consumer writes 64 words of every row",
+        Edit(
+            "ring_consumer.sv",
+            "unit2wide_write_count <= «ring2unit_row_words»",
+            "CountBits'(RowWords)",
+        ),
+        test=RING,
+    ),
+    _mutation(
+        "PopOneByteEarly",
+        "a pop takes a unit whose last byte is missing",
+        Edit("input_pop.sv", "level >= LevelBits'(«UnitBytes»)", "UnitBytes - 1"),
+        test=POP,
+    ),
+    _mutation(
+        "InfeedIncrementIgnored",
+        "an infeed counts one, whatever it is told",
+        Edit("ring_infeed.sv", "«instruction.sync_increment»", "16'd1"),
+        test=INFEED,
+    ),
+    _mutation(
+        "InfeedTurnLost",
+        "a turn within a row is not passed on",
+        Edit("ring_infeed.sv", "!closes && «token»", "1'b0"),
+        Edit("ring_infeed.sv", "«!token || infeed2ring_token_ready»", "1'b1"),
+        test=INFEED,
+    ),
+    _mutation(
+        "LastRowKept",
+        "an infeed does not send its last row if it is short",
+        Edit("ring_infeed.sv", "7'd1 || «last»", "1'b0"),
+        test=INFEED,
+    ),
+    _mutation(
+        "RestOfRowKept",
+        "the next outfeed takes the rest of the last row",
+        Edit("ring_outfeed.sv", "7'd1 || «last»", "1'b0"),
+        test=OUTFEED,
+    ),
+    _mutation(
+        "ScalarFenceIgnored",
+        "a scalar fence waits for nothing",
+        Edit("scalar_fence.sv", "core2fence_instruction_ready = «reached»", "1'b1"),
+        test=SCALAR_FENCE,
+    ),
+    _mutation(
+        "TileFencesNotForgotten",
+        "the fences of tiles go on counting",
+        Edit(
+            "scalar_fence.sv",
+            "passed && «core2fence_instruction_data.reset_tile_fences[t]»",
+            "1'b0",
+        ),
+        test=SCALAR_FENCE,
+    ),
+    _mutation(
+        "RingRoomIgnored",
+        "rows arrive at an outfeed that is full",
+        Edit(
+            "ring_bus.sv",
+            "infeed2ring_row_valid && «has_room( infeed2ring_row_data.targets,"
+            " infeed2ring_row_data.channel, ring2tiles_row_ready, ring2outfeed_row_ready )»",
+            "1'b1",
+        ),
+        test=FULL_OUTFEED,
+    ),
+)
