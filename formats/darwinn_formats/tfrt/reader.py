@@ -7,11 +7,13 @@ read, and the lists of users agree with the operands.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from darwinn_formats.files import Source, content_of, errors_name, name_of
 from darwinn_formats.signatures import BEF
 from darwinn_formats.tfrt.attributes import AttributeReader
+from darwinn_formats.tfrt.check import check_registers
 from darwinn_formats.tfrt.cursor import Cursor
 from darwinn_formats.tfrt.encoding import (
     KERNEL_ALIGNMENT,
@@ -134,12 +136,7 @@ class _Reader:
 
     def string(self, cursor: Cursor, field: str) -> str:
         """A string of the Strings section, by an OFFSET."""
-        start = cursor.position
-        offset = cursor.integer(field)
-        text = self.strings.get(offset)
-        if text is None:
-            raise cursor.fail(field, f"no string starts at offset {offset}", start)
-        return text
+        return _string(self.strings, cursor, field, "string")
 
     def name_table(self, section: SectionId) -> tuple[str, ...]:
         cursor = self.sections[section]
@@ -240,12 +237,15 @@ class _Locations:
                 raise cursor.fail("kind", f"location kind {kind} is not known", start)
 
     def string(self, cursor: Cursor, field: str) -> str:
-        start = cursor.position
-        offset = cursor.integer(field)
-        text = self.strings.get(offset)
-        if text is None:
-            raise cursor.fail(field, f"no location string starts at offset {offset}", start)
-        return text
+        return _string(self.strings, cursor, field, "location string")
+
+
+def _string(strings: Mapping[int, str], cursor: Cursor, field: str, what: str) -> str:
+    start = cursor.position
+    offset = cursor.integer(field)
+    if offset not in strings:
+        raise cursor.fail(field, f"no {what} starts at offset {offset}", start)
+    return strings[offset]
 
 
 class _Functions:
@@ -345,7 +345,7 @@ class _Functions:
             results,
             location_offset,
         )
-        self.check(cursor, head, body, entry, path, start)
+        check_registers(cursor, head, body, entry, path, start)
         return replace(head, body=body)
 
     def location(self, offset: int, cursor: Cursor, field: str, at: int) -> Location | None:
@@ -447,48 +447,3 @@ class _Functions:
             raise cursor.fail(path, "location of the pseudo kernel", start + _WORD)
         if any(counts[:3]) or ready_count:
             raise cursor.fail(path, "the pseudo kernel has operands or attributes", start)
-
-    @staticmethod
-    def check(
-        cursor: Cursor, head: Function, body: Body, entry: Kernel, path: str, start: int
-    ) -> None:
-        """Whether every register is written once before it is read, and the users are right."""
-        arguments = range(len(head.argument_types))
-        if entry.results != (len(body.registers), *arguments):
-            raise cursor.fail(path, "results of the pseudo kernel", start)
-        readers: list[list[int]] = [[] for _ in body.registers]
-        written = [False] * len(body.registers)
-        written[: len(arguments)] = [True] * len(arguments)
-        idle: list[int] = []
-        for number, kernel in enumerate(body.kernels, 1):
-            where = f"{path}.kernels[{number}]"
-            if kernel.ready_count != len(kernel.arguments):
-                reason = f"{kernel.ready_count} operands, but {len(kernel.arguments)} arguments"
-                raise cursor.fail(where, reason, start)
-            for register in kernel.arguments:
-                if not written[register]:
-                    raise cursor.fail(where, f"register {register} is read too early", start)
-                readers[register].append(number)
-            for register in kernel.results:
-                if written[register]:
-                    raise cursor.fail(where, f"register {register} is written twice", start)
-                written[register] = True
-            if not kernel.arguments:
-                idle.append(number)
-        if not all(written):
-            reason = f"register {written.index(False)} is never written"
-            raise cursor.fail(path, reason, start)
-        returned = Counter(body.results)
-        for register, entry_of_register in enumerate(body.registers):
-            expected = len(readers[register]) + returned[register]
-            if entry_of_register.uses != expected:
-                reason = f"register {register} has {entry_of_register.uses} uses, not {expected}"
-                raise cursor.fail(f"{path}.uses", reason, start)
-        stated = [(-1, body.entry_used_by[0]), *zip(arguments, body.entry_used_by[1:], strict=True)]
-        for kernel in body.kernels:
-            stated += zip(kernel.results, kernel.used_by, strict=True)
-        for register, users in stated:
-            expected_users = idle if register < 0 else readers[register]
-            if sorted(users) != sorted(expected_users):
-                what = "kernels without operands" if register < 0 else f"register {register}"
-                raise cursor.fail(f"{path}.used_by", f"users of {what}", start)

@@ -12,8 +12,8 @@ from darwinn_formats.signatures import is_executorch_data
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, head_of, texts
 from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.interpreter import ports_of
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_testbench.reference.executorch.reference import ports_of
 from darwinn_testbench.reference.protocol import Reference
 
 

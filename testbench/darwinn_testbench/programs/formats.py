@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TextIO
+from typing import Any, TextIO
 
 from darwinn_formats.files import Source, name_of
 from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
@@ -47,10 +47,10 @@ class Format:
     extra: str = ""
 
     @property
-    def handler(self) -> Handler:
+    def handler(self) -> Handler[Any]:
         """How files of the format are read, shown and executed."""
         module = import_module(f"darwinn_testbench.programs.{self.module}")
-        handler: Handler = getattr(module, self.handler_name)
+        handler: Handler[Any] = getattr(module, self.handler_name)
         return handler
 
 

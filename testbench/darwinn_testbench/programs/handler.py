@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Generic, TextIO, TypeVar
 
 from darwinn_formats.files import Source
 
 from darwinn_testbench.reference.protocol import Port, Reference
+
+LoadedT = TypeVar("LoadedT")
 
 Natives = Mapping[str, Callable[..., Any]]
 """Native functions of a BEF file by name (``TfrtReference``)."""
@@ -46,8 +48,8 @@ class FunctionFigures:
 
 
 @dataclass(frozen=True)
-class Handler:
-    """How programs of a format are read, shown and executed.
+class Handler(Generic[LoadedT]):
+    """How programs of a format are read, shown and executed; ``LoadedT`` is a loaded file.
 
     Attributes:
         load: reads and checks a file.
@@ -62,10 +64,10 @@ class Handler:
         missing: why the original runtime cannot be used, or nothing.
     """
 
-    load: Callable[[Source], Any]
-    describe: Callable[[Any], dict[str, Any]]
-    listing: Callable[[Any], Iterable[str]]
-    functions: Callable[[Any], Iterable[FunctionFigures]]
+    load: Callable[[Source], LoadedT]
+    describe: Callable[[LoadedT], dict[str, Any]]
+    listing: Callable[[LoadedT], Iterable[str]]
+    functions: Callable[[LoadedT], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
     suite: Suite | None = None
     original: Callable[[Source], Reference] | None = None

@@ -3,10 +3,10 @@
 from darwinn_testbench.reference.executorch.interpreter import (
     Backend,
     DelegateProgram,
-    ExecutorchReference,
     missing_operators,
 )
 from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
+from darwinn_testbench.reference.executorch.reference import ExecutorchReference
 from darwinn_testbench.reference.executorch.values import TensorValue
 
 __all__ = [

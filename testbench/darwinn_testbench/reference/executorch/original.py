@@ -17,7 +17,7 @@ from darwinn_formats.executorch import schema
 from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.executorch.interpreter import ports_of
+from darwinn_testbench.reference.executorch.reference import ports_of
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 _MODULES = (

@@ -237,11 +237,9 @@ class Run:
         steps, streams = plan.steps, plan.streams
         registers, counts, uses = self.registers, self.counts, self.uses
         request = self.request
-        while True:
-            if outline or not inline:
+        while inline or outline:
+            if outline:
                 stream = self.switch(stream, inline, outline)
-                if not inline:
-                    return
             number = inline.pop()
             way, call, arguments, operands, result, users = steps[number]
             if way < 0 or self.general_only or request.cancelled is not None:
@@ -274,10 +272,7 @@ class Run:
                     left = counts[user] - 1
                     counts[user] = left
                     if left == 0:
-                        if streams[user] == stream:
-                            inline.append(user)
-                        else:
-                            outline.append(user)
+                        (inline if streams[user] == stream else outline).append(user)
             # The loop must not keep a value alive that no register holds.
             value = None
 
@@ -287,7 +282,7 @@ class Run:
         Kernels of further streams become tasks, one for each stream.
         """
         streams = self.plan.streams
-        if not inline and outline:
+        if not inline:
             stream = streams[outline[0]]
             inline += [number for number in outline if streams[number] == stream]
             outline[:] = [number for number in outline if streams[number] != stream]

@@ -1,0 +1,138 @@
+"""An ExecuTorch program on the CPU, behind the protocol of all references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from darwinn_formats import executorch
+from darwinn_formats.executorch import ProgramFile, schema
+from darwinn_formats.files import Source
+
+from darwinn_testbench.errors import ExecutionError, Unsupported
+from darwinn_testbench.reference.executorch.interpreter import Backend, Method, missing_operators
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
+
+DEFAULT_METHOD = "forward"
+
+
+class ExecutorchReference:
+    """A program on the CPU (see ``protocol.Reference``). ``methods`` restricts what is loaded.
+
+    Every method has values and memory of its own, as in the original runtime.
+
+    Raises:
+        FormatError: the file is no valid program.
+        Unsupported: operators or delegates of any of the methods are missing; all are named.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        program: Source | ProgramFile,
+        *,
+        methods: Sequence[str] | None = None,
+        backends: Mapping[str, Backend] | None = None,
+    ) -> None:
+        self.file = program if isinstance(program, ProgramFile) else executorch.load(program)
+        wanted = self.file.methods if methods is None else tuple(methods)
+        plans = [self._plan(name) for name in wanted]
+        available = backends or {}
+        missing = [name for plan in plans for name in missing_operators(plan)]
+        if missing:
+            raise Unsupported("operators", missing)
+        foreign = [
+            entry.id for plan in plans for entry in plan.delegates if entry.id not in available
+        ]
+        if foreign:
+            raise Unsupported("delegates", foreign)
+        self.methods = {plan.name: Method(self.file, plan, available) for plan in plans}
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the methods in file order."""
+        return tuple(self.methods)
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a method; primitive ones have no type, for they must be what is stored."""
+        return ports_of(self.file, self._method(function).plan.name)[0]
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a method."""
+        return ports_of(self.file, self._method(function).plan.name)[1]
+
+    def run(
+        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+    ) -> tuple[Output, ...]:
+        """Call a method; see ``protocol.Reference.run``."""
+        method = self._method(function)
+        results = method.run(inputs, tap)
+        return tuple(
+            Output(port.name, result, port.scale, port.zero_point)
+            for port, result in zip(self.outputs(method.plan.name), results, strict=True)
+        )
+
+    def reset(self) -> None:
+        """Put every method back to what it was after loading."""
+        for method in self.methods.values():
+            method.reset()
+
+    def _plan(self, name: str) -> schema.ExecutionPlan:
+        try:
+            return self.file.method(name)
+        except KeyError:
+            known = ", ".join(self.file.methods)
+            raise ExecutionError(f"no method {name!r}; there are: {known}") from None
+
+    def _method(self, name: str | None) -> Method:
+        if name is None:
+            name = DEFAULT_METHOD if len(self.methods) != 1 else next(iter(self.methods))
+        if name not in self.methods:
+            raise ExecutionError(f"no method {name!r}; there are: {', '.join(self.methods)}")
+        return self.methods[name]
+
+
+def ports_of(file: ProgramFile, name: str) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Inputs and outputs of the method of a name."""
+    plan = file.method(name)
+    return (
+        tuple(_port(plan, index, f"input{at}") for at, index in enumerate(plan.inputs)),
+        tuple(_port(plan, index, f"output{at}") for at, index in enumerate(plan.outputs)),
+    )
+
+
+def _port(plan: schema.ExecutionPlan, index: int, fallback: str) -> Port:
+    value = plan.values[index].val
+    if not isinstance(value, schema.Tensor):
+        return Port(fallback, None, None)
+    is_bfloat16 = value.scalar_type is schema.ScalarType.BFLOAT16
+    dtype = np.dtype(np.float32) if is_bfloat16 else schema.DTYPES.get(value.scalar_type)
+    is_static = value.shape_dynamism is schema.TensorShapeDynamism.STATIC
+    shape = tuple(size if is_static else None for size in value.sizes)
+    return Port(value.name or fallback, dtype, shape, *_quantisation(plan, index))
+
+
+_WHOLE_TENSOR: Mapping[str, int] = {
+    "quantized_decomposed::quantize_per_tensor.out": -1,
+    "cortex_m::quantize_per_tensor.out": -1,
+    "quantized_decomposed::dequantize_per_tensor.out": 0,
+    "cortex_m::dequantize_per_tensor.out": 0,
+}
+"""Operators that quantise or dequantise a whole tensor, and which argument that tensor is."""
+
+
+def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None, int | None]:
+    """Scale and zero point of a tensor that the plan quantises or dequantises as a whole."""
+    for chain in plan.chains:
+        for instruction in chain.instructions:
+            step = instruction.instr_args
+            if not isinstance(step, schema.KernelCall):
+                continue
+            name = plan.operators[step.op_index].full_name
+            place = _WHOLE_TENSOR.get(name)
+            if place is None or step.args[place] != index:
+                continue
+            scale, zero_point = (plan.values[entry].val for entry in step.args[1:3])
+            if isinstance(scale, schema.Double) and isinstance(zero_point, schema.Int):
+                return scale.double_val, zero_point.int_val
+    return None, None
