@@ -18,8 +18,10 @@ def check_registers(
     Raises:
         FormatError: naming what does not agree.
     """
-    arguments = len(head.argument_types)
-    if entry.results != (len(body.registers), *range(arguments)):
+    arguments, registers = len(head.argument_types), len(body.registers)
+    if arguments > registers:
+        raise cursor.fail(path, f"{registers} registers for {arguments} arguments", start)
+    if entry.results != (registers, *range(arguments)):
         raise cursor.fail(path, "results of the pseudo kernel", start)
     readers = _readers(cursor, body, arguments, path, start)
     returned = Counter(body.results)

@@ -248,3 +248,12 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     assert tfrt.load(path).file == str(path)
     assert tfrt.inspect_file(path)["size"] == len(own_file())
     assert any("tfrt.if" in line for line in tfrt.listing(path))
+
+
+def test_a_function_has_a_register_for_each_argument() -> None:
+    file = tfrt.from_text("func.func @f(%x: i32) -> () { tfrt.return }")
+    (function,) = file.functions
+    assert function.body is not None
+    without = replace(function, body=replace(function.body, registers=()))
+    with pytest.raises(tfrt.FormatError, match="0 registers for 1 arguments"):
+        tfrt.load(tfrt.dump(replace(file, functions=(without,))))
