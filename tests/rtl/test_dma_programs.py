@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.dma.description import HarnessDescription
+from darwinn_testbench.rtl.harness import HarnessDescription
 from harness_runs import design, require_toolchain, run
 from nightly import nightly_seed, note
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_testbench.rtl.dma.description import HarnessDescription
 from darwinn_testbench.rtl.dma.timing import Channel, DmaStep, predict
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 
 def test_a_word_is_read() -> None:

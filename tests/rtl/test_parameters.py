@@ -7,7 +7,7 @@ import re
 from darwinn_sim import chip
 from darwinn_sim.timing.description import chip_description
 from darwinn_testbench.rtl.build import source_files
-from darwinn_testbench.rtl.dma.description import HarnessDescription
+from darwinn_testbench.rtl.harness import HarnessDescription
 from darwinn_testbench.rtl.parameters import packages
 
 

@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 import cocotb
-from darwinn_testbench.rtl.dma.description import HarnessDescription
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
 from darwinn_testbench.rtl.dma.programs import ProgramGenerator
 from darwinn_testbench.rtl.dma.workload import performed_by_model, workload_of
 from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 
 @cocotb.test()

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from darwinn_sim import chip
 from darwinn_sim.timing.description import chip_description
 
-from darwinn_testbench.rtl.dma.description import HarnessDescription
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 _SIZES = (
     "ring_row_cycles",

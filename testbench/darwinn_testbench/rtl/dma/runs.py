@@ -17,7 +17,6 @@ from darwinn_sim.host.driver import layer_bytes
 
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.build import Design, simulate
-from darwinn_testbench.rtl.dma.description import HarnessDescription
 from darwinn_testbench.rtl.dma.programs import Pressure
 from darwinn_testbench.rtl.dma.workload import (
     DEFAULT_WINDOW,
@@ -27,6 +26,7 @@ from darwinn_testbench.rtl.dma.workload import (
     stall_pattern,
 )
 from darwinn_testbench.rtl.dma.workload_check import TimingComparison, check_bytes, compare_timing
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 STALLED = Pressure(0.3, 0.3, 0.3)
 """Back-pressure of the stalled runs: each channel, in this share of the cycles."""

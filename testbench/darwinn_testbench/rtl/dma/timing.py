@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.dma.description import HarnessDescription
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 READ_QUEUES = 3
 """Tags below it are read into a stream of their own."""

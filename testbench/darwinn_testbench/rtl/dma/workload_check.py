@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.dma.description import HarnessDescription
 from darwinn_testbench.rtl.dma.descriptor_model import Outcome
 from darwinn_testbench.rtl.dma.timing import DmaTiming, predict
 from darwinn_testbench.rtl.dma.workload import START, Workload, WorkloadResult
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 
 class WorkloadMismatch(AssertionError):
