@@ -39,8 +39,9 @@ class ImportTable:
     def add(self, name: str, convention: str, arguments: str = "") -> Callable[[_F], _F]:
         """Declare the decorated function as the import of a name and a convention.
 
-        ``arguments`` names the arguments of the convention; the function gets those that its own
-        parameters name, and the host if one is called ``host``. Without names it gets all.
+        ``arguments`` names the arguments of the convention, all that the function takes if it is
+        empty. The function gets those that its parameters name, and the host as ``host``; what no
+        argument gives has to have a default. One that takes any number gets all.
         """
 
         def declare(function: _F) -> _F:
@@ -51,14 +52,19 @@ class ImportTable:
         return declare
 
 
-def _handler(function: Callable[..., Any], names: Sequence[str], count: int) -> Handler:
+def _handler(function: Callable[..., Any], arguments: Sequence[str], count: int) -> Handler:
     """A function of the host and of all arguments, which passes on those that are used."""
-    used = [name for name in inspect.signature(function).parameters if name != _HOST]
-    places = [names.index(name) for name in used] if names else list(range(count))
-    assert len(names or used) == count
-    if _HOST in inspect.signature(function).parameters:
-        return lambda host, *values: function(host, *[values[place] for place in places])
-    return lambda host, *values: function(*[values[place] for place in places])
+    parameters = inspect.signature(function).parameters
+    if any(entry.kind is entry.VAR_POSITIONAL for entry in parameters.values()):
+        return lambda host, *values: function(*values)
+    names = [_HOST, *(arguments or [name for name in parameters if name != _HOST])]
+    assert len(names) == 1 + count
+    places = {
+        name: names.index(name)
+        for name, entry in parameters.items()
+        if name in names or entry.default is entry.empty
+    }
+    return lambda *values: function(**{name: values[place] for name, place in places.items()})
 
 
 def merged(tables: Iterable[ImportTable]) -> Mapping[tuple[str, str], Handler]:

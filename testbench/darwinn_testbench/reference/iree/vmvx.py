@@ -56,51 +56,17 @@ def _output(
     return view
 
 
-def _unary(function: Callable[[AnyArray], AnyArray], element: str) -> Callable[..., None]:
-    def kernel(
-        source: Any,
-        offset: int,
-        stride0: int,
-        stride1: int,
-        target: Any,
-        target_offset: int,
-        target_stride0: int,
-        target_stride1: int,
-        size0: int,
-        size1: int,
-    ) -> None:
-        shape = (size0, size1)
-        operand = _view(source, element, offset, shape, (stride0, stride1))
-        strides = (target_stride0, target_stride1)
-        _output(target, element, target_offset, shape, strides)[...] = function(operand)
+def _kernel(function: Callable[..., AnyArray], element: str) -> Callable[..., None]:
+    """An import that takes buffer, offset and strides of operands and result, then both sizes."""
 
-    return kernel
+    def kernel(*values: Any) -> None:
+        *operands, target = (values[at : at + 4] for at in range(0, len(values) - 2, 4))
 
+        def view(make: Callable[..., AnyArray], value: Any, offset: int, *strides: int) -> AnyArray:
+            return make(value, element, offset, values[-2:], strides)
 
-def _binary(
-    function: Callable[[AnyArray, AnyArray], AnyArray], element: str
-) -> Callable[..., None]:
-    def kernel(
-        left: Any,
-        left_offset: int,
-        left_stride0: int,
-        left_stride1: int,
-        right: Any,
-        right_offset: int,
-        right_stride0: int,
-        right_stride1: int,
-        target: Any,
-        target_offset: int,
-        target_stride0: int,
-        target_stride1: int,
-        size0: int,
-        size1: int,
-    ) -> None:
-        shape = (size0, size1)
-        first = _view(left, element, left_offset, shape, (left_stride0, left_stride1))
-        second = _view(right, element, right_offset, shape, (right_stride0, right_stride1))
-        strides = (target_stride0, target_stride1)
-        _output(target, element, target_offset, shape, strides)[...] = function(first, second)
+        result = function(*(view(_view, *operand) for operand in operands))
+        view(_output, *target)[...] = result
 
     return kernel
 
@@ -162,9 +128,9 @@ BINARY_KERNELS: Mapping[str, tuple[Callable[[AnyArray, AnyArray], AnyArray], str
 """Kernels of two operands: their function and element type."""
 
 for _name, (_function, _element) in UNARY_KERNELS.items():
-    VMVX.add(_name, _UNARY)(_unary(_function, _element))
+    VMVX.add(_name, _UNARY)(_kernel(_function, _element))
 for _name, (_pair, _element) in BINARY_KERNELS.items():
-    VMVX.add(_name, _BINARY)(_binary(_pair, _element))
+    VMVX.add(_name, _BINARY)(_kernel(_pair, _element))
 
 
 @VMVX.add("fill.2d.x32", "0irIIII_v")

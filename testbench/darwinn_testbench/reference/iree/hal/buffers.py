@@ -41,8 +41,7 @@ def freed() -> None:
 @HAL.add(
     "allocator.allocate.initialized", "0riirII_r", "allocator types usage source offset length"
 )
-def initialized(source: Any, offset: int, length: int) -> HalBuffer:
-    """A buffer with a copy of memory of the program."""
+def _initialized(source: Any, offset: int, length: int) -> HalBuffer:
     buffer = allocated(length)
     buffer.contents.memory[:] = source_of(source).part(offset, length)
     return buffer
@@ -67,8 +66,7 @@ def imported(source: Any, offset: int, length: int) -> HalBuffer:
 
 
 @HAL.add("buffer.assert", "0rrrIii_v", "buffer message allocator minimum types usage")
-def check(buffer: Any, message: Any, minimum: int) -> None:
-    """A buffer has to be of a length at least."""
+def _assert_buffer(buffer: Any, message: Any, minimum: int) -> None:
     found = length(buffer)
     if found < minimum:
         raise ExecutionError(f"{text_of(message)}: {found} bytes, {minimum} are needed")
@@ -81,28 +79,25 @@ def length(buffer: Any) -> int:
 
 
 @HAL.add("buffer.subspan", "0rII_r")
-def part(buffer: Any, offset: int, length: int) -> HalBuffer:
-    """A range of a buffer."""
+def _part(buffer: Any, offset: int, length: int) -> HalBuffer:
     return HalBuffer(Buffer(buffer_of(buffer).range(offset, length)))
 
 
 @HAL_INLINE.add("buffer.allocate", "0iI_rr", "alignment size")
-def allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
-    """A buffer, and its memory as the program sees it."""
+def _allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
     buffer = allocated(size)
     host.allocated(buffer.contents)
     return buffer, buffer.contents
 
 
 @HAL_INLINE.add("buffer.storage", "0r_r")
-def storage(buffer: Any) -> Buffer:
-    """Memory of a buffer as the program sees it."""
+def _storage(buffer: Any) -> Buffer:
     return buffer_of(buffer).contents
 
 
 @HAL.add("buffer_view.create", "0rIIiiCID_r")
 @HAL_INLINE.add("buffer_view.create", "0rIIiiCID_r")
-def view(
+def _create_view(
     buffer: Any,
     offset: int,
     length: int,
@@ -110,8 +105,7 @@ def view(
     encoding: int,
     dimensions: Sequence[tuple[int]],
 ) -> BufferView:
-    """A range of a buffer as a tensor."""
-    contents = part(buffer, offset, length)
+    contents = _part(buffer, offset, length)
     shape = tuple(size for (size,) in dimensions)
     if min(shape, default=0) < 0:
         raise ExecutionError(f"a view of shape {shape}")
@@ -120,10 +114,9 @@ def view(
 
 @HAL.add("buffer_view.assert", "0rriiCID_v")
 @HAL_INLINE.add("buffer_view.assert", "0rriiCID_v")
-def check_view(
+def _assert_view(
     view: Any, message: Any, element_type: int, encoding: int, dimensions: Sequence[tuple[int]]
 ) -> None:
-    """A view has to be of an element type, a shape and an encoding."""
     found = _view(view)
     shape = tuple(size for (size,) in dimensions)
     if found.element_type != element_type:
@@ -138,15 +131,13 @@ def check_view(
 
 @HAL.add("buffer_view.buffer", "0r_r")
 @HAL_INLINE.add("buffer_view.buffer", "0r_r")
-def buffer_of_view(view: Any) -> HalBuffer:
-    """The buffer of a view."""
+def _buffer_of_view(view: Any) -> HalBuffer:
     return _view(view).buffer
 
 
 @HAL.add("buffer_view.dim", "0ri_I")
 @HAL_INLINE.add("buffer_view.dim", "0ri_I")
-def dimension(view: Any, index: int) -> int:
-    """One size of the shape."""
+def _dimension(view: Any, index: int) -> int:
     shape = _view(view).shape
     if not 0 <= index < len(shape):
         raise ExecutionError(f"dimension {index} of {len(shape)}")
@@ -154,20 +145,17 @@ def dimension(view: Any, index: int) -> int:
 
 
 @HAL.add("buffer_view.element_type", "0r_i")
-def element_type(view: Any) -> int:
-    """The element type."""
+def _element_type(view: Any) -> int:
     return _view(view).element_type
 
 
 @HAL.add("buffer_view.encoding_type", "0r_i")
-def encoding(view: Any) -> int:
-    """The encoding."""
+def _encoding(view: Any) -> int:
     return _view(view).encoding
 
 
 @HAL.add("buffer_view.rank", "0r_i")
-def rank(view: Any) -> int:
-    """Number of dimensions."""
+def _rank(view: Any) -> int:
     return len(_view(view).shape)
 
 

@@ -32,8 +32,7 @@ _COUNTS = struct.Struct("<3I")
 
 @HAL.add("command_buffer.create", "0riii_r", "device modes categories capacity")
 @HAL.add("command_buffer.create", "0riiIi_r", "device modes categories affinity capacity")
-def create() -> CommandBuffer:
-    """A command buffer without commands."""
+def _create() -> CommandBuffer:
     return CommandBuffer()
 
 
@@ -51,7 +50,10 @@ def _record(commands: object, command: Command) -> None:
     _recorded(commands).commands.append(command)
 
 
-def _range(slot: int, buffer: object, offset: int, length: int) -> Range:
+def _range(slot: int | None, buffer: object, offset: int, length: int) -> Range:
+    """A range of a buffer, which may be null where there is a slot."""
+    if slot is None:
+        return Range(0, buffer_of(buffer), offset, length)
     return Range(slot, None if buffer is None else buffer_of(buffer), offset, length)
 
 
@@ -77,7 +79,7 @@ def _dispatch(
     "0rrIiiiICiDCiirIID_v",
     "commands executable entry x y z flags constants bindings",
 )
-def dispatch(
+def _dispatch_counted(
     commands: Any,
     executable: Any,
     entry: int,
@@ -87,7 +89,6 @@ def dispatch(
     constants: Sequence[tuple[int]],
     bindings: Bindings,
 ) -> None:
-    """Run an entry point for x by y by z workgroups."""
     ranges = tuple(_range(*binding) for _, *binding in bindings)
     words = tuple(word for (word,) in constants)
     command = _dispatch(executable_of(executable), entry, (x, y, z), words, ranges)
@@ -123,15 +124,13 @@ def dispatch_indirect(
 
 
 @HAL.add("command_buffer.push_constants", "0rriCiD_v", "commands layout offset values")
-def push_constants(commands: Any, offset: int, values: Sequence[tuple[int]]) -> None:
-    """Set constants of the next dispatch."""
+def _push_constants(commands: Any, offset: int, values: Sequence[tuple[int]]) -> None:
     for index, (value,) in enumerate(values, offset):
         _recorded(commands).constants[index] = value
 
 
 @HAL.add("command_buffer.push_descriptor_set", "0rriCiirIID_v", "commands layout number bindings")
-def push_bindings(commands: Any, number: int, bindings: Bindings) -> None:
-    """Set what the next dispatch works on."""
+def _push_bindings(commands: Any, number: int, bindings: Bindings) -> None:
     _recorded(commands).bindings[number] = {
         ordinal: _range(*binding) for ordinal, *binding in bindings
     }
@@ -162,58 +161,45 @@ def _fill(target: Range, pattern: int, size: int) -> Command:
 
 @HAL.add(
     "command_buffer.copy_buffer",
+    "0rrIrII_v",
+    "commands source source_offset target target_offset length",
+)
+@HAL.add(
+    "command_buffer.copy_buffer",
     "0riirIrIII_v",
     "commands source_slot target_slot source source_offset target target_offset length flags",
 )
-def copy_buffer(
+def _copy_buffer(
     commands: Any,
-    source_slot: int,
-    target_slot: int,
     source: Any,
     source_offset: int,
     target: Any,
     target_offset: int,
     length: int,
+    source_slot: int | None = None,
+    target_slot: int | None = None,
 ) -> None:
-    """Copy a range; a buffer that is null is bound later."""
     recorded = _recorded(commands)
     place = _range(source_slot, source, source_offset, length)
     recorded.commands.append(_copy(place, _range(target_slot, target, target_offset, length)))
 
 
-@HAL.add("command_buffer.copy_buffer", "0rrIrII_v")
-def copy_known(
-    commands: Any,
-    source: Any,
-    source_offset: int,
-    target: Any,
-    target_offset: int,
-    length: int,
-) -> None:
-    """Copy a range of a buffer that is known."""
-    recorded = _recorded(commands)
-    place = Range(0, buffer_of(source), source_offset, length)
-    recorded.commands.append(_copy(place, Range(0, buffer_of(target), target_offset, length)))
-
-
+@HAL.add("command_buffer.fill_buffer", "0rrIIii_v", "commands target offset length pattern size")
 @HAL.add(
     "command_buffer.fill_buffer",
     "0rrIIiIiI_v",
     "commands target offset length slot pattern size flags",
 )
-def fill_buffer(
-    commands: Any, target: Any, offset: int, length: int, slot: int, pattern: int, size: int
+def _fill_buffer(
+    commands: Any,
+    target: Any,
+    offset: int,
+    length: int,
+    pattern: int,
+    size: int,
+    slot: int | None = None,
 ) -> None:
-    """Fill a range; a buffer that is null is bound later."""
     _record(commands, _fill(_range(slot, target, offset, length), pattern, size))
-
-
-@HAL.add("command_buffer.fill_buffer", "0rrIIii_v")
-def fill_known(
-    commands: Any, target: Any, offset: int, length: int, pattern: int, size: int
-) -> None:
-    """Fill a range of a buffer that is known."""
-    _record(commands, _fill(Range(0, buffer_of(target), offset, length), pattern, size))
 
 
 @HAL.add(

@@ -16,42 +16,36 @@ _QUERIES = {"hal.device.id": DEVICE_IDENTIFIER, "hal.executable.format": EXECUTA
 
 
 @HAL.add("devices.count", "0v_i")
-def count() -> int:
-    """One."""
+def _count() -> int:
     return 1
 
 
 @HAL.add("devices.get", "0i_r")
-def get(index: int) -> Device | None:
-    """The first device; null for others."""
+def _get(index: int) -> Device | None:
     return None if index else _DEVICE
 
 
 @HAL.add("ex.shared_device", "0v_r")
-def shared() -> Device:
-    """The device."""
+def _shared() -> Device:
     return _DEVICE
 
 
 @HAL.add("device.query.i64", "0rrr_iI", "device category key")
-def query(category: Any, key: Any) -> tuple[int, int]:
-    """Whether the device answers to a pattern."""
+def _query(category: Any, key: Any) -> tuple[int, int]:
     value = _QUERIES.get(text_of(category))
     supported = int(value is not None and fnmatch.fnmatchcase(value, text_of(key)))
     return supported, supported
 
 
 @HAL.add("device.allocator", "0r_r", "device")
-def allocator() -> Opaque:
-    """The allocator."""
+def _allocator() -> Opaque:
     return Opaque("allocator")
 
 
 @HAL.add("fence.create", "0rI_r", "device flags")
 @HAL.add("fence.create", "0ri_r", "device flags")
 @HAL.add("fence.join", "0ICrD_r", "flags fences")
-def fence() -> Opaque:
-    """A fence."""
+def _fence() -> Opaque:
     return Opaque("fence")
 
 

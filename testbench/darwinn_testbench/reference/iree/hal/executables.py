@@ -11,15 +11,13 @@ from darwinn_testbench.reference.iree.memory import Buffer
 
 @HAL.add("executable.create", "0rrrrCrD_r", "device format_name data constants layouts")
 @HAL.add("executable.create", "0rIrrr_r", "device affinity format_name data constants")
-def create(host: Host, format_name: Any, data: Any, constants: Any) -> Executable:
-    """An executable from its data."""
+def _create(host: Host, format_name: Any, data: Any, constants: Any) -> Executable:
     name = text_of(format_name)
     return host.create_executable(name, expect(data, Buffer, "the executable"), constants)
 
 
 @HAL.add("executable.lookup.function", "0rr_I")
-def lookup(executable: Any, name: Any) -> int:
-    """Number of an entry point by its name."""
+def _lookup(executable: Any, name: Any) -> int:
     return executable_of(executable).lookup(text_of(name))
 
 
@@ -29,12 +27,10 @@ def executable_of(value: object) -> Executable:
 
 
 @HAL.add("descriptor_set_layout.create", "0riCiiiD_r", "device flags bindings")
-def set_layout() -> Opaque:
-    """A layout of a set of buffers."""
+def _set_layout() -> Opaque:
     return Opaque("descriptor set layout")
 
 
 @HAL.add("pipeline_layout.create", "0riCrD_r", "device constants layouts")
-def pipeline_layout() -> Opaque:
-    """A layout of several sets."""
+def _pipeline_layout() -> Opaque:
     return Opaque("pipeline layout")

@@ -14,46 +14,40 @@ _COPY = f"{_QUEUE} source source_offset target target_offset length flags"
 
 
 @HAL.add("device.queue.fill", "0rIrrrIIIiI_v", f"{_QUEUE} target offset length pattern size flags")
-def fill(host: Host, target: Any, offset: int, length: int, pattern: int, size: int) -> None:
-    """Fill a range."""
+def _fill(host: Host, target: Any, offset: int, length: int, pattern: int, size: int) -> None:
     transfers.fill(host, buffer_of(target).range(offset, length), pattern, size)
 
 
 @HAL.add("device.queue.copy", "0rIrrrIrIII_v", _COPY)
 @HAL.add("device.queue.read", "0rIrrrIrIII_v", _COPY)
 @HAL.add("device.queue.write", "0rIrrrIrIII_v", _COPY)
-def copy(
+def _copy(
     host: Host, source: Any, source_offset: int, target: Any, target_offset: int, length: int
 ) -> None:
-    """Copy a range."""
     data = buffer_of(source).range(source_offset, length)
     transfers.copy(host, data, buffer_of(target).range(target_offset, length))
 
 
 @HAL.add("device.queue.update", "0rIrrrIrIII_v", _COPY)
-def update(
+def _update(
     host: Host, source: Any, source_offset: int, target: Any, target_offset: int, length: int
 ) -> None:
-    """Copy memory of the program."""
     data = source_of(source).part(source_offset, length)
     transfers.copy(host, data, buffer_of(target).range(target_offset, length))
 
 
 @HAL.add("device.queue.execute", "0rIrrrI_v", f"{_QUEUE} commands flags")
-def execute_one(host: Host, commands: Any) -> None:
-    """Execute a command buffer."""
+def _execute_one(host: Host, commands: Any) -> None:
     execute(host, commands)
 
 
 @HAL.add("device.queue.execute", "0rIrrCrD_v", f"{_QUEUE} commands")
-def execute_several(host: Host, commands: Sequence[tuple[Any]]) -> None:
-    """Execute command buffers."""
+def _execute_several(host: Host, commands: Sequence[tuple[Any]]) -> None:
     for (entry,) in commands:
         execute(host, entry)
 
 
 @HAL.add("device.queue.execute.indirect", "0rIrrrICrIID_v", f"{_QUEUE} commands flags table")
-def execute_bound(host: Host, commands: Any, table: Sequence[tuple[Any, int, int]]) -> None:
-    """Execute a command buffer with ranges bound to its slots."""
+def _execute_bound(host: Host, commands: Any, table: Sequence[tuple[Any, int, int]]) -> None:
     bound = [Range(0, buffer_of(buffer), offset, length) for buffer, offset, length in table]
     execute(host, commands, bound)
