@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Set
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from darwinn_formats.flatbuffer.encoding import (
     BOOL,
@@ -41,6 +41,8 @@ from darwinn_formats.flatbuffer.schema import (
     UnionVector,
 )
 
+_T = TypeVar("_T", contravariant=True)
+
 
 def _field(
     kind: Scalar | Reference | Union | UnionVector,
@@ -71,54 +73,29 @@ def file_offset() -> Any:
     )
 
 
-def boolean(default: bool = False, *, slot: int | None = None) -> Any:
-    """A truth value."""
-    return _field(Scalar(BOOL), default, slot)
+class _Number(Protocol[_T]):
+    """Declares a number; NaN and infinity are values like any other."""
+
+    def __call__(self, default: _T = ..., *, slot: int | None = None) -> Any: ...
 
 
-def int8(default: int = 0, *, slot: int | None = None) -> Any:
-    """A signed 8-bit integer."""
-    return _field(Scalar(INT8), default, slot)
+def _number(primitive: Primitive, zero: _T) -> _Number[_T]:
+    def declare(default: _T = zero, *, slot: int | None = None) -> Any:
+        return _field(Scalar(primitive), default, slot)
+
+    return declare
 
 
-def uint8(default: int = 0, *, slot: int | None = None) -> Any:
-    """An unsigned 8-bit integer."""
-    return _field(Scalar(UINT8), default, slot)
-
-
-def int16(default: int = 0, *, slot: int | None = None) -> Any:
-    """A signed 16-bit integer."""
-    return _field(Scalar(INT16), default, slot)
-
-
-def int32(default: int = 0, *, slot: int | None = None) -> Any:
-    """A signed 32-bit integer."""
-    return _field(Scalar(INT32), default, slot)
-
-
-def uint32(default: int = 0, *, slot: int | None = None) -> Any:
-    """An unsigned 32-bit integer."""
-    return _field(Scalar(UINT32), default, slot)
-
-
-def int64(default: int = 0, *, slot: int | None = None) -> Any:
-    """A signed 64-bit integer."""
-    return _field(Scalar(INT64), default, slot)
-
-
-def uint64(default: int = 0, *, slot: int | None = None) -> Any:
-    """An unsigned 64-bit integer."""
-    return _field(Scalar(UINT64), default, slot)
-
-
-def float32(default: float = 0.0, *, slot: int | None = None) -> Any:
-    """A 32-bit float; NaN and infinity are values like any other."""
-    return _field(Scalar(FLOAT32), default, slot)
-
-
-def float64(default: float = 0.0, *, slot: int | None = None) -> Any:
-    """A 64-bit float; NaN and infinity are values like any other."""
-    return _field(Scalar(FLOAT64), default, slot)
+boolean = _number(BOOL, False)
+int8 = _number(INT8, 0)
+uint8 = _number(UINT8, 0)
+int16 = _number(INT16, 0)
+int32 = _number(INT32, 0)
+uint32 = _number(UINT32, 0)
+int64 = _number(INT64, 0)
+uint64 = _number(UINT64, 0)
+float32 = _number(FLOAT32, 0.0)
+float64 = _number(FLOAT64, 0.0)
 
 
 def enumeration(default: IntEnum, storage: Primitive = INT16, *, slot: int | None = None) -> Any:
