@@ -5,7 +5,6 @@
 package scalar_pkg;
 
   localparam int Flags = chip_pkg::ScalarFlags;
-  localparam int FlagBits = $clog2(Flags);
   localparam int ActivationUnitBytes = chip_pkg::ActivationUnitBytes;
   localparam int ActivationUnits = chip_pkg::ActivationUnits;
   localparam int ParameterUnitBytes = chip_pkg::ParameterUnitBytes;

@@ -25,6 +25,15 @@ package tile_pkg;
     logic [15:0] amount;
   } produce_t;
 
+  // What a traversal tells of the element that it offers.
+  typedef struct packed {
+    logic valid;
+    logic last;
+    logic second;  // the second buffer is addressed
+    logic [15:0] begins;  // bit d: a block of depth d begins here
+    logic [15:0] ended;  // bit d: a block of depth d ends with this element
+  } step_t;
+
   // A row on the ring bus; bit 16 of the targets is the outfeed, and `token` goes with the row.
   typedef struct packed {
     logic [Tiles:0] targets;

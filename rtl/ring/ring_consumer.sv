@@ -37,13 +37,13 @@ module ring_consumer
   ring_consumer_a_t instruction;
   logic starting;
 
-  logic write_valid;
-  logic [15:0] write_address, begins, ended;
-  logic [1:0] pass;
+  step_t write_step;
+  logic [15:0] write_address;
+  logic pass;
 
   // A place that may be written may still have to wait for its row.
   logic passed, passes, arrived_valid, writes;
-  assign passes = write_valid && (passed || pass[0]);
+  assign passes = write_step.valid && (passed || pass);
   assign writes = passes && arrived_valid;
 
   // The row that waits for its place.
@@ -62,7 +62,7 @@ module ring_consumer
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;
   assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
-  assign unit2fence_idle = !starting && !write_valid;
+  assign unit2fence_idle = !starting && !write_step.valid;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -78,78 +78,41 @@ module ring_consumer
   assign unit2wide_write_valid = writes;
   assign unit2wide_write_row = write_address[RowBits-1:0];
   assign unit2flags_produce = produce(
-      writes && ended[4'(instruction.producer_depth)], instruction.producer_increment, Flag
+      writes && write_step.ended[4'(instruction.producer_depth)],
+      instruction.producer_increment,
+      Flag
   );
 
-  logic signed [Loops-1:0][16:0] stride;
-  logic [Loops-1:0][15:0] limit;
-  logic [Watchers-1:0] watcher_valid;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][1:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
-
-  for (genvar k = 0; k < Loops; k++) begin : gen_loop
-    assign stride[k] = instruction.wide_write_loop[k].stride;
-    assign limit[k]  = instruction.wide_write_loop[k].limit;
-  end
-  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
-    assign watcher_valid[k] = instruction.watcher[k].valid;
-    assign watcher_flag[k] = instruction.watcher[k].flag;
-    assign watcher_depth[k] = instruction.watcher[k].depth;
-    assign watcher_expected[k] = instruction.watcher[k].expected;
-    assign watcher_stride[k] = instruction.watcher[k].stride;
-  end
-
   traversal #(
+      .walk_t(type (instruction.wide_write)),
       .Loops(Loops),
       .HasPrologue(1'b1)
-  ) write (
+  ) writing (
       .clk,
       .rst_n,
-      .base(instruction.wide_write_base),
-      .stride,
-      .limit,
-      .double_loop(instruction.wide_write_double_loop),
-      .double_offset(instruction.wide_write_double_offset),
-      .double_start(instruction.wide_write_double_start),
-      .alternate_limit(instruction.wide_write_alternate_limit),
-      .alternate_loop(instruction.wide_write_alternate_loop),
-      .alternate_reset(instruction.wide_write_alternate_reset),
-      .prologue_enable(instruction.wide_write_prologue_enable),
-      .prologue_loop(instruction.wide_write_prologue_loop),
-      .prologue_base(instruction.wide_write_prologue_base),
-      .prologue_inner_limit(instruction.wide_write_prologue_inner_limit),
-      .prologue_outer_limit(instruction.wide_write_prologue_outer_limit),
-      .prologue_outer_stride(instruction.wide_write_prologue_outer_stride),
+      .walk(instruction.wide_write),
       .start(starting),
       .advance(writes),
-      .valid(write_valid),
-      .address(write_address),
-      .begins,
-      .ended
+      .step(write_step),
+      .address(write_address)
   );
 
   watchers #(
-      .Watchers (Watchers),
-      .DepthBits(2)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers (Watchers)
   ) guards (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side('0),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start(starting),
-      .begins({16'b0, begins}),
-      .take({1'b0, write_valid && !passed && pass[0]}),
+      .begins(write_step.begins),
+      .take(write_step.valid && !passed && pass),
       .pass
   );
 
   logic unused;
-  assign unused = &{1'b0, write_address[15:RowBits], pass[1]};
+  assign unused = &{1'b0, write_address[15:RowBits]};
 
 `ifndef SYNTHESIS
   assert_row_inside_wide_memory :

@@ -5,6 +5,7 @@ module ring_infeed
   import isa_pkg::*;
   import scalar_pkg::*;
   import tile_pkg::produce_t;
+  import tile_pkg::step_t;
   import tile_pkg::ring_row_t;
   import tile_pkg::row_t;
   import tile_pkg::RowWords;
@@ -41,9 +42,9 @@ module ring_infeed
   localparam int UnitWords = ParameterUnitBytes / 4;  // of the longest unit
 
   ring_infeed_t instruction;
-  logic start, advance, last, offered;
+  logic start, advance;
+  step_t step;
   logic [CounterBits-1:0] address;
-  logic [15:0] begins, ended;
   buffer_walk #(
       .instruction_t(ring_infeed_t),
       .CounterBits  (CounterBits)
@@ -57,33 +58,24 @@ module ring_infeed
       .instruction,
       .start,
       .advance,
-      .offered,
-      .address,
-      .begins,
-      .ended,
-      .last
+      .step,
+      .address
   );
 
-  logic pass, unused_pass;
+  logic pass;
   watchers #(
+      .watcher_t(type (instruction.watcher[0])),
       .Watchers(2),
-      .Flags(Flags),
-      .FlagBits(FlagBits),
-      .DepthBits(2)
+      .Flags(Flags)
   ) watch (
       .clk,
       .rst_n,
-      .valid({instruction.watcher[1].valid, instruction.watcher[0].valid}),
-      .side('0),
-      .flag({instruction.watcher[1].flag, instruction.watcher[0].flag}),
-      .depth({instruction.watcher[1].depth, instruction.watcher[0].depth}),
-      .expected({instruction.watcher[1].expected, instruction.watcher[0].expected}),
-      .stride({instruction.watcher[1].stride, instruction.watcher[0].stride}),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2infeed_values),
       .start,
-      .begins({16'd0, begins}),
-      .take({1'b0, advance}),
-      .pass({unused_pass, pass})
+      .begins(step.begins),
+      .take(advance),
+      .pass
   );
 
   // The present unit, by the buffer that it comes from, and the flag that counts such units.
@@ -124,11 +116,11 @@ module ring_infeed
       if (7'(k) < words) row[6'(count)+6'(k)] = unit[k];
     end
   end
-  assign closes = count + words >= 7'(instruction.row_words) + 7'd1 || last;
-  assign token = ended[4'(instruction.token_producer_depth)] &&
+  assign closes = count + words >= 7'(instruction.row_words) + 7'd1 || step.last;
+  assign token = step.ended[4'(instruction.token_producer_depth)] &&
       instruction.token_producer_increment;
 
-  assign infeed2ring_row_valid = offered && pass && closes;
+  assign infeed2ring_row_valid = step.valid && pass && closes;
   assign infeed2ring_row_data = '{
           targets: instruction.targets,
           channel: instruction.consumer_b,
@@ -136,9 +128,9 @@ module ring_infeed
           words: count + words,
           data: row
       };
-  assign infeed2ring_token_valid = offered && pass && !closes && token;
+  assign infeed2ring_token_valid = step.valid && pass && !closes && token;
   assign infeed2ring_token_channel = instruction.consumer_b;
-  assign advance = offered && pass &&
+  assign advance = step.valid && pass &&
       (closes ? infeed2ring_row_ready
               : !token || infeed2ring_token_ready);
 
@@ -149,13 +141,16 @@ module ring_infeed
   end
 
   always_comb begin
-    infeed2flags_produce = tile_pkg::produce(advance && ended[4'(instruction.producer_depth)],
-                                             instruction.producer_increment, 5'(flag));
+    infeed2flags_produce = tile_pkg::produce(
+      advance && step.ended[4'(instruction.producer_depth)],
+      instruction.producer_increment,
+      5'(flag)
+    );
     infeed2flags_produce.amount = instruction.sync_increment;
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_pass, address, instruction};
+  assign unused = &{1'b0, address, instruction};
 
   // The unit is read anew in each cycle, so its address stands for it.
   handshake_check #(
@@ -170,7 +165,7 @@ module ring_infeed
 
 `ifndef SYNTHESIS
   assert_row_holds_its_units :
-  assert property (@(posedge clk) disable iff (!rst_n) offered |-> count + words <= 7'(RowWords))
+  assert property (@(posedge clk) disable iff (!rst_n) step.valid |-> count + words <= 7'(RowWords))
   else $error("more words than a row holds");
 `endif
 

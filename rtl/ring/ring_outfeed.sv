@@ -5,6 +5,7 @@ module ring_outfeed
   import isa_pkg::*;
   import scalar_pkg::*;
   import tile_pkg::produce_t;
+  import tile_pkg::step_t;
   import tile_pkg::row_t;
 (
     input logic clk,
@@ -34,9 +35,9 @@ module ring_outfeed
   localparam int CounterBits = 15;
 
   ring_outfeed_t instruction;
-  logic start, advance, last, offered;
+  logic start, advance;
+  step_t step;
   logic [CounterBits-1:0] address;
-  logic [15:0] begins, ended;
   buffer_walk #(
       .instruction_t(ring_outfeed_t),
       .CounterBits  (CounterBits)
@@ -50,11 +51,8 @@ module ring_outfeed
       .instruction,
       .start,
       .advance,
-      .offered,
-      .address,
-      .begins,
-      .ended,
-      .last
+      .step,
+      .address
   );
 
   logic row_valid, row_taken;
@@ -73,26 +71,20 @@ module ring_outfeed
       .pop_data  (row)
   );
 
-  logic pass, unused_pass;
+  logic pass;
   watchers #(
+      .watcher_t(type (instruction.watcher[0])),
       .Watchers(1),
-      .Flags(Flags),
-      .FlagBits(FlagBits),
-      .DepthBits(2)
+      .Flags(Flags)
   ) watch (
       .clk,
       .rst_n,
-      .valid(instruction.watcher_valid),
-      .side('0),
-      .flag(instruction.watcher_flag),
-      .depth(instruction.watcher_depth),
-      .expected(instruction.watcher_expected),
-      .stride(instruction.watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2outfeed_values),
       .start,
-      .begins({16'd0, begins}),
-      .take({1'b0, advance}),
-      .pass({unused_pass, pass})
+      .begins(step.begins),
+      .take(advance),
+      .pass
   );
 
   // Two words go to the host, or one to scalar memory.
@@ -100,9 +92,9 @@ module ring_outfeed
   logic [6:0] next;
   logic takes;
   assign next = 7'(position) + (instruction.to_host ? 7'd2 : 7'd1);
-  assign takes = offered && pass && row_valid;
+  assign takes = step.valid && pass && row_valid;
   assign advance = takes && (!instruction.to_host || outfeed2output_unit_ready);
-  assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 || last);
+  assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 || step.last);
 
   assign outfeed2output_unit_valid = takes && instruction.to_host;
   assign outfeed2output_unit_data = {row[position+6'd1], row[position]};
@@ -110,7 +102,7 @@ module ring_outfeed
   assign outfeed2memory_write_address = address[MemoryBits-1:0];
   assign outfeed2memory_write_data = row[position];
   assign outfeed2flags_produce = tile_pkg::produce(
-      advance && ended[4'(instruction.producer_depth)],
+      advance && step.ended[4'(instruction.producer_depth)],
       instruction.producer_increment,
       5'(SCALAR_FLAG_RING_OUTFEED)
   );
@@ -121,6 +113,6 @@ module ring_outfeed
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_pass, address, instruction};
+  assign unused = &{1'b0, address, instruction};
 
 endmodule : ring_outfeed

@@ -31,15 +31,15 @@ module ring_producer
   ring_producer_t instruction;
   logic starting;
 
-  logic read_valid, read_last, read_second;
-  logic [15:0] read_address, begins, ended;
-  logic [1:0] pass;
+  step_t read_step;
+  logic [15:0] read_address;
+  logic pass;
 
   // A row that may be sent may still have to wait for the ring.
   logic passed, sends, token;
-  assign unit2ring_row_valid = read_valid && (passed || pass[0]);
+  assign unit2ring_row_valid = read_step.valid && (passed || pass);
   assign token = instruction.token_producer_increment &&
-      ended[4'(instruction.token_producer_depth)];
+      read_step.ended[4'(instruction.token_producer_depth)];
   assign unit2ring_row_data = '{
           targets: instruction.targets,
           channel: instruction.consumer_b,
@@ -52,12 +52,18 @@ module ring_producer
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;
   assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
-  assign unit2fence_idle = !starting && !read_valid;
+  assign unit2fence_idle = !starting && !read_step.valid;
 
   // Instructions with a double buffer share it: the side goes on from one to the next until a fence
   // loads flag 16.
   logic shares, shared_side, ended_now;
-  assign shares = instruction.wide_read_double_offset != '0;
+  assign shares = instruction.wide_read.double_offset != '0;
+
+  traversal_4x16_prologue_t read_walk;
+  always_comb begin
+    read_walk = instruction.wide_read;
+    read_walk.double_start = read_walk.double_start ^ (shares && shared_side);
+  end
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -68,84 +74,50 @@ module ring_producer
     end else begin
       starting <= accepts;
       passed <= unit2ring_row_valid && !unit2ring_row_ready;
-      ended_now <= sends && read_last;
+      ended_now <= sends && read_step.last;
       if (fence2unit_restart) shared_side <= 1'b0;
-      else if (ended_now && shares) shared_side <= read_second ^ instruction.wide_read_double_start;
+      else if (ended_now && shares)
+        shared_side <= read_step.second ^ instruction.wide_read.double_start;
     end
     if (accepts) instruction <= queue2unit_instruction_data;
   end
 
   assign unit2wide_read_row = read_address[RowBits-1:0];
   assign unit2flags_produce = produce(
-      sends && ended[4'(instruction.row_producer_depth)],
+      sends && read_step.ended[4'(instruction.row_producer_depth)],
       instruction.row_producer_increment,
       TILE_FLAG_RING_BUS_WRITE
   );
 
-  logic signed [Loops-1:0][16:0] stride;
-  logic [Loops-1:0][15:0] limit;
-  logic [Watchers-1:0] watcher_valid;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][1:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
-
-  for (genvar k = 0; k < Loops; k++) begin : gen_loop
-    assign stride[k] = instruction.wide_read_loop[k].stride;
-    assign limit[k]  = instruction.wide_read_loop[k].limit;
-  end
-  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
-    assign watcher_valid[k] = instruction.watcher[k].valid;
-    assign watcher_flag[k] = instruction.watcher[k].flag;
-    assign watcher_depth[k] = instruction.watcher[k].depth;
-    assign watcher_expected[k] = instruction.watcher[k].expected;
-    assign watcher_stride[k] = instruction.watcher[k].stride;
-  end
-
   traversal #(
-      .Loops(Loops)
-  ) read (
+      .walk_t(type (read_walk)),
+      .Loops (Loops)
+  ) reading (
       .clk,
       .rst_n,
-      .base(instruction.wide_read_base),
-      .stride,
-      .limit,
-      .double_loop(instruction.wide_read_double_loop),
-      .double_offset(instruction.wide_read_double_offset),
-      .double_start(instruction.wide_read_double_start ^ (shares && shared_side)),
-      .alternate_limit(instruction.wide_read_alternate_limit),
-      .alternate_loop(instruction.wide_read_alternate_loop),
-      .alternate_reset(instruction.wide_read_alternate_reset),
+      .walk(read_walk),
       .start(starting),
       .advance(sends),
-      .valid(read_valid),
-      .address(read_address),
-      .begins,
-      .ended,
-      .last(read_last),
-      .second(read_second)
+      .step(read_step),
+      .address(read_address)
   );
 
   watchers #(
-      .Watchers (Watchers),
-      .DepthBits(2)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers (Watchers)
   ) guards (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side('0),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start(starting),
-      .begins({16'b0, begins}),
-      .take({1'b0, read_valid && !passed && pass[0]}),
+      .begins(read_step.begins),
+      .take(read_step.valid && !passed && pass),
       .pass
   );
 
   logic unused;
-  assign unused = &{1'b0, read_address[15:RowBits], pass[1]};
+  assign unused = &{1'b0, read_address[15:RowBits]};
 
   // The row is read anew in each cycle, so its address stands for it.
   handshake_check #(

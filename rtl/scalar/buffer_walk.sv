@@ -1,7 +1,9 @@
 // Instructions of a unit of the scalar core, one after another, and the walk over its buffer that
 // each of them describes. The unit takes the elements; the last one ends the instruction.
 
-module buffer_walk #(
+module buffer_walk
+  import tile_pkg::step_t;
+#(
     parameter type instruction_t = isa_pkg::pop_input_t,
     parameter int  CounterBits   = 15
 ) (
@@ -16,11 +18,8 @@ module buffer_walk #(
     output instruction_t instruction,  // the one that is executed
     output logic start,  // its first cycle; the first element is offered in the next one
     input logic advance,  // take the element that is offered
-    output logic offered,
-    output logic [CounterBits-1:0] address,
-    output logic [15:0] begins,  // bit d: a block of depth d begins here
-    output logic [15:0] ended,  // bit d: a block of depth d ends with this element
-    output logic last
+    output step_t step,
+    output logic [CounterBits-1:0] address
 );
 
   localparam int Loops = 3;
@@ -39,39 +38,21 @@ module buffer_walk #(
       .valid(instruction_valid),
       .data(instruction),
       .start,
-      .done(advance && last)
+      .done(advance && step.last)
   );
 
-  logic signed [Loops-1:0][CounterBits:0] stride;
-  logic [Loops-1:0][CounterBits-1:0] limit;
-  for (genvar k = 0; k < Loops; k++) begin : gen_loop
-    assign stride[k] = instruction.buffer_loop[k].stride;
-    assign limit[k]  = instruction.buffer_loop[k].limit;
-  end
-
   traversal #(
+      .walk_t(type (instruction.buffer)),
       .Loops(Loops),
-      .AddressBits(CounterBits),
       .CounterBits(CounterBits)
-  ) walk (
+  ) buffer (
       .clk,
       .rst_n,
-      .base(instruction.buffer_base),
-      .stride,
-      .limit,
-      .double_loop(instruction.buffer_double_loop),
-      .double_offset(instruction.buffer_double_offset),
-      .double_start(instruction.buffer_double_start),
-      .alternate_limit(instruction.buffer_alternate_limit),
-      .alternate_loop(instruction.buffer_alternate_loop),
-      .alternate_reset(instruction.buffer_alternate_reset),
+      .walk(instruction.buffer),
       .start,
       .advance,
-      .valid(offered),
-      .address,
-      .begins,
-      .ended,
-      .last
+      .step,
+      .address
   );
 
 endmodule : buffer_walk

@@ -4,6 +4,7 @@
 module input_pop
   import isa_pkg::*;
   import tile_pkg::produce_t;
+  import tile_pkg::step_t;
 #(
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int UnitBytes = chip_pkg::ActivationUnitBytes,
@@ -39,9 +40,9 @@ module input_pop
   localparam int CounterBits = 15;
 
   pop_input_t instruction;
-  logic start, advance, offered;
+  logic start, advance;
+  step_t step;
   logic [CounterBits-1:0] address;
-  logic [15:0] begins, ended;
   buffer_walk #(
       .instruction_t(pop_input_t),
       .CounterBits  (CounterBits)
@@ -55,10 +56,8 @@ module input_pop
       .instruction,
       .start,
       .advance,
-      .offered,
-      .address,
-      .begins,
-      .ended
+      .step,
+      .address
   );
 
   // Bytes of the stream that wait.
@@ -79,36 +78,32 @@ module input_pop
       .take(advance ? TakeBits'(UnitBytes) : '0)
   );
 
-  logic pass, unused_pass;
+  logic pass;
   watchers #(
+      .watcher_t(type (instruction.watcher[0])),
       .Watchers(1),
-      .Flags(scalar_pkg::Flags),
-      .FlagBits(scalar_pkg::FlagBits),
-      .DepthBits(2)
+      .Flags(scalar_pkg::Flags)
   ) watch (
       .clk,
       .rst_n,
-      .valid(instruction.watcher_valid),
-      .side('0),
-      .flag(instruction.watcher_flag),
-      .depth(instruction.watcher_depth),
-      .expected(instruction.watcher_expected),
-      .stride(instruction.watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2input_values),
       .start,
-      .begins({16'd0, begins}),
-      .take({1'b0, advance}),
-      .pass({unused_pass, pass})
+      .begins(step.begins),
+      .take(advance),
+      .pass
   );
 
-  assign advance = offered && pass && level >= LevelBits'(UnitBytes);
+  assign advance = step.valid && pass && level >= LevelBits'(UnitBytes);
   assign input2buffer_write_valid = advance;
   assign input2buffer_write_address = address[AddressBits-1:0];
   assign input2flags_produce = tile_pkg::produce(
-      advance && ended[4'(instruction.producer_depth)], instruction.producer_increment, 5'(Flag)
+      advance && step.ended[4'(instruction.producer_depth)],
+      instruction.producer_increment,
+      5'(Flag)
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_pass, address, instruction};
+  assign unused = &{1'b0, address, instruction};
 
 endmodule : input_pop

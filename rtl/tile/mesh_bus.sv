@@ -55,30 +55,30 @@ module mesh_bus
   mesh_south_t instruction;
   logic starting;
 
-  logic read_valid, write_valid;
+  step_t read_step, write_step;
   logic [15:0] read_address, write_address;
-  logic [1:0][15:0] begins;
-  logic [15:0] read_ended, write_ended;
   logic [1:0] pass, take;
 
-  logic signed [Loops-1:0][16:0] read_stride, write_stride;
-  logic [Loops-1:0][15:0] read_limit, write_limit;
-
   // A side whose first stride and limits are all 0 is off; an immediate is written all the same.
+  function automatic logic moves(input traversal_4x16_t walk);
+    moves = walk.loop[0].stride != '0;
+    for (int k = 0; k < Loops; k++) moves = moves || walk.loop[k].limit != '0;
+  endfunction
+
   logic read_on, write_on;
-  assign read_on  = read_stride[0] != '0 || read_limit != '0;
-  assign write_on = write_stride[0] != '0 || write_limit != '0 || instruction.immediate_valid;
+  assign read_on  = moves(instruction.narrow_read);
+  assign write_on = moves(instruction.narrow_write) || instruction.immediate_valid;
 
   // A word that may be sent may still have to wait for room at the neighbour.
   logic read_passed, sends, receives;
-  assign unit2neighbour_word_valid = read_valid && (read_passed || pass[0]);
+  assign unit2neighbour_word_valid = read_step.valid && (read_passed || pass[0]);
   assign unit2neighbour_word_data = narrow2unit_read_data;
   assign sends = unit2neighbour_word_valid && unit2neighbour_word_ready;
 
   logic arrived_valid;
   logic [31:0] arrived;
-  assign receives = write_valid && pass[1] && (instruction.immediate_valid || arrived_valid);
-  assign take = {receives, read_valid && !read_passed && pass[0]};
+  assign receives = write_step.valid && pass[1] && (instruction.immediate_valid || arrived_valid);
+  assign take = {receives, read_step.valid && !read_passed && pass[0]};
 
   descriptor_fifo #(
       .Width(32),
@@ -97,7 +97,7 @@ module mesh_bus
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;
   assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
-  assign unit2fence_idle = !starting && !read_valid && !write_valid;
+  assign unit2fence_idle = !starting && !read_step.valid && !write_step.valid;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -115,95 +115,53 @@ module mesh_bus
   assign unit2narrow_write_address = {write_address, 2'b00};
   assign unit2narrow_write_data = instruction.immediate_valid ? instruction.immediate : arrived;
   assign unit2flags_outbound = produce(
-      sends && read_ended[4'(instruction.read_producer_depth)],
+      sends && read_step.ended[4'(instruction.read_producer_depth)],
       instruction.read_producer_increment,
       OutboundFlags[Link]
   );
   assign unit2flags_inbound = produce(
-      receives && write_ended[4'(instruction.write_producer_depth)],
+      receives && write_step.ended[4'(instruction.write_producer_depth)],
       instruction.write_producer_increment,
       InboundFlags[Link]
   );
 
-  logic [Watchers-1:0] watcher_valid, watcher_side;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][1:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
-
-  for (genvar k = 0; k < Loops; k++) begin : gen_loop
-    assign read_stride[k]  = instruction.narrow_read_loop[k].stride;
-    assign read_limit[k]   = instruction.narrow_read_loop[k].limit;
-    assign write_stride[k] = instruction.narrow_write_loop[k].stride;
-    assign write_limit[k]  = instruction.narrow_write_loop[k].limit;
-  end
-  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
-    assign watcher_valid[k] = instruction.watcher[k].valid;
-    assign watcher_side[k] = instruction.watcher[k].side;
-    assign watcher_flag[k] = instruction.watcher[k].flag;
-    assign watcher_depth[k] = instruction.watcher[k].depth;
-    assign watcher_expected[k] = instruction.watcher[k].expected;
-    assign watcher_stride[k] = instruction.watcher[k].stride;
-  end
-
   traversal #(
-      .Loops(Loops)
-  ) read (
+      .walk_t(type (instruction.narrow_read)),
+      .Loops (Loops)
+  ) reading (
       .clk,
       .rst_n,
-      .base(instruction.narrow_read_base),
-      .stride(read_stride),
-      .limit(read_limit),
-      .double_loop(instruction.narrow_read_double_loop),
-      .double_offset(instruction.narrow_read_double_offset),
-      .double_start(instruction.narrow_read_double_start),
-      .alternate_limit(instruction.narrow_read_alternate_limit),
-      .alternate_loop(instruction.narrow_read_alternate_loop),
-      .alternate_reset(instruction.narrow_read_alternate_reset),
+      .walk(instruction.narrow_read),
       .start(starting && read_on),
       .advance(sends),
-      .valid(read_valid),
-      .address(read_address),
-      .begins(begins[0]),
-      .ended(read_ended)
+      .step(read_step),
+      .address(read_address)
   );
 
   traversal #(
-      .Loops(Loops)
-  ) write (
+      .walk_t(type (instruction.narrow_write)),
+      .Loops (Loops)
+  ) writing (
       .clk,
       .rst_n,
-      .base(instruction.narrow_write_base),
-      .stride(write_stride),
-      .limit(write_limit),
-      .double_loop(instruction.narrow_write_double_loop),
-      .double_offset(instruction.narrow_write_double_offset),
-      .double_start(instruction.narrow_write_double_start),
-      .alternate_limit(instruction.narrow_write_alternate_limit),
-      .alternate_loop(instruction.narrow_write_alternate_loop),
-      .alternate_reset(instruction.narrow_write_alternate_reset),
+      .walk(instruction.narrow_write),
       .start(starting && write_on),
       .advance(receives),
-      .valid(write_valid),
-      .address(write_address),
-      .begins(begins[1]),
-      .ended(write_ended)
+      .step(write_step),
+      .address(write_address)
   );
 
   watchers #(
-      .Watchers (Watchers),
-      .DepthBits(2)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers(Watchers),
+      .Sides(2)
   ) guards (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side(watcher_side),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start(starting),
-      .begins,
+      .begins({write_step.begins, read_step.begins}),
       .take,
       .pass
   );

@@ -33,13 +33,10 @@ module narrow_to_wide
   localparam int Watchers = 6;
 
   narrow_to_wide_t instruction;
-  logic [15:0] read_base;
   logic starting;
 
-  logic read_valid, read_last, write_valid, write_last, write_second;
+  step_t read_step, write_step;
   logic [15:0] read_address, write_address;
-  logic [1:0][15:0] begins;
-  logic [15:0] read_ended, write_ended;
   logic [1:0] pass;
 
   // The row that is being filled.
@@ -49,7 +46,7 @@ module narrow_to_wide
 
   logic gathers, writes;
   assign writes  = closed && pass[1];
-  assign gathers = read_valid && pass[0] && (!closed || writes);
+  assign gathers = read_step.valid && pass[0] && (!closed || writes);
 
   logic [CountBits-1:0] place;
   assign place = writes ? '0 : words;
@@ -57,7 +54,7 @@ module narrow_to_wide
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;
   assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
-  assign unit2fence_idle = !starting && !write_valid;
+  assign unit2fence_idle = !starting && !write_step.valid;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -67,8 +64,8 @@ module narrow_to_wide
     end else begin
       starting <= accepts;
       if (gathers) begin
-        closed <= place == CountBits'(RowWords - 1) || read_last ||
-            read_ended[4'(instruction.row_loop)];
+        closed <= place == CountBits'(RowWords - 1) || read_step.last ||
+            read_step.ended[4'(instruction.row_loop)];
         words <= place + 1'b1;
       end else if (writes) begin
         closed <= 1'b0;
@@ -77,8 +74,7 @@ module narrow_to_wide
     end
     if (accepts) begin
       instruction <= queue2unit_instruction_data;
-      read_base <= queue2unit_base_valid ? queue2unit_base[15:0]
-                                         : queue2unit_instruction_data.narrow_read_base;
+      if (queue2unit_base_valid) instruction.narrow_read.base <= queue2unit_base[15:0];
     end
     if (gathers) begin
       if (place == '0) row <= '0;
@@ -102,12 +98,18 @@ module narrow_to_wide
       ended_now   <= 1'b0;
       shared_side <= 1'b0;
     end else begin
-      ended_now <= writes && write_last;
+      ended_now <= writes && write_step.last;
       if (fence2unit_restart) shared_side <= 1'b0;
       else if (ended_now && shares) begin
-        shared_side <= write_second ^ instruction.wide_write_double_start;
+        shared_side <= write_step.second ^ instruction.wide_write.double_start;
       end
     end
+  end
+
+  traversal_4x16_t write_walk;
+  always_comb begin
+    write_walk = instruction.wide_write;
+    write_walk.double_start = write_walk.double_start ^ (shares && shared_side);
   end
 
   // What is written: words, or blocks of 4 x 4 bytes or 2 x 2 halves with rows and columns
@@ -136,101 +138,50 @@ module narrow_to_wide
   assign unit2wide_write_row = write_address[RowBits-1:0];
   assign unit2narrow_read_address = {read_address, 2'b00};
   assign unit2flags_produce = produce(
-      writes && write_ended[4'(instruction.producer_depth)],
+      writes && write_step.ended[4'(instruction.producer_depth)],
       instruction.producer_increment,
       TILE_FLAG_NARROW_TO_WIDE_WRITE
   );
 
-  logic signed [ReadLoops-1:0][16:0] read_stride;
-  logic [ReadLoops-1:0][15:0] read_limit;
-  logic signed [WriteLoops-1:0][16:0] write_stride;
-  logic [WriteLoops-1:0][15:0] write_limit;
-  logic [Watchers-1:0] watcher_valid, watcher_side;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][2:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
-
-  for (genvar k = 0; k < ReadLoops; k++) begin : gen_read_loop
-    assign read_stride[k] = instruction.narrow_read_loop[k].stride;
-    assign read_limit[k]  = instruction.narrow_read_loop[k].limit;
-  end
-  for (genvar k = 0; k < WriteLoops; k++) begin : gen_write_loop
-    assign write_stride[k] = instruction.wide_write_loop[k].stride;
-    assign write_limit[k]  = instruction.wide_write_loop[k].limit;
-  end
-  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
-    assign watcher_valid[k] = instruction.watcher[k].valid;
-    assign watcher_side[k] = instruction.watcher[k].side;
-    assign watcher_flag[k] = instruction.watcher[k].flag;
-    assign watcher_depth[k] = instruction.watcher[k].depth;
-    assign watcher_expected[k] = instruction.watcher[k].expected;
-    assign watcher_stride[k] = instruction.watcher[k].stride;
-  end
-
   // A transposing read has its short side in loop 0, so the alternate limit is that of loop 1.
   traversal #(
-      .Loops(ReadLoops)
-  ) read (
+      .walk_t(type (instruction.narrow_read)),
+      .Loops (ReadLoops)
+  ) reading (
       .clk,
       .rst_n,
-      .base(read_base),
-      .stride(read_stride),
-      .limit(read_limit),
-      .double_loop(instruction.narrow_read_double_loop),
-      .double_offset(instruction.narrow_read_double_offset),
-      .double_start(instruction.narrow_read_double_start),
-      .alternate_limit(instruction.narrow_read_alternate_limit),
-      .alternate_loop(instruction.narrow_read_alternate_loop),
-      .alternate_reset(instruction.narrow_read_alternate_reset),
+      .walk(instruction.narrow_read),
       .alternate_target(instruction.transpose),
       .start(starting),
       .advance(gathers),
-      .valid(read_valid),
-      .address(read_address),
-      .begins(begins[0]),
-      .ended(read_ended),
-      .last(read_last)
+      .step(read_step),
+      .address(read_address)
   );
 
   traversal #(
-      .Loops(WriteLoops)
-  ) write (
+      .walk_t(type (write_walk)),
+      .Loops (WriteLoops)
+  ) writing (
       .clk,
       .rst_n,
-      .base(instruction.wide_write_base),
-      .stride(write_stride),
-      .limit(write_limit),
-      .double_loop(instruction.wide_write_double_loop),
-      .double_offset(instruction.wide_write_double_offset),
-      .double_start(instruction.wide_write_double_start ^ (shares && shared_side)),
-      .alternate_limit(instruction.wide_write_alternate_limit),
-      .alternate_loop(instruction.wide_write_alternate_loop),
-      .alternate_reset(instruction.wide_write_alternate_reset),
+      .walk(write_walk),
       .start(starting),
       .advance(writes),
-      .valid(write_valid),
-      .address(write_address),
-      .begins(begins[1]),
-      .ended(write_ended),
-      .last(write_last),
-      .second(write_second)
+      .step(write_step),
+      .address(write_address)
   );
 
   watchers #(
-      .Watchers (Watchers),
-      .DepthBits(3)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers(Watchers),
+      .Sides(2)
   ) guards (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side(watcher_side),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start(starting),
-      .begins,
+      .begins({write_step.begins, read_step.begins}),
       .take({writes, gathers}),
       .pass
   );
@@ -247,10 +198,10 @@ module narrow_to_wide
   assert property (@(posedge clk) disable iff (!rst_n) writes |-> int'(write_address) < WideRows)
   else $error("row outside wide memory");
   assert_every_row_has_a_place :
-  assert property (@(posedge clk) disable iff (!rst_n) closed || read_valid |-> write_valid)
+  assert property (@(posedge clk) disable iff (!rst_n) closed || read_step.valid |-> write_step.valid)
   else $error("the write traversal ends before the rows");
   assert_every_place_has_a_row :
-  assert property (@(posedge clk) disable iff (!rst_n) write_valid |-> read_valid || words != '0)
+  assert property (@(posedge clk) disable iff (!rst_n) write_step.valid |-> read_step.valid || words != '0)
   else $error("the write traversal goes on behind the rows");
 `endif
 

@@ -111,53 +111,33 @@ module tensor_output
     end
   end
 
-  logic write_left;
-  logic [15:0] ended;
-  logic signed [7:0][NarrowAddressBits:0] stride;
-  logic [7:0][NarrowAddressBits-1:0] limit;
-  always_comb begin
-    for (int k = 0; k < 8; k++) begin
-      stride[k] = instruction.narrow_write_loop[k].stride;
-      limit[k]  = instruction.narrow_write_loop[k].limit;
-    end
-  end
-
+  step_t write_step;
   traversal #(
+      .walk_t(type (instruction.narrow_write)),
       .Loops(8),
-      .AddressBits(NarrowAddressBits),
       .CounterBits(NarrowAddressBits)
-  ) narrow_write (
+  ) writing (
       .clk,
       .rst_n,
-      .base(instruction.narrow_write_base),
-      .stride,
-      .limit,
-      .double_loop(instruction.narrow_write_double_loop),
-      .double_offset(instruction.narrow_write_double_offset),
-      .double_start(instruction.narrow_write_double_start),
-      .alternate_limit(instruction.narrow_write_alternate_limit),
-      .alternate_loop(instruction.narrow_write_alternate_loop),
-      .alternate_reset(instruction.narrow_write_alternate_reset),
+      .walk(instruction.narrow_write),
       .start,
       .advance(busy),
-      .valid(write_left),
-      .address(output2narrow_write_address),
-      .begins(),
-      .ended
+      .step(write_step),
+      .address(output2narrow_write_address)
   );
 
   assign output2flags_produce = produce(
-      busy && ended[instruction.narrow_write_producer_depth],
+      busy && write_step.ended[instruction.narrow_write_producer_depth],
       instruction.narrow_write_producer_increment,
       TILE_FLAG_ACTIVATION_WRITE
   );
 
 `ifndef SYNTHESIS
   assert_place_for_the_results :
-  assert property (@(posedge clk) disable iff (!rst_n) busy |-> write_left)
+  assert property (@(posedge clk) disable iff (!rst_n) busy |-> write_step.valid)
   else $error("the write traversal ends before the results");
   assert_results_for_all_places :
-  assert property (@(posedge clk) disable iff (!rst_n) start |-> !write_left)
+  assert property (@(posedge clk) disable iff (!rst_n) start |-> !write_step.valid)
   else $error("the write traversal ends after the results");
 `endif
 

@@ -59,166 +59,95 @@ module tensor_unit
   assign start = state == START;
 
   // Traversals. Those of the operands go round when they end before the main loops do.
-  logic main_valid, main_last;
-  logic [15:0] main_begins, main_ended, parameter_ended, sum_ended;
+  step_t main_step, read_step, parameter_step, sum_step;
   logic [Loops-1:0][GranuleBits-1:0] main_index;
   logic [Loops-1:0] main_loop_ended;
-  logic read_last, parameter_last, sum_last;
   logic [NarrowAddressBits-1:0] read_address;
   logic [GranuleBits-1:0] granule, sum_address, next_sum_address;
 
-  logic signed [Loops-1:0][NarrowAddressBits:0] read_stride;
-  logic [Loops-1:0][NarrowAddressBits-1:0] read_limit;
-  logic signed [Loops-1:0][GranuleBits:0] parameter_stride, sum_stride;
-  logic [Loops-1:0][GranuleBits-1:0] parameter_limit, sum_limit;
+  traversal_8x14_t main;
   always_comb begin
-    for (int k = 0; k < Loops; k++) begin
-      read_stride[k] = instruction.narrow_read_loop[k].stride;
-      read_limit[k] = instruction.narrow_read_loop[k].limit;
-      parameter_stride[k] = instruction.parameter_read_loop[k].stride;
-      parameter_limit[k] = instruction.parameter_read_loop[k].limit;
-      sum_stride[k] = instruction.partial_sum_loop[k].stride;
-      sum_limit[k] = instruction.partial_sum_loop[k].limit;
-    end
+    main = '0;
+    for (int k = 0; k < Loops; k++) main.loop[k].limit = instruction.main_limit[k];
+    main.alternate_limit = instruction.main_alternate_limit;
+    main.alternate_loop  = instruction.main_alternate_loop;
   end
 
   traversal #(
+      .walk_t(type (main)),
       .Loops(Loops),
-      .AddressBits(GranuleBits),
       .CounterBits(GranuleBits)
-  ) main (
+  ) main_walk (
       .clk,
       .rst_n,
-      .base('0),
-      .stride('0),
-      .limit(instruction.main_limit),
-      .alternate_limit(instruction.main_alternate_limit),
-      .alternate_loop(instruction.main_alternate_loop),
+      .walk(main),
       .start,
       .advance(take),
-      .valid(main_valid),
-      .address(),
-      .begins(main_begins),
-      .ended(main_ended),
-      .last(main_last),
+      .step(main_step),
       .index(main_index),
       .loop_ended(main_loop_ended)
   );
 
   traversal #(
+      .walk_t(type (instruction.narrow_read)),
       .Loops(Loops),
-      .AddressBits(NarrowAddressBits),
       .CounterBits(NarrowAddressBits),
       .Restarts(1'b1)
   ) narrow_read (
       .clk,
       .rst_n,
-      .base(instruction.narrow_read_base),
-      .stride(read_stride),
-      .limit(read_limit),
-      .double_loop(instruction.narrow_read_double_loop),
-      .double_offset(instruction.narrow_read_double_offset),
-      .double_start(instruction.narrow_read_double_start),
-      .alternate_limit(instruction.narrow_read_alternate_limit),
-      .alternate_loop(instruction.narrow_read_alternate_loop),
-      .alternate_reset(instruction.narrow_read_alternate_reset),
-      .start(start || (take && read_last)),
+      .walk(instruction.narrow_read),
+      .start(start || (take && read_step.last)),
       .advance(take),
-      .valid(),
-      .address(read_address),
-      .begins(),
-      .last(read_last)
+      .step(read_step),
+      .address(read_address)
   );
 
   traversal #(
+      .walk_t(type (instruction.parameter_read)),
       .Loops(Loops),
-      .AddressBits(GranuleBits),
       .CounterBits(GranuleBits),
       .Restarts(1'b1)
   ) parameter_read (
       .clk,
       .rst_n,
-      .base(instruction.parameter_read_base),
-      .stride(parameter_stride),
-      .limit(parameter_limit),
-      .double_loop(instruction.parameter_read_double_loop),
-      .double_offset(instruction.parameter_read_double_offset),
-      .double_start(instruction.parameter_read_double_start),
-      .alternate_limit(instruction.parameter_read_alternate_limit),
-      .alternate_loop(instruction.parameter_read_alternate_loop),
-      .alternate_reset(instruction.parameter_read_alternate_reset),
-      .start(start || (take && parameter_last)),
+      .walk(instruction.parameter_read),
+      .start(start || (take && parameter_step.last)),
       .advance(take),
-      .valid(),
-      .address(granule),
-      .begins(),
-      .ended(parameter_ended),
-      .last(parameter_last)
+      .step(parameter_step),
+      .address(granule)
   );
 
   traversal #(
+      .walk_t(type (instruction.partial_sum)),
       .Loops(Loops),
-      .AddressBits(GranuleBits),
       .CounterBits(GranuleBits),
       .Restarts(1'b1)
   ) partial_sum (
       .clk,
       .rst_n,
-      .base(instruction.partial_sum_base),
-      .stride(sum_stride),
-      .limit(sum_limit),
-      .double_loop(instruction.partial_sum_double_loop),
-      .double_offset(instruction.partial_sum_double_offset),
-      .double_start(instruction.partial_sum_double_start),
-      .alternate_limit(instruction.partial_sum_alternate_limit),
-      .alternate_loop(instruction.partial_sum_alternate_loop),
-      .alternate_reset(instruction.partial_sum_alternate_reset),
-      .start(start || (take && sum_last)),
+      .walk(instruction.partial_sum),
+      .start(start || (take && sum_step.last)),
       .advance(take),
-      .valid(),
+      .step(sum_step),
       .address(sum_address),
-      .next_address(next_sum_address),
-      .begins(),
-      .ended(sum_ended),
-      .last(sum_last)
+      .next_address(next_sum_address)
   );
 
-  // Watchers.
-  logic [Watchers-1:0] watcher_valid;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][2:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride, watcher_latest;
+  logic [Watchers-1:0][15:0] watcher_latest;
   logic passes;
-  always_comb begin
-    for (int k = 0; k < Watchers; k++) begin
-      watcher_valid[k] = instruction.watcher[k].valid;
-      watcher_flag[k] = instruction.watcher[k].flag;
-      watcher_depth[k] = instruction.watcher[k].depth;
-      watcher_expected[k] = instruction.watcher[k].expected;
-      watcher_stride[k] = instruction.watcher[k].stride;
-    end
-  end
-
-  logic unused_side;
   watchers #(
-      .Watchers(Watchers),
-      .Flags(Flags),
-      .FlagBits(FlagBits),
-      .DepthBits(3)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers (Watchers)
   ) watching (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side('0),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start,
-      .begins({16'b0, main_begins}),
-      .take({1'b0, take}),
-      .pass({unused_side, passes}),
+      .begins(main_step.begins),
+      .take,
+      .pass(passes),
       .latest(watcher_latest)
   );
 
@@ -227,7 +156,7 @@ module tensor_unit
   always_comb begin
     unit2scale_half = 1'b0;
     for (int k = Watchers - 1; k >= 0; k--) begin
-      if (watcher_valid[k] && watcher_flag[k] == TILE_FLAG_WIDE_TO_SCALING) begin
+      if (instruction.watcher[k].valid && instruction.watcher[k].flag == TILE_FLAG_WIDE_TO_SCALING) begin
         unit2scale_half = !watcher_latest[k][0];
       end
     end
@@ -277,10 +206,10 @@ module tensor_unit
   // An iteration: a run may end with it, and its sums may leave.
   logic works, whole, starts, ends, leaves, output_ready;
   row_t sums, next_sums;
-  assign ends = main_last || next_sum_address != sum_address;
+  assign ends = main_step.last || next_sum_address != sum_address;
   assign leaves = ends && (keeps_sums || last_pass);
   assign whole = !interpolates || {1'b0, tap_word} == 5'((lanes - CountBits'(1)) >> 2);
-  assign works = state == RUN && main_valid && passes && (!leaves || output_ready);
+  assign works = state == RUN && main_step.valid && passes && (!leaves || output_ready);
   assign take = works && whole;
 
   assign unit2narrow_read_address = interpolates ?
@@ -329,7 +258,7 @@ module tensor_unit
       tap_word <= whole ? '0 : tap_word + 1'b1;
       sums <= next_sums;
       if (take && instruction.load_parameter_zero_point &&
-          main_ended[{1'b0, instruction.output_block_loop}]) begin
+          main_step.ended[{1'b0, instruction.output_block_loop}]) begin
         zero_point_row <= (stepped_zero_point_row > {1'b0, instruction.zero_point_limit})
             ? instruction.zero_point_base : stepped_zero_point_row[RowBits-1:0];
       end
@@ -357,12 +286,12 @@ module tensor_unit
   );
 
   assign unit2flags_produce[1] = produce(
-      take && parameter_ended[instruction.parameter_read_producer_depth],
+      take && parameter_step.ended[instruction.parameter_read_producer_depth],
       instruction.parameter_read_producer_increment,
       TILE_FLAG_PARAMETER_READ
   );
   assign unit2flags_produce[2] = produce(
-      take && sum_ended[instruction.partial_sum_producer_depth],
+      take && sum_step.ended[instruction.partial_sum_producer_depth],
       instruction.partial_sum_producer_increment,
       TILE_FLAG_PARTIAL_SUM_WRITE
   );
@@ -393,7 +322,7 @@ module tensor_unit
           end
         end
         START: state <= RUN;
-        RUN: if (take && main_last) state <= DRAIN;
+        RUN: if (take && main_step.last) state <= DRAIN;
         DRAIN: if (output_idle) state <= IDLE;
         default: state <= IDLE;
       endcase

@@ -1,69 +1,49 @@
 // Tensor traversal unit: walks the addresses of nested loops from the encoded, normalised strides.
-// One element is offered at a time; `advance` takes it, and `ended` says which blocks end with it.
+// One element is offered at a time; `advance` takes it, and the step says which blocks end with it.
 
-module traversal #(
+module traversal
+  import tile_pkg::step_t;
+#(
+    parameter type walk_t = isa_pkg::traversal_4x16_t,
     parameter int Loops = 4,
-    parameter int AddressBits = 16,
-    parameter int CounterBits = 16,
+    parameter int CounterBits = 16,  // of the counters and of an address
     parameter bit HasPrologue = 1'b0,
-    parameter bit Restarts = 1'b0,  // its user goes round, and stops it anywhere
-    localparam int SelectBits = (Loops > 2) ? $clog2(Loops) : 1
+    parameter bit Restarts = 1'b0  // its user goes round, and stops it anywhere
 ) (
     input logic clk,
     input logic rst_n,
 
-    // Parameters, as the instruction encodes them; held from `start` until `done`. What a kind of
-    // instruction does not have is left out.
-    input logic [AddressBits-1:0] base,
-    input logic signed [Loops-1:0][CounterBits:0] stride,
-    input logic [Loops-1:0][CounterBits-1:0] limit,
-    input logic [SelectBits-1:0] double_loop = '0,
-    input logic [AddressBits-1:0] double_offset = '0,
-    input logic double_start = '0,
-    input logic [CounterBits-1:0] alternate_limit,
-    input logic [SelectBits-1:0] alternate_loop,
-    input logic signed [CounterBits-1:0] alternate_reset = '0,
-    input logic alternate_target = '0,  // loop that the alternate limit applies to: 0 or 1
-    input logic prologue_enable = '0,
-    input logic [SelectBits-1:0] prologue_loop = '0,
-    input logic [AddressBits-1:0] prologue_base = '0,
-    input logic [CounterBits-1:0] prologue_inner_limit = '0,
-    input logic [CounterBits-1:0] prologue_outer_limit = '0,
-    input logic [CounterBits-1:0] prologue_outer_stride = '0,
+    // As the instruction encodes it; held from `start` until the last element has been taken.
+    input walk_t walk,
+    input logic  alternate_target = '0, // loop that the alternate limit applies to: 0 or 1
 
     input logic start,  // load the parameters and offer the first element; at the end only
     input logic advance,  // take the element that is offered
-    output logic valid,  // an element is offered
-    output logic [AddressBits-1:0] address,
-    output logic [AddressBits-1:0] next_address,  // behind this one, or the first again; no prologue
-    output logic [15:0] begins,  // bit d: a block of depth d begins here
-    output logic [15:0] ended,  // bit d: a block of depth d ends with this element
-    output logic last,
-    output logic second,  // the second buffer is addressed
-
-    output logic [Loops-1:0][CounterBits-1:0] index,      // of each loop
-    output logic [Loops-1:0]                  loop_ended  // this is the last pass of the loop
+    output step_t step,
+    output logic [CounterBits-1:0] address,
+    output logic [CounterBits-1:0] next_address,  // behind this one, or the first again; no prologue
+    output logic [Loops-1:0][CounterBits-1:0] index,  // of each loop
+    output logic [Loops-1:0] loop_ended  // this is the last pass of the loop
 );
 
+  logic valid, last, second;
   logic in_prologue;
   logic [Loops:0] block_begins, block_ended;
-  logic [AddressBits-1:0] body_address;
-  logic [CounterBits:0] prologue_left;
-  logic [CounterBits-1:0] prologue_index;
-  logic [AddressBits-1:0] prologue_address;
+  logic [CounterBits-1:0] body_address;
+  logic [CounterBits-1:0] prologue_address;
 
   // The alternate limit holds on the last pass of its loop.
   logic alternate_pass;
-  assign alternate_pass = (alternate_loop != '0) &&
-      (index[alternate_loop] == limit[alternate_loop]);
+  assign alternate_pass = (walk.alternate_loop != '0) &&
+      (index[walk.alternate_loop] == walk.loop[walk.alternate_loop].limit);
 
   always_comb begin
     for (int k = 0; k < Loops; k++) begin
-      loop_ended[k] = index[k] == limit[k];
+      loop_ended[k] = index[k] == walk.loop[k].limit;
     end
     if (alternate_pass) begin
-      if (alternate_target) loop_ended[1] = index[1] == alternate_limit;
-      else loop_ended[0] = index[0] == alternate_limit;
+      if (alternate_target) loop_ended[1] = index[1] == walk.alternate_limit;
+      else loop_ended[0] = index[0] == walk.alternate_limit;
     end
   end
 
@@ -76,52 +56,83 @@ module traversal #(
       block_ended[d] = inner_done;
     end
   end
-  assign last   = !in_prologue && block_ended[Loops];
+  assign last = !in_prologue && block_ended[Loops];
 
   // A block of a depth beyond the loops is the whole traversal.
-  assign begins = 16'(signed'(block_begins));
-  assign ended  = 16'(signed'(block_ended));
+  assign step = '{
+          valid: valid,
+          last: last,
+          second: second,
+          begins: 16'(signed'(block_begins)),
+          ended: 16'(signed'(block_ended))
+      };
 
   // What the advancing loop adds: its normalised stride undoes the travel of the loops inside it;
   // the alternate pass has travelled less, and its reset makes up for that.
-  logic signed [AddressBits+1:0] travel;
+  logic signed [CounterBits+1:0] travel;
   always_comb begin
     travel = '0;
     for (int k = Loops - 1; k >= 0; k--) begin
       if (!loop_ended[k]) begin
-        travel = (AddressBits + 2)'(signed'(stride[k]));
+        travel = (CounterBits + 2)'(signed'(walk.loop[k].stride));
         if (alternate_pass && k > int'(alternate_target)) begin
-          travel = travel + (AddressBits + 2)'(signed'(alternate_reset));
+          travel = travel + (CounterBits + 2)'(signed'(walk.alternate_reset));
         end
       end
     end
   end
 
   logic toggles;
-  assign toggles = 1'(block_ended >> double_loop) && (double_offset != '0);
+  assign toggles = 1'(block_ended >> walk.double_loop) && (walk.double_offset != '0);
 
-  assign in_prologue = HasPrologue && prologue_left != '0;
-  assign address = in_prologue ? prologue_address + AddressBits'(prologue_index)
-                               : body_address + (second ? double_offset : '0);
+  assign address = in_prologue ? prologue_address : body_address + (second ? walk.double_offset : '0);
 
-  logic [AddressBits-1:0] next_body_address;
-  assign next_body_address = last ? base : body_address + AddressBits'(travel);
+  logic [CounterBits-1:0] next_body_address;
+  assign next_body_address = last ? walk.base : body_address + CounterBits'(travel);
   assign next_address = next_body_address +
-      ((last ? double_start : second ^ toggles) ? double_offset : '0);
+      ((last ? walk.double_start : second ^ toggles) ? walk.double_offset : '0);
 
-  function automatic logic [CounterBits:0] prologue_length(input logic [Loops:0] starts);
-    if (HasPrologue && prologue_enable && 1'(starts >> (prologue_loop + (SelectBits + 1)'(1)))) begin
-      return {1'b0, prologue_inner_limit} + (CounterBits + 1)'(1);
+  // The elements of a prologue count as no ends of blocks. Its base steps between its runs and wraps
+  // beyond the outer limit (ping-pong).
+  if (HasPrologue) begin : gen_prologue
+    logic [CounterBits:0] left, stepped;
+    logic [CounterBits-1:0] first, position;
+    assign in_prologue = left != '0;
+    assign prologue_address = first + position;
+    assign stepped = {1'b0, first} + {1'b0, walk.prologue_outer_stride};
+
+    function automatic logic [CounterBits:0] length(input logic [Loops:0] starts);
+      if (walk.prologue_enable && 1'(starts >> (32'(walk.prologue_loop) + 32'd1))) begin
+        return {1'b0, walk.prologue_inner_limit} + (CounterBits + 1)'(1);
+      end
+      return '0;
+    endfunction
+
+    always_ff @(posedge clk) begin
+      if (!rst_n) begin
+        left <= '0;
+        position <= '0;
+        first <= '0;
+      end else if (start) begin
+        left <= length('1);
+        position <= '0;
+        first <= walk.prologue_base;
+      end else if (advance && in_prologue) begin
+        left <= left - 1'b1;
+        position <= position + 1'b1;
+        if (left == (CounterBits + 1)'(1)) begin
+          first <= (stepped > {1'b0, walk.prologue_outer_limit}) ? walk.prologue_base
+                                                                 : stepped[CounterBits-1:0];
+        end
+      end else if (advance) begin
+        left <= last ? '0 : length(block_ended);
+        position <= '0;
+      end
     end
-    return '0;
-  endfunction
-
-  // The prologue's base steps between its runs and wraps beyond the outer limit (ping-pong).
-  logic [  AddressBits:0] stepped_prologue;
-  logic [AddressBits-1:0] next_prologue;
-  assign stepped_prologue = {1'b0, prologue_address} + (AddressBits + 1)'(prologue_outer_stride);
-  assign next_prologue = (stepped_prologue > (AddressBits + 1)'(prologue_outer_limit))
-      ? prologue_base : stepped_prologue[AddressBits-1:0];
+  end else begin : gen_loops_only
+    assign in_prologue = 1'b0;
+    assign prologue_address = '0;
+  end
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -130,25 +141,14 @@ module traversal #(
       body_address <= '0;
       second <= 1'b0;
       block_begins <= '0;
-      prologue_left <= '0;
-      prologue_index <= '0;
-      prologue_address <= '0;
     end else if (start) begin
       valid <= 1'b1;
       index <= '0;
-      body_address <= base;
-      second <= double_start;
+      body_address <= walk.base;
+      second <= walk.double_start;
       block_begins <= '1;
-      prologue_left <= prologue_length('1);
-      prologue_index <= '0;
-      prologue_address <= prologue_base;
     end else if (advance && in_prologue) begin
-      prologue_left  <= prologue_left - 1'b1;
-      prologue_index <= prologue_index + 1'b1;
-      block_begins   <= '0;
-      if (prologue_left == (CounterBits + 1)'(1)) begin
-        prologue_address <= next_prologue;
-      end
+      block_begins <= '0;
     end else if (advance) begin
       valid <= !last;
       for (int k = 0; k < Loops; k++) begin
@@ -157,8 +157,6 @@ module traversal #(
       body_address <= next_body_address;
       second <= second ^ toggles;
       block_begins <= block_ended;
-      prologue_left <= last ? '0 : prologue_length(block_ended);
-      prologue_index <= '0;
     end
   end
 

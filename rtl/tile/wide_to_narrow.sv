@@ -35,10 +35,8 @@ module wide_to_narrow
   wide_to_narrow_t instruction;
   logic starting;
 
-  logic read_valid, read_last, write_valid, write_last;
+  step_t read_step, write_step;
   logic [15:0] read_address, write_address;
-  logic [1:0][15:0] begins;
-  logic [15:0] write_ended;
   logic [1:0] pass, take;
 
   // The row that is being spread, and the place of its next word; at RowWords it is used up.
@@ -49,10 +47,10 @@ module wide_to_narrow
 
   // A word that may be written may still have to wait for its row.
   logic write_passed, write_passes, reads, writes;
-  assign write_passes = write_valid && (write_passed || pass[1]);
-  assign writes = write_passes && (!used_up || (read_valid && pass[0]));
+  assign write_passes = write_step.valid && (write_passed || pass[1]);
+  assign writes = write_passes && (!used_up || (read_step.valid && pass[0]));
   assign reads = writes && used_up;
-  assign take = {write_valid && !write_passed && pass[1], reads};
+  assign take = {write_step.valid && !write_passed && pass[1], reads};
 
   logic [CountBits-1:0] next_position;
   assign next_position = (used_up ? '0 : position) +
@@ -61,7 +59,7 @@ module wide_to_narrow
   logic accepts;
   assign queue2unit_instruction_ready = unit2fence_idle;
   assign accepts = queue2unit_instruction_valid && queue2unit_instruction_ready;
-  assign unit2fence_idle = !starting && !write_valid;
+  assign unit2fence_idle = !starting && !write_step.valid;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -71,7 +69,7 @@ module wide_to_narrow
     end else begin
       starting <= accepts;
       write_passed <= write_passes && !writes;
-      if (starting || (writes && write_ended[4'(instruction.row_loop)])) begin
+      if (starting || (writes && write_step.ended[4'(instruction.row_loop)])) begin
         position <= CountBits'(RowWords);
       end else if (writes) begin
         position <= next_position;
@@ -93,110 +91,58 @@ module wide_to_narrow
   assign unit2scale_write_step = write_address[6:0];
   assign unit2scale_write_data = word;
   assign unit2flags_produce = produce(
-      writes && write_ended[4'(instruction.producer_depth)],
+      writes && write_step.ended[4'(instruction.producer_depth)],
       instruction.producer_increment,
       instruction.scale_bias ? TILE_FLAG_WIDE_TO_SCALING : TILE_FLAG_WIDE_TO_NARROW_WRITE
   );
 
   // The half of the scale/bias buffer follows the blocks that were counted so far.
-  logic write_start_side;
-  assign write_start_side = instruction.scale_bias
-      ? flags2unit_values[TILE_FLAG_WIDE_TO_SCALING][0]
-      : instruction.narrow_write_double_start;
-
-  logic signed [ReadLoops-1:0][16:0] read_stride;
-  logic [ReadLoops-1:0][15:0] read_limit;
-  logic signed [WriteLoops-1:0][16:0] write_stride;
-  logic [WriteLoops-1:0][15:0] write_limit;
-  logic [Watchers-1:0] watcher_valid, watcher_side;
-  logic [Watchers-1:0][FlagBits-1:0] watcher_flag;
-  logic [Watchers-1:0][2:0] watcher_depth;
-  logic [Watchers-1:0][15:0] watcher_expected, watcher_stride;
-
-  for (genvar k = 0; k < ReadLoops; k++) begin : gen_read_loop
-    assign read_stride[k] = instruction.wide_read_loop[k].stride;
-    assign read_limit[k]  = instruction.wide_read_loop[k].limit;
-  end
-  for (genvar k = 0; k < WriteLoops; k++) begin : gen_write_loop
-    assign write_stride[k] = instruction.narrow_write_loop[k].stride;
-    assign write_limit[k]  = instruction.narrow_write_loop[k].limit;
-  end
-  for (genvar k = 0; k < Watchers; k++) begin : gen_watcher
-    assign watcher_valid[k] = instruction.watcher[k].valid;
-    assign watcher_side[k] = instruction.watcher[k].side;
-    assign watcher_flag[k] = instruction.watcher[k].flag;
-    assign watcher_depth[k] = instruction.watcher[k].depth;
-    assign watcher_expected[k] = instruction.watcher[k].expected;
-    assign watcher_stride[k] = instruction.watcher[k].stride;
+  traversal_6x16_prologue_t write_walk;
+  always_comb begin
+    write_walk = instruction.narrow_write;
+    if (instruction.scale_bias) begin
+      write_walk.double_start = flags2unit_values[TILE_FLAG_WIDE_TO_SCALING][0];
+    end
   end
 
   traversal #(
-      .Loops(ReadLoops)
-  ) read (
+      .walk_t(type (instruction.wide_read)),
+      .Loops (ReadLoops)
+  ) reading (
       .clk,
       .rst_n,
-      .base(instruction.wide_read_base),
-      .stride(read_stride),
-      .limit(read_limit),
-      .double_loop(instruction.wide_read_double_loop),
-      .double_offset(instruction.wide_read_double_offset),
-      .double_start(instruction.wide_read_double_start),
-      .alternate_limit(instruction.wide_read_alternate_limit),
-      .alternate_loop(instruction.wide_read_alternate_loop),
-      .alternate_reset(instruction.wide_read_alternate_reset),
+      .walk(instruction.wide_read),
       .start(starting),
       .advance(reads),
-      .valid(read_valid),
-      .address(read_address),
-      .begins(begins[0]),
-      .last(read_last)
+      .step(read_step),
+      .address(read_address)
   );
 
   traversal #(
+      .walk_t(type (write_walk)),
       .Loops(WriteLoops),
       .HasPrologue(1'b1)
-  ) write (
+  ) writing (
       .clk,
       .rst_n,
-      .base(instruction.narrow_write_base),
-      .stride(write_stride),
-      .limit(write_limit),
-      .double_loop(instruction.narrow_write_double_loop),
-      .double_offset(instruction.narrow_write_double_offset),
-      .double_start(write_start_side),
-      .alternate_limit(instruction.narrow_write_alternate_limit),
-      .alternate_loop(instruction.narrow_write_alternate_loop),
-      .alternate_reset(instruction.narrow_write_alternate_reset),
-      .prologue_enable(instruction.narrow_write_prologue_enable),
-      .prologue_loop(instruction.narrow_write_prologue_loop),
-      .prologue_base(instruction.narrow_write_prologue_base),
-      .prologue_inner_limit(instruction.narrow_write_prologue_inner_limit),
-      .prologue_outer_limit(instruction.narrow_write_prologue_outer_limit),
-      .prologue_outer_stride(instruction.narrow_write_prologue_outer_stride),
+      .walk(write_walk),
       .start(starting),
       .advance(writes),
-      .valid(write_valid),
-      .address(write_address),
-      .begins(begins[1]),
-      .ended(write_ended),
-      .last(write_last)
+      .step(write_step),
+      .address(write_address)
   );
 
   watchers #(
-      .Watchers (Watchers),
-      .DepthBits(3)
+      .watcher_t(type (instruction.watcher[0])),
+      .Watchers(Watchers),
+      .Sides(2)
   ) guards (
       .clk,
       .rst_n,
-      .valid(watcher_valid),
-      .side(watcher_side),
-      .flag(watcher_flag),
-      .depth(watcher_depth),
-      .expected(watcher_expected),
-      .stride(watcher_stride),
+      .watcher(instruction.watcher),
       .flags2watchers_values(flags2unit_values),
       .start(starting),
-      .begins,
+      .begins({write_step.begins, read_step.begins}),
       .take,
       .pass
   );
@@ -217,11 +163,11 @@ module wide_to_narrow
       unit2scale_write_valid |-> write_address[15:7] == '0)
   else $error("step outside the scale/bias buffer");
   assert_every_word_has_a_row :
-  assert property (@(posedge clk) disable iff (!rst_n) write_valid && used_up |-> read_valid)
+  assert property (@(posedge clk) disable iff (!rst_n) write_step.valid && used_up |-> read_step.valid)
   else $error("the read traversal ends before the words");
   assert_every_row_has_a_word :
   assert property (@(posedge clk) disable iff (!rst_n)
-      writes && write_last |-> !read_valid || (reads && read_last))
+      writes && write_step.last |-> !read_step.valid || (reads && read_step.last))
   else $error("the read traversal goes on behind the words");
 `endif
 

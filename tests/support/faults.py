@@ -239,13 +239,17 @@ MUTATIONS = (
     _mutation(
         "LimitOneMore",
         "every loop of a traversal runs once more",
-        Edit("traversal.sv", "index[k] == «limit[k]»", "limit[k] + CounterBits'(1)"),
+        Edit(
+            "traversal.sv",
+            "index[k] == «walk.loop[k].limit»",
+            "walk.loop[k].limit + CounterBits'(1)",
+        ),
         test=TENSOR,
     ),
     _mutation(
         "AlternateLimitIgnored",
         "the last pass is as long as the others",
-        Edit("traversal.sv", "alternate_pass = «(alternate_loop != '0)»", "1'b0"),
+        Edit("traversal.sv", "alternate_pass = «(walk.alternate_loop != '0)»", "1'b0"),
         test=TENSOR,
     ),
     _mutation(
@@ -257,13 +261,13 @@ MUTATIONS = (
     _mutation(
         "DoubleBufferStays",
         "a traversal stays in its first buffer",
-        Edit("traversal.sv", "toggles = «1'(block_ended >> double_loop)»", "1'b0"),
+        Edit("traversal.sv", "toggles = «1'(block_ended >> walk.double_loop)»", "1'b0"),
         test=TENSOR,
     ),
     _mutation(
         "WatcherOneEarly",
         "a watcher passes one count early",
-        Edit("watchers.sv", "[flag[k]] - «awaited[k]»", "awaited[k] - 16'd1"),
+        Edit("watchers.sv", "[watcher[k].flag] - «awaited[k]»", "awaited[k] - 16'd1"),
         test=WATCHER,
     ),
     _mutation(
@@ -430,13 +434,13 @@ MUTATIONS = (
     _mutation(
         "RowKeptAcrossBlocks",
         "wide-to-narrow uses every row up",
-        Edit("wide_to_narrow.sv", "«write_ended[4'(instruction.row_loop)]»", "1'b0"),
+        Edit("wide_to_narrow.sv", "«write_step.ended[4'(instruction.row_loop)]»", "1'b0"),
         test=SPREADING,
     ),
     _mutation(
         "ScaleLoadAtFirstHalf",
         "a load of scales begins at the encoded half",
-        Edit("wide_to_narrow.sv", "write_start_side = «instruction.scale_bias»", "1'b0"),
+        Edit("wide_to_narrow.sv", "if («instruction.scale_bias») begin write_walk", "1'b0"),
         test=SCALES,
     ),
     _mutation(
@@ -448,7 +452,7 @@ MUTATIONS = (
     _mutation(
         "OffSideSends",
         "a side of the mesh that is off sends a word",
-        Edit("mesh_bus.sv", "read_on = «read_stride[0] != '0»", "1'b1"),
+        Edit("mesh_bus.sv", "read_on = «moves(instruction.narrow_read)»", "1'b1"),
         test=MESH,
     ),
     _mutation(
@@ -460,7 +464,7 @@ MUTATIONS = (
     _mutation(
         "TurnIgnored",
         "a ring producer does not wait for its turn",
-        Edit("ring_producer.sv", "passed || «pass[0]»", "1'b1"),
+        Edit("ring_producer.sv", "passed || «pass»", "1'b1"),
         test=RING,
     ),
     _mutation(
@@ -507,13 +511,13 @@ MUTATIONS = (
     _mutation(
         "LastRowKept",
         "an infeed does not send its last row if it is short",
-        Edit("ring_infeed.sv", "7'd1 || «last»", "1'b0"),
+        Edit("ring_infeed.sv", "7'd1 || «step.last»", "1'b0"),
         test=INFEED,
     ),
     _mutation(
         "RestOfRowKept",
         "the next outfeed takes the rest of the last row",
-        Edit("ring_outfeed.sv", "7'd1 || «last»", "1'b0"),
+        Edit("ring_outfeed.sv", "7'd1 || «step.last»", "1'b0"),
         test=OUTFEED,
     ),
     _mutation(

@@ -3,19 +3,20 @@
 ``python -m darwinn_sim.isa.systemverilog`` writes it to standard output; the harness build does so
 before it compiles, so that RTL and model cannot disagree on where a field stands.
 
-A repeated field becomes a packed array; repeated fields that alternate (stride and limit of the
-loops, the parts of the watchers) become a packed array of structs named after their common prefix.
+The fields of a traversal are one member, of a struct whose name says how many loops and bits it has
+and whether a prologue (``traversal_6x16_prologue_t``); watchers are an array of structs whose name
+gives the bits of flag and depth (``watcher_5x3_side_t``). Other repeated fields are packed arrays.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from darwinn_sim.isa.codes import Code, ScalarFlag, TileFlag, TileUnit
-from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction, Traversal
 from darwinn_sim.isa.table import INSTRUCTIONS
 
 PACKAGE = "isa_pkg"
@@ -49,8 +50,15 @@ def package() -> str:
         *_codes("scalar_flag", ScalarFlag, 4),
         *_codes("tile_unit", TileUnit, 4),
     ]
+    records: dict[str, list[str]] = {}
+    structs: list[str] = []
     for instruction in INSTRUCTIONS.values():
-        lines += _struct(instruction)
+        members = list(_members(instruction, records))
+        comment = f"{instruction.name}: {instruction.summary}"
+        structs += _struct(type_name(instruction), members, instruction.bits, comment)
+    for record in records.values():
+        lines += record
+    lines += structs
     lines.append(f"endpackage : {PACKAGE}")
     return "\n".join(lines) + "\n"
 
@@ -83,8 +91,8 @@ def _enumeration(name: str, values: dict[str, int], width: int) -> list[str]:
     ]
 
 
-def _struct(instruction: Instruction) -> list[str]:
-    members = sorted(_members(instruction), key=lambda member: member.offset)
+def _struct(name: str, unordered: Iterable[_Member], bits: int, comment: str) -> list[str]:
+    members = sorted(unordered, key=lambda member: member.offset)
     filled: list[_Member] = []
     end = 0
     for member in members:
@@ -92,16 +100,10 @@ def _struct(instruction: Instruction) -> list[str]:
             filled.append(_gap(end, member.offset))
         filled.append(member)
         end = member.offset + member.width
-    if end < instruction.bits:
-        filled.append(_gap(end, instruction.bits))
+    if end < bits:
+        filled.append(_gap(end, bits))
     body = [f"    {member.declaration}" for member in reversed(filled)]
-    return [
-        f"  // {instruction.name}: {instruction.summary}",
-        "  typedef struct packed {",
-        *body,
-        f"  }} {type_name(instruction)};",
-        "",
-    ]
+    return [f"  // {comment}", "  typedef struct packed {", *body, f"  }} {name};", ""]
 
 
 def _gap(first: int, end: int) -> _Member:
@@ -109,49 +111,74 @@ def _gap(first: int, end: int) -> _Member:
     return _Member(first, width, f"{_vector(width)} unused_{first};")
 
 
-def _members(instruction: Instruction) -> Iterator[_Member]:
-    pending = list(instruction.fields)
-    while pending:
-        field = pending.pop(0)
-        if field.count == 1:
-            yield _Member(field.offset, field.width, f"{_type(field)}{_identifier(field.name)};")
-            continue
-        group = [field, *(other for other in pending if _alternates(field, other))]
-        pending = [other for other in pending if other not in group]
-        yield _array(group)
+def _members(instruction: Instruction, records: dict[str, list[str]]) -> Iterator[_Member]:
+    """The members of an instruction's struct; what they need of other structs goes to ``records``,
+    by name."""
+    inside = {name for traversal in instruction.traversals for name in traversal.fields}
+    for traversal in instruction.traversals:
+        yield _traversal(instruction, traversal, records)
+    if instruction.watchers:
+        yield _watchers(instruction, records)
+    for field in instruction.fields:
+        if field.name not in inside and not field.name.startswith("watcher_"):
+            yield _plain(field)
 
 
-def _alternates(first: Field, other: Field) -> bool:
-    """True if two repeated fields are parts of the same repeated record."""
-    return (other.count, other.pitch) == (
-        first.count,
-        first.pitch,
-    ) and 0 < other.offset - first.offset < first.pitch
+def _plain(field: Field) -> _Member:
+    if field.count == 1:
+        return _Member(field.offset, field.width, f"{_type(field)}{_identifier(field.name)};")
+    bounds = f"[{field.count - 1}:0][{field.width - 1}:0]"
+    return _Member(field.offset, field.count * field.pitch, f"logic {bounds} {field.name};")
 
 
-def _array(group: list[Field]) -> _Member:
-    first = group[0]
-    bounds = f"[{first.count - 1}:0]"
-    width = first.count * first.pitch
-    if len(group) == 1:
-        return _Member(first.offset, width, f"logic {bounds}[{first.width - 1}:0] {first.name};")
-    prefix = _common_prefix([field.name for field in group])
-    parts = " ".join(
-        f"{_type(field)}{_identifier(field.name.removeprefix(prefix))};"
-        for field in reversed(group)
+def _traversal(
+    instruction: Instruction, traversal: Traversal, records: dict[str, list[str]]
+) -> _Member:
+    prefix = f"{traversal.name}_"
+    base = instruction.field(f"{prefix}base")
+    fields = {
+        field.name.removeprefix(prefix): replace(
+            field, name=field.name.removeprefix(prefix), offset=field.offset - base.offset
+        )
+        for field in instruction.fields
+        if field.name in traversal.fields
+    }
+    stride, limit = fields.pop("stride"), fields.pop("limit")
+    parts = f"{_type(limit)}limit; {_type(stride)}stride;"
+    loop = f"struct packed {{ {parts} }} [{traversal.loops - 1}:0] loop;"
+    members = [*map(_plain, fields.values())]
+    members.append(_Member(stride.offset, traversal.loops * stride.pitch, loop))
+    bits = sum(member.width for member in members)
+    name = f"traversal_{traversal.loops}x{base.width}{'_prologue' * traversal.prologue}_t"
+    records.setdefault(name, _struct(name, members, bits, _traversal_comment(traversal, base)))
+    return _Member(base.offset, bits, f"{name} {traversal.name};")
+
+
+def _traversal_comment(traversal: Traversal, base: Field) -> str:
+    prologue = " and a prologue" * traversal.prologue
+    return f"A traversal of {traversal.loops} loops{prologue}, with {base.width} bits."
+
+
+def _watchers(instruction: Instruction, records: dict[str, list[str]]) -> _Member:
+    fields = [field for field in instruction.fields if field.name.startswith("watcher_")]
+    first = fields[0]
+    parts = {
+        field.name.removeprefix("watcher_"): replace(
+            field,
+            name=field.name.removeprefix("watcher_"),
+            offset=field.offset - first.offset,
+            count=1,
+        )
+        for field in fields
+    }
+    flag, depth, side = parts["flag"].width, parts["depth"].width, "side" in parts
+    name = f"watcher_{flag}x{depth}{'_side' * side}_t"
+    comment = f"A watcher with {flag} bits of flag and {depth} of depth" + (
+        ", of one of two traversals." if side else "."
     )
-    name = prefix.rstrip("_") + ("_loop" if group[0].name.endswith("_stride") else "")
-    return _Member(first.offset, width, f"struct packed {{ {parts} }} {bounds} {name};")
-
-
-def _common_prefix(names: list[str]) -> str:
-    words = [name.split("_") for name in names]
-    shared = []
-    for column in zip(*words, strict=False):
-        if len(set(column)) > 1:
-            break
-        shared.append(column[0])
-    return "_".join(shared) + "_"
+    records.setdefault(name, _struct(name, map(_plain, parts.values()), first.pitch, comment))
+    bounds = f"[{instruction.watchers - 1}:0]"
+    return _Member(first.offset, instruction.watchers * first.pitch, f"{name} {bounds} watcher;")
 
 
 def _type(field: Field) -> str:

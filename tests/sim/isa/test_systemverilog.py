@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 
 import pytest
 from darwinn_sim.isa import systemverilog
@@ -11,49 +12,66 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 
 _STRUCT = re.compile(r"typedef struct packed \{\n(.*?)\n  \} (\w+);", re.S)
 _GROUP = re.compile(r"struct packed \{ (.*) \} \[(\d+):0\] (\w+);")
-_MEMBER = re.compile(r"(?:logic|(opcode_e)) (signed )?((?:\[\d+:0\])*)\s*(\w+);")
+_MEMBER = re.compile(r"(\w+) (?:signed )?((?:\[\d+:0\])*)\s*(\w+);")
+
+Layout = dict[str, tuple[int, int]]
+"""Offset and width of every member, and under the empty name those of the whole."""
+
+_LAYOUTS: dict[str, Layout] = {"logic": {"": (0, 1)}, "opcode_e": {"": (0, 6)}}
 
 
-def _width(bounds: str) -> int:
-    width = 1
-    for high in re.findall(r"\[(\d+):0\]", bounds):
-        width *= int(high) + 1
-    return width
+def _count(bounds: str) -> int:
+    return prod(int(high) + 1 for high in re.findall(r"\[(\d+):0\]", bounds))
 
 
-def _layout(body: str) -> dict[str, tuple[int, int]]:
-    """Offset and width of every member, least significant last in the text."""
-    layout = {}
+def _layout(lines: list[str]) -> Layout:
+    """The least significant member stands last in the text; of arrays, the first one counts."""
+    layout: Layout = {}
     offset = 0
-    for line in reversed(body.splitlines()):
-        if group := _GROUP.search(line):
-            members = _MEMBER.findall(group[1])
-            pitch = sum(_width(bounds) for _, _, bounds, _ in members)
-            inner = offset
-            for _, _, bounds, name in reversed(members):
-                layout[f"{group[3]}.{name}"] = (inner, _width(bounds))
-                inner += _width(bounds)
-            offset += pitch * (int(group[2]) + 1)
-        elif member := _MEMBER.search(line):
-            width = 6 if member[1] else _width(member[3])
-            layout[member[4]] = (offset, width)
-            offset += width
+    for line in reversed(lines):
+        group = _GROUP.search(line)
+        if group:
+            parts = _layout([f"{part};" for part in group[1].split(";") if part])
+            name, count = group[3], int(group[2]) + 1
+        else:
+            member = _MEMBER.search(line)
+            assert member, line
+            parts, name, count = _LAYOUTS[member[1]], member[3], _count(member[2])
+        width = parts[""][1]
+        for inner, (place, bits) in parts.items():
+            layout[f"{name}.{inner}"] = (offset + place, bits)
+        layout[name] = (offset, count * width)
+        offset += count * width
     layout[""] = (0, offset)
     return layout
 
 
-_STRUCTS = {name: _layout(body) for body, name in _STRUCT.findall(systemverilog.package())}
+for _body, _name in _STRUCT.findall(systemverilog.package()):
+    _LAYOUTS[_name] = _layout(_body.splitlines())
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
 def test_struct_has_every_field_where_the_table_has_it(instruction: Instruction) -> None:
-    layout = _STRUCTS[systemverilog.type_name(instruction)]
+    layout = _LAYOUTS[systemverilog.type_name(instruction)]
     assert layout[""] == (0, instruction.bits)
-    by_offset = {offset: width for name, (offset, width) in layout.items() if name}
     for field in instruction.fields:
-        expected = field.width if field.count == 1 or field.pitch != field.width else None
-        assert field.offset in by_offset, field.name
-        assert by_offset[field.offset] == (expected or field.width * field.count), field.name
+        width = field.width if field.pitch != field.width else field.width * field.count
+        assert (field.offset, width) in layout.values(), field.name
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
+def test_traversals_and_watchers_have_their_fields_by_name(instruction: Instruction) -> None:
+    layout = _LAYOUTS[systemverilog.type_name(instruction)]
+    for traversal in instruction.traversals:
+        for name in traversal.fields:
+            part = name.removeprefix(f"{traversal.name}_")
+            inner = f"loop.{part}" if part in ("stride", "limit") else part
+            field = instruction.field(name)
+            assert layout[f"{traversal.name}.{inner}"] == (field.offset, field.width), name
+    for field in instruction.fields:
+        if field.name.startswith("watcher_"):
+            inner = field.name.removeprefix("watcher_")
+            assert layout[f"watcher.{inner}"] == (field.offset, field.width), field.name
 
 
 def test_package_declares_every_opcode() -> None:
