@@ -172,7 +172,7 @@ def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> No
     player.reset()
     units = Walk((4, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
     player.hand_over("PopInput of chunk 0, pc 5", build([("PopInput", units | {"fifo": 1})]))
-    with pytest.raises(player.RtlTimeout) as caught:
+    with pytest.raises(chip_player.RtlTimeout) as caught:
         player.hand_over("ScalarFence of chunk 0, pc 7", build([("ScalarFence", {"wait_idle": 1})]))
     message = str(caught.value)
     assert "waited for ScalarFence of chunk 0, pc 7" in message
