@@ -58,6 +58,10 @@ class Instruction:
         """Each field of the operation with its operand."""
         return zip(self.operation.fields, self.operands, strict=True)
 
+    def of_kind(self, kind: str) -> Iterator[Any]:
+        """Operands of the fields of a kind."""
+        return (operand for field, operand in self.fields() if field.kind == kind)
+
 
 def decode(body: bytes | memoryview, base: int = 0) -> Iterator[Instruction]:
     """Decode a function to its last byte; ``base`` is added to the offsets of errors.

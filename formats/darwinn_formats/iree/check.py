@@ -6,7 +6,7 @@ finds. The text of each error says what is wrong and where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -308,12 +308,12 @@ class _OneFunction:
             self.register(mnemonic, "*", destination)
 
     def check_import(self, instruction: Instruction) -> None:
-        if not _operand(instruction, "F") & IMPORT_BIT:
+        if not next(instruction.of_kind("F")) & IMPORT_BIT:
             raise self.fault(instruction.mnemonic, "an import is needed")
         self.callee(instruction)
 
     def callee(self, instruction: Instruction) -> CallingConvention:
-        target: int = _operand(instruction, "F")
+        target: int = next(instruction.of_kind("F"))
         imported, ordinal = target & IMPORT_BIT, target & ~IMPORT_BIT
         known = self.checker.imports if imported else self.checker.conventions
         if ordinal >= len(known):
@@ -329,15 +329,15 @@ class _OneFunction:
         convention = self.callee(instruction)
         if convention.variadic:
             raise self.fault(instruction.mnemonic, f"{convention.text} repeats arguments")
-        arguments, results = _lists(instruction)
+        arguments, results = instruction.of_kind("V")
         self.values(instruction.mnemonic, tuple(convention.flat_arguments()), arguments)
         self.values(instruction.mnemonic, convention.results, results)
 
     def check_variadic_call(self, instruction: Instruction) -> None:
-        if not _operand(instruction, "F") & IMPORT_BIT:
+        if not next(instruction.of_kind("F")) & IMPORT_BIT:
             raise self.fault(instruction.mnemonic, "only imports repeat arguments")
         convention = self.callee(instruction)
-        segments, arguments, results = _lists(instruction)
+        segments, arguments, results = instruction.of_kind("V")
         fits = len(segments) == len(convention.arguments) and all(
             (size == PLAIN_ARGUMENT) is not isinstance(argument, tuple)
             for size, argument in zip(segments, convention.arguments, strict=True)
@@ -358,7 +358,7 @@ class _OneFunction:
     def check_return(self, instruction: Instruction) -> None:
         convention = self.function.convention
         if convention is not None:
-            self.values("return", convention.results, _lists(instruction)[0])
+            self.values("return", convention.results, next(instruction.of_kind("V")))
 
     def values(self, mnemonic: str, letters: Sequence[str], registers: Sequence[int]) -> None:
         if len(letters) != len(registers):
@@ -401,18 +401,3 @@ def argument_registers(
 def _round_up(count: int) -> int:
     """Registers that the virtual machine reserves: a power of two."""
     return 1 << max(count - 1, 0).bit_length()
-
-
-def _operand(instruction: Instruction, kind: str) -> Any:
-    pairs = instruction.fields()
-    return next(operand for field, operand in pairs if field.kind == kind)
-
-
-def _lists(instruction: Instruction) -> tuple[Any, ...]:
-    return tuple(_operands(instruction, "V"))
-
-
-def _operands(instruction: Instruction, kind: str) -> Iterator[Any]:
-    for field, operand in instruction.fields():
-        if field.kind == kind:
-            yield operand

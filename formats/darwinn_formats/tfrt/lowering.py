@@ -18,7 +18,6 @@ from darwinn_formats.tfrt.model import (
     Attribute,
     BefFile,
     Body,
-    FileLineColumn,
     Function,
     Kernel,
     Location,
@@ -26,6 +25,7 @@ from darwinn_formats.tfrt.model import (
     Scalar,
     String,
 )
+from darwinn_formats.tfrt.text.location_text import error_at
 from darwinn_formats.tfrt.text.parser import parse
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
@@ -273,9 +273,7 @@ class _Lowering:
         self.stated_streams[id(block)] = integers
 
     def error(self, location: Location, reason: str) -> TextError:
-        if isinstance(location, FileLineColumn) and location.file == self.file:
-            return TextError(self.file, location.line, location.column, reason)
-        return TextError(self.file, 1, 1, reason)
+        return error_at(location, self.file, reason)
 
 
 def stored(operation: Operation) -> Iterator[tuple[str, AnyAttribute]]:

@@ -7,6 +7,7 @@ on the way; ``value`` interprets them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class Scalar:
 class String:
     """Bytes of a string, which need not be UTF-8."""
 
+    code: ClassVar[int] = int(DType.STRING)
     data: bytes
 
     @property
@@ -58,46 +60,29 @@ class String:
         """The text; bytes that are not UTF-8 are replaced."""
         return self.data.decode("utf-8", "replace")
 
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(DType.STRING)
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionName:
     """The attribute kind ``func``: the name of a function, as bytes."""
 
+    code: ClassVar[int] = int(Kind.FUNCTION)
     data: bytes
-
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.FUNCTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """An element type."""
 
+    code: ClassVar[int] = int(Kind.TYPE)
     dtype: DType
-
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.TYPE)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Sizes of the dimensions, -1 where unknown; None when the rank is unknown."""
 
+    code: ClassVar[int] = int(Kind.SHAPE)
     dims: tuple[int, ...] | None
-
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +114,7 @@ class Array:
 class Dense:
     """A tensor: elements in row-major order."""
 
+    code: ClassVar[int] = int(Kind.DENSE)
     dtype: DType
     dims: tuple[int, ...]
     data: bytes
@@ -138,37 +124,24 @@ class Dense:
         """The tensor."""
         return decode(self.dtype, self.data).reshape(self.dims)
 
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.DENSE)
-
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """A reference into a serialised compilation unit, whose bytes are carried as they are."""
 
+    code: ClassVar[int] = int(Kind.SYMBOL)
     id: int
     root: bytes
     nested: tuple[bytes, ...] = ()
     unit: bytes = b""
-
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.SYMBOL)
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """Attributes of any types; at least one, for a list without elements is an empty array."""
 
+    code: ClassVar[int] = int(Kind.AGGREGATE)
     elements: tuple[Attribute, ...]
-
-    @property
-    def code(self) -> int:
-        """Attribute type."""
-        return int(Kind.AGGREGATE)
 
 
 @dataclass(frozen=True, slots=True)

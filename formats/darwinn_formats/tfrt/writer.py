@@ -97,10 +97,7 @@ class _Writer:
         section = Emitter()
         self.string_offsets: dict[str, int] = {}
         for index, text in enumerate(self.file.strings):
-            data = text.encode("utf-8", "surrogateescape")
-            if b"\0" in data:
-                raise FormatError(f"strings[{index}]", "a string cannot hold a zero byte")
-            self.string_offsets[text] = section.append(data + b"\0")
+            self.string_offsets[text] = _append_string(section, text, f"strings[{index}]")
         return section
 
     def string(self, text: str, field: str) -> int:
@@ -244,6 +241,13 @@ def _numbered(names: tuple[str, ...]) -> dict[str, int]:
     return numbers
 
 
+def _append_string(section: Emitter, text: str, field: str) -> int:
+    data = text.encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise FormatError(field, "a string cannot hold a zero byte")
+    return section.append(data + b"\0")
+
+
 class _Locations:
     """The sections of locations and of their strings: one entry for each function and kernel."""
 
@@ -281,8 +285,5 @@ class _Locations:
 
     def string(self, text: str) -> int:
         if text not in self.string_offsets:
-            data = text.encode("utf-8", "surrogateescape")
-            if b"\0" in data:
-                raise FormatError("location", "a string cannot hold a zero byte")
-            self.string_offsets[text] = self.strings.append(data + b"\0")
+            self.string_offsets[text] = _append_string(self.strings, text, "location")
         return self.string_offsets[text]

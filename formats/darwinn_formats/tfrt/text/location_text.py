@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt.model import (
     CallSite,
     FileLineColumn,
@@ -37,6 +38,13 @@ def location_text(location: Location) -> str:
 
 def _quoted(text: str) -> str:
     return quote(text.encode("utf-8", "surrogateescape"))
+
+
+def error_at(location: Location, file: str, reason: str) -> TextError:
+    """An error at a location, or at the start of the file if it names no place there."""
+    if isinstance(location, FileLineColumn) and location.file == file:
+        return TextError(file, location.line, location.column, reason)
+    return TextError(file, 1, 1, reason)
 
 
 def parse_location(reader: TokenReader) -> Location | None:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt.encoding import FunctionKind
 from darwinn_formats.tfrt.model import FileLineColumn
 from darwinn_formats.tfrt.text.attribute_text import parse_attributes
 from darwinn_formats.tfrt.text.lexer import Token
-from darwinn_formats.tfrt.text.location_text import parse_location
+from darwinn_formats.tfrt.text.location_text import error_at, parse_location
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.syntax import (
     NATIVE,
@@ -262,12 +261,8 @@ class Parser(ValueReader):
             for attribute in operation.attributes.values():
                 missing = [name for name in references(attribute) if name not in names]
                 if missing:
-                    location = operation.location
-                    line, column = 1, 1
-                    if isinstance(location, FileLineColumn) and location.file == self.file:
-                        line, column = location.line, location.column
                     reason = f"function @{missing[0]} is not defined"
-                    raise TextError(self.file, line, column, reason)
+                    raise error_at(operation.location, self.file, reason)
             for region in operation.regions:
                 self.check_references(region, names)
 

@@ -16,7 +16,7 @@ from darwinn_testbench.reference.iree.imports import PlacedError
 
 def call(binding: Binding, instruction: Instruction) -> Step:
     """Call a function by its ordinal, which says whether it is an import."""
-    lists = [operand for field, operand in instruction.fields() if field.kind == "V"]
+    lists = list(instruction.of_kind("V"))
     target: int = instruction.operands[0]
     segments = lists[0] if "variadic" in instruction.mnemonic else None
     if target & IMPORT_BIT:

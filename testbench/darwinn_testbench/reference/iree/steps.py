@@ -256,7 +256,7 @@ def _effect(binding: Binding, instruction: Instruction, function: Callable[..., 
 
 def _type_name(binding: Binding, instruction: Instruction) -> str:
     """Name of the type that an instruction is declared with."""
-    ordinal: int = next(operand for field, operand in instruction.fields() if field.kind == "T")
+    ordinal: int = next(instruction.of_kind("T"))
     return binding.state.module.definition.types[ordinal].full_name
 
 
