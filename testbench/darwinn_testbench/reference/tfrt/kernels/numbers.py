@@ -165,7 +165,9 @@ def float_text(value: float, style: str) -> str:
     return f"{sign}{'nan' if math.isnan(value) else 'inf'}"
 
 
-def _printing(name: str, text: Callable[[Any], str]) -> Callable[[Host, Any, Chain], Chain]:
+def printing(name: str, text: Callable[[Any], str] = str) -> Callable[[Host, Any, Chain], Chain]:
+    """A kernel that prints a value with its name."""
+
     def call(host: Host, value: Any, chain: Chain) -> Chain:
         host.print(f"{name} = {text(value)}")
         return chain
@@ -184,4 +186,4 @@ for _type, _label, _text in (
     ("complex64", "complex64", _complex_text),
     ("complex128", "complex128", _complex_text),
 ):
-    kernel(f"tfrt.print.{_type}", host=True)(_printing(_label, _text))
+    kernel(f"tfrt.print.{_type}", host=True)(printing(_label, _text))

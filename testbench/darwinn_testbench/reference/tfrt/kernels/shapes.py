@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG
 
-from darwinn_testbench.reference.tfrt.host import Host
+from darwinn_testbench.reference.tfrt.kernels.numbers import printing
 from darwinn_testbench.reference.tfrt.registry import kernel
-from darwinn_testbench.reference.tfrt.values import Chain, KernelError
+from darwinn_testbench.reference.tfrt.values import KernelError
 
 I64_ARRAY = int(DType.I64) | ARRAY_FLAG
 FIXED_RANKS = range(8)
@@ -97,26 +97,6 @@ def get_num_elements(shape: TensorShape) -> int:
     return shape.elements
 
 
-@kernel("ts.print_shape", host=True)
-def print_shape(host: Host, shape: TensorShape, chain: Chain) -> Chain:
-    """Print a shape."""
-    host.print(f"shape = {shape}")
-    return chain
-
-
-@kernel("ts.print_partial_shape", host=True)
-def print_partial_shape(host: Host, shape: PartialShape, chain: Chain) -> Chain:
-    """Print a shape."""
-    host.print(f"partial_tensor_shape = {shape}")
-    return chain
-
-
-def print_fixed_rank_shape(host: Host, shape: TensorShape, chain: Chain) -> Chain:
-    """Print a shape."""
-    host.print(f"fixed_rank_shape = {shape}")
-    return chain
-
-
 def _register(rank: int) -> None:
     def as_fixed_rank_shape(shape: TensorShape) -> TensorShape:
         if len(shape.dims) != rank:
@@ -124,8 +104,10 @@ def _register(rank: int) -> None:
         return shape
 
     kernel(f"ts.as_fixed_rank_shape.{rank}")(as_fixed_rank_shape)
-    kernel(f"ts.print_fixed_rank_shape.{rank}", host=True)(print_fixed_rank_shape)
+    kernel(f"ts.print_fixed_rank_shape.{rank}", host=True)(printing("fixed_rank_shape"))
 
 
+kernel("ts.print_shape", host=True)(printing("shape"))
+kernel("ts.print_partial_shape", host=True)(printing("partial_tensor_shape"))
 for _rank in FIXED_RANKS:
     _register(_rank)

@@ -12,6 +12,7 @@ from darwinn_formats.tfrt import CallSite, Fused, Location, NameLocation
 from darwinn_testbench.reference.tfrt.executor import Frame
 from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.kernels.control_flow import run_later
+from darwinn_testbench.reference.tfrt.kernels.numbers import printing
 from darwinn_testbench.reference.tfrt.registry import (
     AGGREGATE,
     I1,
@@ -260,11 +261,7 @@ def print_hello(host: Host, chain: Chain) -> Chain:
     return chain
 
 
-@kernel("tfrt_test.print_string", host=True)
-def print_string(host: Host, text: str, chain: Chain) -> Chain:
-    """A text."""
-    host.print(f"string = {text}")
-    return chain
+kernel("tfrt_test.print_string", host=True)(printing("string"))
 
 
 @kernel("tfrt_test.print_bool", host=True)
