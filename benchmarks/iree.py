@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from darwinn_formats.iree import listing, load
+from darwinn_formats.iree import disassemble, load
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
 from darwinn_testbench.reference.protocol import Reference
 
@@ -47,7 +47,9 @@ def rows(folder: Path, repeat: int) -> list[tuple[str, float, float | None, floa
     original = why_not() is None
     path = folder / "conv_stablehlo.vmvx.vmfb"
     measured.append(("load, verified", fastest(lambda: load(path), repeat), None, None))
-    measured.append(("disassemble", fastest(lambda: list(listing(path)), repeat), None, None))
+    measured.append(
+        ("disassemble", fastest(lambda: list(disassemble(load(path))), repeat), None, None)
+    )
     for name in MODULES:
         module = folder / f"{name}.vmfb"
         ours = fastest(call_of(IreeReference(module), folder, name), repeat)

@@ -11,9 +11,7 @@ from darwinn_formats.executorch.describe import (
     describe,
     describe_data,
     disassemble,
-    inspect_file,
     instruction_text,
-    listing,
     location_of,
 )
 from darwinn_formats.executorch.loader import (
@@ -35,9 +33,7 @@ __all__ = [
     "disassemble",
     "dump",
     "dump_data",
-    "inspect_file",
     "instruction_text",
-    "listing",
     "load",
     "load_data",
     "location_of",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from darwinn_formats.executorch import container, schema
+from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.container import ExtendedHeader
-from darwinn_formats.executorch.loader import DataFile, ProgramFile, load, load_data
+from darwinn_formats.executorch.loader import DataFile, ProgramFile
 from darwinn_formats.executorch.schema import (
     Bool,
     BoolList,
@@ -35,22 +33,9 @@ from darwinn_formats.executorch.schema import (
     TensorList,
     TensorShapeDynamism,
 )
-from darwinn_formats.signatures import is_executorch_data
 
 Summary = dict[str, Any]
 """JSON-able: texts, numbers, truth values, None, lists and dictionaries of these."""
-
-
-def inspect_file(path: str | os.PathLike[str]) -> Summary:
-    """Summary of a .pte, .ptd or .bpte file; raises FormatError and OSError as ``load`` does."""
-    with Path(path).open("rb") as file:
-        start = file.read(container.HEADER_OFFSET)
-    return describe_data(load_data(path)) if is_executorch_data(start) else describe(load(path))
-
-
-def listing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Lines of the instructions of every method; raises as ``load`` does."""
-    return disassemble(load(path))
 
 
 def describe(file: ProgramFile) -> Summary:

@@ -1,8 +1,7 @@
 """IREE: modules of VM bytecode (.vmfb).
 
 ``load`` reads and checks a file with all modules in it, ``dump`` writes a module, ``disassemble``
-and ``listing`` give the text of every function, ``describe`` and ``inspect_file`` what a file
-holds.
+gives the text of every function, ``describe`` what a file holds.
 """
 
 from darwinn_formats.errors import FormatError
@@ -10,9 +9,9 @@ from darwinn_formats.iree.bytecode import Instruction, decode, encode
 from darwinn_formats.iree.calling_convention import CallingConvention
 from darwinn_formats.iree.check import argument_registers
 from darwinn_formats.iree.container import Container
-from darwinn_formats.iree.describe import describe, inspect_file
+from darwinn_formats.iree.describe import describe
 from darwinn_formats.iree.elf import Elf, read_elf
-from darwinn_formats.iree.listing import disassemble, function_name, listing
+from darwinn_formats.iree.listing import disassemble, function_name
 from darwinn_formats.iree.loader import VmfbFile, dump, dump_definition, load
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.opcodes import OPERATIONS, Field, Operation
@@ -37,8 +36,6 @@ __all__ = [
     "dump_definition",
     "encode",
     "function_name",
-    "inspect_file",
-    "listing",
     "load",
     "read_elf",
 ]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
 from darwinn_formats.iree.elf import read_elf
 from darwinn_formats.iree.listing import feature_names
-from darwinn_formats.iree.loader import VmfbFile, load
+from darwinn_formats.iree.loader import VmfbFile
 from darwinn_formats.iree.module import Function, Module
-
-
-def inspect_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What is in a file; raises FormatError as ``load`` does."""
-    return describe(load(path))
 
 
 def describe(file: VmfbFile) -> dict[str, Any]:

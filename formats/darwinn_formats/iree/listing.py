@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from darwinn_formats.iree.bytecode import Instruction
-from darwinn_formats.iree.loader import VmfbFile, load
+from darwinn_formats.iree.loader import VmfbFile
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.opcodes import (
     IMPORT_BIT,
@@ -25,15 +24,6 @@ _FLOATS = {
     "f": (struct.Struct("<I"), struct.Struct("<f")),
     "d": (struct.Struct("<Q"), struct.Struct("<d")),
 }
-
-
-def listing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Lines of the text of a file, nested modules after the module that holds them.
-
-    Raises:
-        FormatError: as ``load`` does, before the first line.
-    """
-    return disassemble(load(path))
 
 
 def disassemble(file: VmfbFile) -> Iterator[str]:

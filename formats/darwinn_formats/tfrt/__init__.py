@@ -5,7 +5,7 @@ text form, a subset of MLIR; ``disassemble`` lists what a file says.
 """
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.tfrt.describe import describe, disassemble, inspect_file, listing
+from darwinn_formats.tfrt.describe import describe, disassemble
 from darwinn_formats.tfrt.encoding import DType, FunctionKind, Kind
 from darwinn_formats.tfrt.lowering import from_text, lower
 from darwinn_formats.tfrt.model import (
@@ -71,8 +71,6 @@ __all__ = [
     "disassemble",
     "dump",
     "from_text",
-    "inspect_file",
-    "listing",
     "load",
     "lower",
     "parse",

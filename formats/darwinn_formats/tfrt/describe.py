@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from darwinn_formats.tfrt.encoding import PSEUDO_KERNEL_CODE
@@ -17,22 +14,10 @@ from darwinn_formats.tfrt.model import (
     Location,
     Untyped,
 )
-from darwinn_formats.tfrt.reader import load
 from darwinn_formats.tfrt.text.attribute_text import print_attribute
 from darwinn_formats.tfrt.text.location_text import location_text
 
 _WIDEST_ATTRIBUTE = 60
-
-
-def inspect_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A JSON-able summary of a file.
-
-    Raises:
-        FormatError: when it is not a valid BEF file.
-    """
-    data = Path(path).read_bytes()
-    summary = describe(load(path))
-    return {**summary, "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
 def describe(file: BefFile) -> dict[str, Any]:
@@ -69,15 +54,6 @@ def _function(function: Function) -> dict[str, Any]:
         "streams": len(streams),
         "location": "" if body is None else _location(body.location),
     }
-
-
-def listing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Lines that show everything that a file says, kernel by kernel.
-
-    Raises:
-        FormatError: when it is not a valid BEF file.
-    """
-    yield from disassemble(load(path))
 
 
 def disassemble(file: BefFile) -> Iterator[str]:

@@ -156,19 +156,23 @@ def test_summaries_are_json_and_listings_name_what_they_show(tmp_path: Path) -> 
     for name, data in (("a.pte", files.program_bytes()), ("b.bpte", files.bundle_bytes())):
         path = tmp_path / name
         path.write_bytes(data)
-        summary = json.loads(json.dumps(executorch.inspect_file(path)))
+        file = executorch.load(path)
+        summary = json.loads(json.dumps(executorch.describe(file)))
         (forward, getter) = summary["methods"]
         assert forward["operators"] == {"aten::add.out": 1}
         assert forward["delegates"][0]["executables"] == ["on the chip"]
         assert getter["outputs"][0]["content"] == "42"
-        text = "\n".join(executorch.listing(path))
+        text = "\n".join(executorch.disassemble(file))
         assert "aten::add.out(%0, %3, 1, %1, %1)  # net.py:7 forward" in text
         assert "jump 3 if not true" in text
         assert "delegate EdgeTpuBackend(%0, %1)" in text
         assert "free %1" in text
     path = tmp_path / "c.ptd"
     path.write_bytes(files.data_bytes())
-    assert executorch.inspect_file(path)["named_data"][0]["tensor"] == "float32[2, 3]"
+    assert (
+        executorch.describe_data(executorch.load_data(path))["named_data"][0]["tensor"]
+        == "float32[2, 3]"
+    )
 
 
 # --- what must be refused -------------------------------------------------------------------------
@@ -529,8 +533,8 @@ def test_every_program_of_the_corpus_survives(corpus: Path) -> None:
         again = executorch.load(data, external=beside)
         assert again.program == replace(loaded.program, segments=again.program.segments)
         assert again.segments == loaded.segments
-        json.dumps(executorch.inspect_file(path))
-        assert sum(1 for _ in executorch.listing(path)) > 4
+        json.dumps(executorch.describe(loaded))
+        assert sum(1 for _ in executorch.disassemble(loaded)) > 4
 
 
 def test_the_bundle_of_the_corpus(corpus: Path) -> None:

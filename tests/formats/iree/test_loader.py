@@ -432,21 +432,22 @@ def test_every_function_of_the_corpus_disassembles_to_its_exact_length(corpus: P
 
 def test_every_module_of_the_corpus_is_described_and_listed(corpus: Path) -> None:
     for path in corpus_files(corpus):
-        told = iree.inspect_file(path)
+        file = iree.load(path)
+        told = iree.describe(file)
         assert json.loads(json.dumps(told)) == told
         nested = [entry for entry in told["module"]["rodata"] if "module" in entry]
         machine_code = [entry for entry in told["module"]["rodata"] if "elf" in entry]
         if path.name.split(".")[1] == "llvmcpu" and "scalar" not in path.name:
             assert machine_code[0]["elf"]["machine"] == "x86-64"
             assert not nested
-        lines = list(iree.listing(path))
+        lines = list(iree.disassemble(file))
         assert sum(line.startswith("function ") for line in lines) == sum(
-            len(entry.functions) for _, entry in iree.load(path).modules
+            len(entry.functions) for _, entry in file.modules
         )
 
 
 def test_the_listing_shows_tables_names_and_locations(corpus: Path) -> None:
-    lines = "\n".join(iree.listing(corpus / "vmfb" / "v17" / "add.vmvxinline.vmfb"))
+    lines = "\n".join(iree.disassemble(iree.load(corpus / "vmfb" / "v17" / "add.vmvxinline.vmfb")))
     assert 'module "module": bytecode 17.0, ext_f32 unwind' in lines
     assert "import 0: hal_inline.buffer.allocate 0iI_rr" in lines
     assert "function 0 add 0rr_r: 368 bytes" in lines

@@ -245,9 +245,9 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         tfrt.load(path)
     assert str(path) in str(caught.value)
     path.write_bytes(own_file())
-    assert tfrt.load(path).file == str(path)
-    assert tfrt.inspect_file(path)["size"] == len(own_file())
-    assert any("tfrt.if" in line for line in tfrt.listing(path))
+    file = tfrt.load(path)
+    assert file.file == str(path)
+    assert any("tfrt.if" in line for line in tfrt.disassemble(file))
 
 
 def test_a_function_has_a_register_for_each_argument() -> None:
