@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.build import (
     VERILATOR_ARGUMENTS,
@@ -26,7 +27,7 @@ from darwinn_testbench.rtl.build import (
     simulate,
     source,
 )
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Tag
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
 from darwinn_testbench.rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
 from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
@@ -52,13 +53,13 @@ class Speed:
 
 def workload(size: int) -> Workload:
     """Parameters, inputs and outputs of ``size`` bytes in total, in equal parts."""
-    tags = (Tag.PARAMETER, Tag.INPUT, Tag.OUTPUT)
+    tags = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT, DescriptorTag.OUTPUT)
     starts = range(0, size, DESCRIPTOR_BYTES)
     descriptors = [
         Descriptor(tags[n % len(tags)], DEFAULT_WINDOW.base + start, DESCRIPTOR_BYTES)
         for n, start in enumerate(starts)
     ]
-    output = sum(d.size for d in descriptors if d.tag == Tag.OUTPUT)
+    output = sum(d.size for d in descriptors if d.tag == DescriptorTag.OUTPUT)
     return Workload(descriptors, {0: bytes(size)}, bytes(output))
 
 

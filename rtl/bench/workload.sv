@@ -67,9 +67,9 @@ module workload
   localparam int KindStart = 16;  // plus the outcome
 
   // Places of the read streams.
-  localparam logic [1:0] Instruction = 2'(TagInstruction);
-  localparam logic [1:0] Activation = 2'(TagInput);
-  localparam logic [1:0] Parameter = 2'(TagParameter);
+  localparam logic [1:0] Instruction = 2'(isa_pkg::DESCRIPTOR_TAG_INSTRUCTIONS);
+  localparam logic [1:0] Activation = 2'(isa_pkg::DESCRIPTOR_TAG_INPUT);
+  localparam logic [1:0] Parameter = 2'(isa_pkg::DESCRIPTOR_TAG_PARAMETERS);
 
   // Host memory's bus.
   logic [1:0] m_axi_arid;

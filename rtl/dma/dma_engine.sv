@@ -116,7 +116,7 @@ module dma_engine
   logic outside;
   outcome_e outcome;
 
-  assign is_data = !head.fence && head.tag < TagInterrupt;
+  assign is_data = !head.fence && head.tag < isa_pkg::DESCRIPTOR_TAG_INTERRUPT_0;
   assign is_interrupt = !head.fence && head.tag[3:2] == 2'b01;
   assign has_range = head.size != '0 || head.address != '0;
   assign window_offset = {1'b0, head.address} - {1'b0, window_base};
@@ -160,7 +160,7 @@ module dma_engine
     for (int i = 0; i < ReadStreams; i++) begin
       read_valid[i] = good && is_data && head.tag == 4'(i);
     end
-    write_valid = good && !head.fence && (head.tag == TagOutput || is_interrupt);
+    write_valid = good && !head.fence && (head.tag == isa_pkg::DESCRIPTOR_TAG_OUTPUT || is_interrupt);
     if (outcome != OutcomeStarted) head_ready = !pause;
     else if (head.fence) head_ready = !pause && drained;
     else head_ready = (|(read_valid & read_ready)) || (write_valid && write_ready);
@@ -202,8 +202,8 @@ module dma_engine
     dma2monitor_done_index[FenceEvent] = next_index;
   end
   assign dma2interrupts_chunk_fetched = leaves && outcome == OutcomeStarted && is_data &&
-      head.tag == TagInstruction;
-  assign dma2interrupts_chunk_done = read_done[2'(TagInstruction)];
+      head.tag == isa_pkg::DESCRIPTOR_TAG_INSTRUCTIONS;
+  assign dma2interrupts_chunk_done = read_done[2'(isa_pkg::DESCRIPTOR_TAG_INSTRUCTIONS)];
 
   // The two bus masters.
   logic reader_busy;

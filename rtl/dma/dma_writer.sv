@@ -223,7 +223,7 @@ module dma_writer
   assign m_axi_wlast = beats_left == BeatBits'(1);
   assign take = word_sent ? in_word : '0;
 
-  assign m_axi_awid = 2'(TagOutput);
+  assign m_axi_awid = 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT);
   assign m_axi_awsize = 3'($clog2(DataBytes));
   assign m_axi_awburst = 2'b01;
   assign m_axi_bready = 1'b1;

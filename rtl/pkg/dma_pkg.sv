@@ -12,14 +12,7 @@ package dma_pkg;
   // Completion events: one for each read stream, one for output and interrupts, one for fences.
   localparam int DoneEvents = 5;
 
-  typedef enum logic [3:0] {
-    TagInstruction = 4'd0,
-    TagInput = 4'd1,
-    TagParameter = 4'd2,
-    TagOutput = 4'd3,
-    TagInterrupt = 4'd4
-  } tag_e;
-
+  // `tag` is an isa_pkg::descriptor_tag_e.
   typedef struct packed {
     logic        fence;
     logic [3:0]  tag;

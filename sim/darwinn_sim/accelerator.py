@@ -21,11 +21,12 @@ from darwinn_sim.errors import (
 )
 from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver, Request
-from darwinn_sim.host.interface import HostInterface, Tag
+from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.kernel import state, unwritten
 from darwinn_sim.machine import diagnosis, layers, schedule
@@ -474,21 +475,21 @@ class ProgramRun:
         low, high, size, tag = (int(word) for word in self.core["descriptor"])
         self.host.issue(tag, low | high << 32, size)
         if self.dma_only:
-            if tag in (Tag.INPUT, Tag.PARAMETER):
+            if tag in (DescriptorTag.INPUT, DescriptorTag.PARAMETERS):
                 self.host.pull(tag, size)
-            elif tag == Tag.OUTPUT:
+            elif tag == DescriptorTag.OUTPUT:
                 self.host.push(self.random.integers(0, 256, size, np.uint8))
         self.core["output_pending"] = self.host.output_pending
 
     def _raise_interrupt(self) -> None:
         """Raise the host interrupt of the instruction that the scalar core has just executed."""
         self.core["work"] += _DESCRIPTOR_WORK
-        self.host.issue(Tag.INTERRUPT + int(self.core["interrupt"]), 0, 0)
+        self.host.issue(DescriptorTag.INTERRUPT_0 + int(self.core["interrupt"]), 0, 0)
 
     def _serve_host(self) -> bool:
         """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""
         moved = False
-        for fifo, tag in ((0, Tag.PARAMETER), (1, Tag.INPUT)):
+        for fifo, tag in ((0, DescriptorTag.PARAMETERS), (1, DescriptorTag.INPUT)):
             stream = self.core["input"][fifo]
             room = chip.HOST_FIFO_BYTES - int(stream["length"])
             known = self.host.next_known(tag, room)

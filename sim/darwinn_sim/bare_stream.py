@@ -34,8 +34,9 @@ from numpy.typing import NDArray
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.host.interface import HostInterface, Tag
+from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.isa.codes import DescriptorTag
 
 WORK_LIMIT = 1 << 24
 """Bundles that the scalar core may execute while a stream is looked at; known ones take 400."""
@@ -43,7 +44,11 @@ WORK_LIMIT = 1 << 24
 _PROBE = 1 << 16
 """Added to an immediate to see which addresses move: no known size or count reaches it."""
 
-_PREFIXES = {Tag.INPUT: "input", Tag.PARAMETER: "parameters", Tag.OUTPUT: "output"}
+_PREFIXES = {
+    DescriptorTag.INPUT: "input",
+    DescriptorTag.PARAMETERS: "parameters",
+    DescriptorTag.OUTPUT: "output",
+}
 
 
 class StreamError(ValueError):
@@ -75,7 +80,7 @@ class _ListeningHost(HostInterface):
 
     def issue(self, tag: int, address: int, size: int) -> None:
         self.descriptors.append(Descriptor(tag, address, size))
-        if tag >= Tag.INTERRUPT:
+        if tag >= DescriptorTag.INTERRUPT_0:
             super().issue(tag, address, size)
 
     def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
@@ -135,7 +140,7 @@ def executable_of(chunks: Sequence[bytes]) -> Executable:
     layers: dict[str, int] = {}
     names: dict[tuple[_Field, ...], tuple[int, str]] = {}
     for descriptor, fields in zip(issued, fields_of, strict=True):
-        if descriptor.tag >= Tag.INTERRUPT:
+        if descriptor.tag >= DescriptorTag.INTERRUPT_0:
             continue
         tag, name = names.setdefault(
             _checked(descriptor, fields), (descriptor.tag, _next_name(descriptor.tag, layers))
@@ -197,7 +202,7 @@ def _checked(descriptor: Descriptor, fields: Sequence[_Field]) -> tuple[_Field, 
 
 
 def _next_name(tag: int, layers: dict[str, int]) -> str:
-    prefix = _PREFIXES[Tag(tag)]
+    prefix = _PREFIXES[DescriptorTag(tag)]
     return f"{prefix}{sum(name.startswith(prefix) for name in layers)}"
 
 

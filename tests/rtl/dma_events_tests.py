@@ -7,7 +7,8 @@ from typing import Any
 
 import cocotb
 import pyuvm
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Tag
+from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome
 from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import (
     GUARD_BYTES,
@@ -24,7 +25,7 @@ HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)
 
 def program(random: Random, descriptors: list[Descriptor], **others: Any) -> Program:
     """A program of chosen descriptors, memory and output random."""
-    size = sum(d.size for d in descriptors if d.is_data and d.tag == Tag.OUTPUT)
+    size = sum(d.size for d in descriptors if d.is_data and d.tag == DescriptorTag.OUTPUT)
     return Program(
         descriptors, WINDOW, random.randbytes(MEMORY_BYTES), random.randbytes(size), **others
     )
@@ -37,7 +38,9 @@ class InterruptStorm(DmaTest):
     async def scenario(self, environment: DmaEnvironment) -> None:
         random, model = self.bench.random, environment.registers
         numbers = [random.randrange(4) for _ in range(200)]
-        storm = program(random, [Descriptor(Tag.INTERRUPT + number) for number in numbers])
+        storm = program(
+            random, [Descriptor(DescriptorTag.INTERRUPT_0 + number) for number in numbers]
+        )
         await environment.prepare(storm)
         mask = 0b0101
         await model.write("sc_host_int_control", mask)
@@ -67,11 +70,11 @@ class FatalErrorInterrupt(DmaTest):
     async def scenario(self, environment: DmaEnvironment) -> None:
         model = environment.registers
         bad = (
-            Descriptor(Tag.INPUT, WINDOW.base, 0),
+            Descriptor(DescriptorTag.INPUT, WINDOW.base, 0),
             Descriptor(9),
-            Descriptor(Tag.INPUT, WINDOW.base + WINDOW.size, 1),
-            Descriptor(Tag.INPUT, WINDOW.base, 8),
-            Descriptor(Tag.OUTPUT, WINDOW.base, 8),
+            Descriptor(DescriptorTag.INPUT, WINDOW.base + WINDOW.size, 1),
+            Descriptor(DescriptorTag.INPUT, WINDOW.base, 8),
+            Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 8),
         )
         for descriptor in bad:
             for enabled in (True, False):
@@ -113,7 +116,7 @@ class ResetInTransfer(DmaTest):
         found = bytearray(environment.memory.data)
         for descriptor in broken.descriptors:
             done = model.perform(descriptor, bytes(descriptor.size))
-            if done.outcome is Outcome.STARTED and descriptor.tag == Tag.OUTPUT:
+            if done.outcome is Outcome.STARTED and descriptor.tag == DescriptorTag.OUTPUT:
                 start = descriptor.address - broken.window.base
                 found[start : start + descriptor.size] = bytes(descriptor.size)
                 untouched[start : start + descriptor.size] = bytes(descriptor.size)
@@ -160,7 +163,7 @@ class InstructionQueue(DmaTest):
         model = environment.registers
         chunks = program(
             self.bench.random,
-            [Descriptor(Tag.INSTRUCTION, WINDOW.base + 64 * n, 64) for n in range(7)],
+            [Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW.base + 64 * n, 64) for n in range(7)],
         )
         await environment.prepare(chunks)
         await model.write("instruction_queue_size", 4)
@@ -182,11 +185,11 @@ class StreamsAreIndependent(DmaTest):
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         dut = self.bench.dut
-        transfers = [Descriptor(Tag.INPUT, WINDOW.base, 4000)] * 3
+        transfers = [Descriptor(DescriptorTag.INPUT, WINDOW.base, 4000)] * 3
         transfers += [
-            Descriptor(Tag.PARAMETER, WINDOW.base + 4096, 999),
-            Descriptor(Tag.OUTPUT, WINDOW.base + 8191, 1025),
-            Descriptor(Tag.INTERRUPT),
+            Descriptor(DescriptorTag.PARAMETERS, WINDOW.base + 4096, 999),
+            Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 8191, 1025),
+            Descriptor(DescriptorTag.INTERRUPT_0),
         ]
         blocked = program(self.bench.random, transfers)
         await environment.prepare(blocked)

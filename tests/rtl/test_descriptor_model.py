@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.rtl.dma.descriptor_model import (
     Descriptor,
     DescriptorModel,
     Outcome,
-    Tag,
     Window,
 )
 from darwinn_testbench.rtl.dma.programs import (
@@ -26,15 +26,15 @@ WINDOW = Window(1 << 63, 64)
 @pytest.mark.parametrize(
     ("descriptor", "outcome"),
     [
-        (Descriptor(Tag.INPUT, WINDOW.base, 64), Outcome.STARTED),
-        (Descriptor(Tag.OUTPUT, WINDOW.base + 63, 1), Outcome.STARTED),
-        (Descriptor(Tag.INTERRUPT + 3), Outcome.STARTED),
+        (Descriptor(DescriptorTag.INPUT, WINDOW.base, 64), Outcome.STARTED),
+        (Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 63, 1), Outcome.STARTED),
+        (Descriptor(DescriptorTag.INTERRUPT_0 + 3), Outcome.STARTED),
         (Descriptor(fence=True), Outcome.STARTED),
-        (Descriptor(Tag.INSTRUCTION, WINDOW.base, 0), Outcome.LENGTH_0),
-        (Descriptor(Tag.INPUT, WINDOW.base + 1, 64), Outcome.EXTENDED_FAULT),
-        (Descriptor(Tag.INPUT, WINDOW.base - 1, 2), Outcome.INBOUND_FAULT),
+        (Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW.base, 0), Outcome.LENGTH_0),
+        (Descriptor(DescriptorTag.INPUT, WINDOW.base + 1, 64), Outcome.EXTENDED_FAULT),
+        (Descriptor(DescriptorTag.INPUT, WINDOW.base - 1, 2), Outcome.INBOUND_FAULT),
         (Descriptor(8), Outcome.MALFORMED),
-        (Descriptor(Tag.INTERRUPT, 0, 1), Outcome.MALFORMED),
+        (Descriptor(DescriptorTag.INTERRUPT_0, 0, 1), Outcome.MALFORMED),
         (Descriptor(1, fence=True), Outcome.MALFORMED),
     ],
 )
@@ -44,19 +44,19 @@ def test_outcome_of_a_descriptor(descriptor, outcome):
 
 def test_bytes_go_from_memory_to_streams_and_from_the_output_to_memory():
     model = DescriptorModel(bytearray(range(64)), WINDOW, 8)
-    model.perform(Descriptor(Tag.INPUT, WINDOW.base + 3, 4))
-    model.perform(Descriptor(Tag.OUTPUT, WINDOW.base + 62, 2), b"\xaa\xbb")
-    model.perform(Descriptor(Tag.INPUT, WINDOW.base + 61, 3))
-    assert model.streams[Tag.INPUT] == bytes((3, 4, 5, 6, 61, 0xAA, 0xBB))
+    model.perform(Descriptor(DescriptorTag.INPUT, WINDOW.base + 3, 4))
+    model.perform(Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 62, 2), b"\xaa\xbb")
+    model.perform(Descriptor(DescriptorTag.INPUT, WINDOW.base + 61, 3))
+    assert model.streams[DescriptorTag.INPUT] == bytes((3, 4, 5, 6, 61, 0xAA, 0xBB))
     assert model.status()["harness_dma_completed"] == 3
     assert model.status()["fatal_err_int_status"] == 0
 
 
 def test_a_bad_word_reads_zeros_and_keeps_its_bytes():
     model = DescriptorModel(bytearray(range(1, 65)), WINDOW, 8, frozenset((1,)))
-    model.perform(Descriptor(Tag.PARAMETER, WINDOW.base + 6, 4))
-    model.perform(Descriptor(Tag.OUTPUT, WINDOW.base + 15, 2), b"\xaa\xbb")
-    assert model.streams[Tag.PARAMETER] == bytes((7, 8, 0, 0))
+    model.perform(Descriptor(DescriptorTag.PARAMETERS, WINDOW.base + 6, 4))
+    model.perform(Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 15, 2), b"\xaa\xbb")
+    assert model.streams[DescriptorTag.PARAMETERS] == bytes((7, 8, 0, 0))
     assert model.memory[15:17] == bytes((16, 0xBB))
     assert model.status()["harness_dma_error"] == 0b110
 
@@ -76,7 +76,7 @@ def test_random_programs_have_no_races(seed):
             start = descriptor.address - program.window.base
             assert start + descriptor.size <= MEMORY_BYTES - GUARD_BYTES
             words = set(range(start // 8, (start + descriptor.size - 1) // 8 + 1))
-            write = descriptor.tag == Tag.OUTPUT
+            write = descriptor.tag == DescriptorTag.OUTPUT
             assert not words & (reads if write else writes), descriptor
             (writes if write else reads).update(words)
     assert len(program.output) == sum(map(len, program.output_of()))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build
+from darwinn_sim.isa.codes import DescriptorTag
 from harness_runs import require_toolchain
 from slow_model.memory import Core
 from unit_bench import Bench
 
-TAGS = (2, 1)
+TAGS = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT)
 """Tag of the stream that PopInput takes, by its field ``fifo``."""
 
 GUARD = 64
@@ -65,7 +66,7 @@ class ScalarSide:
         self._host = np.full(size + 2 * GUARD, 0xA5, np.uint8)
         self.rtl.map(0, self._host.ctypes.data, self._host.size)
         if size:
-            self.rtl.descriptor(3, (1 << 63) + GUARD, size)
+            self.rtl.descriptor(DescriptorTag.OUTPUT, (1 << 63) + GUARD, size)
 
     def compare(self, cycles: int) -> None:
         """Let the RTL run, and compare memories, buffers and flags with the slow core's."""

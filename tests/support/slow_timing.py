@@ -205,7 +205,7 @@ class SlowTiming:
         elif kind == steps.STEP_FENCE:
             return self._scalar_fence(self.fields[instruction])
         elif kind == steps.STEP_UNIT:
-            queue = self.units[target]
+            queue = self.units[(1, 0, 2, 3)[target]]
             if queue.queued - queue.begun >= self.value["scalar_queue"]:
                 return False
             self._put(queue, instruction)

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.driver import layer_bytes
+from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.kernel import state, sync
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import tensor_unit
@@ -41,10 +41,10 @@ _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
 
 _ARRIVAL_FLAGS = (
-    sync.SCALE_BIAS_WRITE,
-    sync.WIDE_WRITE,
-    sync.RING_READ_A,
-    sync.RING_READ_A + 1,
+    TileFlag.WIDE_TO_SCALING,
+    TileFlag.NARROW_TO_WIDE_WRITE,
+    TileFlag.RING_BUS_READ_A,
+    TileFlag.RING_BUS_READ_B,
 )
 """Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
 
@@ -325,7 +325,7 @@ class _MarkedRun:
     def _observe(self, number: int) -> None:
         """Look at what ``number``, a tile, is about to read."""
         tile = self._tiles[number]
-        unit = tile["units"][state.TENSOR_UNIT]
+        unit = tile["units"][TileUnit.TENSOR]
         instruction, position = int(unit["current"]), int(unit["position"])
         row = int(self.program.tables.row[instruction])
         plan = int(self.program.tables.tensor_plan.place[row]["segment"])

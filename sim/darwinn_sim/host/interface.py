@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -26,16 +25,7 @@ from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.host.mmu import Mmu
 from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, RegisterFile, register
-
-
-class Tag(IntEnum):
-    """What the scalar core's descriptor is for; 4 + n raises host interrupt n."""
-
-    INPUT = 1
-    PARAMETER = 2
-    OUTPUT = 3
-    INTERRUPT = 4
-
+from darwinn_sim.isa.codes import DescriptorTag
 
 DESCRIPTOR_BYTES = 16
 """Bytes of a descriptor of the instruction queue: u64 address, u32 size, u32 zero."""
@@ -47,9 +37,9 @@ _DESCRIPTOR = np.dtype([("address", "<u8"), ("size", "<u4"), ("zero", "<u4")])
 _STATUS_BLOCK = np.dtype([("completed_head", "<u4"), ("fatal_error", "<u4"), ("zero", "<u8")])
 
 _KIND_OF_TAG = {
-    Tag.INPUT: TransferKind.INPUT,
-    Tag.PARAMETER: TransferKind.PARAMETER,
-    Tag.OUTPUT: TransferKind.OUTPUT,
+    DescriptorTag.INPUT: TransferKind.INPUT,
+    DescriptorTag.PARAMETERS: TransferKind.PARAMETER,
+    DescriptorTag.OUTPUT: TransferKind.OUTPUT,
 }
 _RUN_STATE_OF_COMMAND = {0: 0, 1: 1, 2: 4}
 """Run status that a unit without work reaches at each run-control command."""
@@ -152,7 +142,10 @@ class HostInterface:
         self.mmu = Mmu(memory, self.registers, self.interrupts)
         self.mappings = MappingTable()
         self.transfers: list[Transfer] = []
-        self._streams: dict[Tag, deque[_Range]] = {Tag.INPUT: deque(), Tag.PARAMETER: deque()}
+        self._streams: dict[DescriptorTag, deque[_Range]] = {
+            DescriptorTag.INPUT: deque(),
+            DescriptorTag.PARAMETERS: deque(),
+        }
         self._outputs: deque[_Range] = deque()
         self._output_bytes: deque[_Sent] = deque()
         self._install_hooks()
@@ -286,21 +279,21 @@ class HostInterface:
         Raises ``DescriptorFault`` for a length of 0, an unknown tag, or an interrupt with an
         address or a size, and what reading or writing host memory raises.
         """
-        if Tag.INTERRUPT <= tag < Tag.INTERRUPT + HOST_INTERRUPTS:
+        if DescriptorTag.INTERRUPT_0 <= tag < DescriptorTag.INTERRUPT_0 + HOST_INTERRUPTS:
             self._issue_interrupt(tag, address, size)
             return
         if tag not in _KIND_OF_TAG:
             raise DescriptorFault(tag, address, size, "unknown tag")
         if not size:
             self._refuse_length_0(tag, address)
-        self._record(Tag(tag), address, size)
-        if tag == Tag.OUTPUT:
+        self._record(DescriptorTag(tag), address, size)
+        if tag == DescriptorTag.OUTPUT:
             self._outputs.append(_Range(address, size))
             self._deliver_output()
             return
         if self.memory.strict:
             self._check_readable(address, size)
-        self._streams[Tag(tag)].append(_Range(address, size))
+        self._streams[DescriptorTag(tag)].append(_Range(address, size))
 
     def _refuse_length_0(self, tag: int, address: int) -> None:
         self.interrupts.report_error("length_0_dma")
@@ -309,16 +302,18 @@ class HostInterface:
     def _issue_interrupt(self, tag: int, address: int, size: int) -> None:
         if address or size:
             raise DescriptorFault(tag, address, size, "an interrupt has neither address nor size")
-        number = tag - Tag.INTERRUPT
+        number = tag - DescriptorTag.INTERRUPT_0
         self.transfers.append(
             Transfer(TransferKind.INTERRUPT, TransferDirection.OUTFEED, number=number)
         )
         self._outputs.append(_Range(0, 0, number))
         self._deliver_output()
 
-    def _record(self, tag: Tag, address: int, size: int) -> None:
+    def _record(self, tag: DescriptorTag, address: int, size: int) -> None:
         mapping = self.mappings.find(address)
-        direction = TransferDirection.OUTFEED if tag == Tag.OUTPUT else TransferDirection.INFEED
+        direction = (
+            TransferDirection.OUTFEED if tag == DescriptorTag.OUTPUT else TransferDirection.INFEED
+        )
         self.transfers.append(
             Transfer(
                 mapping.kind if mapping else _KIND_OF_TAG[tag],
@@ -354,7 +349,7 @@ class HostInterface:
         """
         if self._paused:
             return np.empty(0, np.uint8)
-        stream = self._streams[Tag(tag)]
+        stream = self._streams[DescriptorTag(tag)]
         parts: list[NDArray[np.uint8]] = []
         while limit > 0 and stream:
             count = min(limit, stream[0].size)
@@ -375,7 +370,7 @@ class HostInterface:
         if not self.memory.strict or self._paused:
             return None
         parts: list[NDArray[np.bool_]] = []
-        for waiting in self._streams[Tag(tag)]:
+        for waiting in self._streams[DescriptorTag(tag)]:
             if limit <= 0:
                 break
             count = min(limit, waiting.size)

@@ -68,28 +68,28 @@ class ScalarFlag(Code):
 
 
 class TileUnit(Code):
-    """Units of a tile, as bits of a tile fence."""
+    """Units of a tile, as bits of a tile fence; what a unit is called everywhere."""
 
     TENSOR = 0, "tensor unit"
-    RING_PRODUCER = 1, "ring producer (order of bits 1 to 4 follows the opcodes)"
+    RING_PRODUCER = 1, "ring producer"
     RING_CONSUMER_A = 2, "ring consumer A"
     RING_CONSUMER_B = 3, "ring consumer B"
     NARROW_TO_WIDE = 4, "narrow-to-wide"
     WIDE_TO_NARROW = 5, "wide-to-narrow"
-    MESH_SOUTH = 6, "mesh to the south"
-    MESH_WEST = 7, "mesh to the west"
-    MESH_NORTH = 8, "mesh to the north"
-    MESH_EAST = 9, "mesh to the east"
+    MESH_SOUTH = 6, "mesh south"
+    MESH_WEST = 7, "mesh west"
+    MESH_NORTH = 8, "mesh north"
+    MESH_EAST = 9, "mesh east"
 
 
 class ScalarUnit(Code):
-    """Units beside the scalar core, as bits of a scalar fence."""
+    """Units beside the scalar core, as bits of a scalar fence; what they are called everywhere."""
 
-    AV_POP = 0, "pop of activations"
-    PARAMETER_POP = 1, "pop of parameters"
+    AV_POP = 0, "activation pop"
+    PARAMETER_POP = 1, "parameter pop"
     RING_INFEED = 2, "ring infeed"
     RING_OUTFEED = 3, "ring outfeed"
-    DRAIN = 4, "open: waited for after rows went to the outfeed, and in the DMA fence"
+    DRAIN = 4, "host output"
 
 
 class LoadOperation(Code):

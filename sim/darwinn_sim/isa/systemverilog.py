@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from darwinn_sim.isa.codes import Code, ScalarFlag, TileFlag, TileUnit
+from darwinn_sim.isa.codes import Code, DescriptorTag, ScalarFlag, TileFlag, TileUnit
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Field, Instruction, Traversal
 from darwinn_sim.isa.table import INSTRUCTIONS
 
@@ -49,6 +49,7 @@ def package() -> str:
         *_codes("tile_flag", TileFlag, 5),
         *_codes("scalar_flag", ScalarFlag, 4),
         *_codes("tile_unit", TileUnit, 4),
+        *_codes("descriptor_tag", DescriptorTag, 4),
     ]
     records: dict[str, list[str]] = {}
     structs: list[str] = []

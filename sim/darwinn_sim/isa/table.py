@@ -405,7 +405,8 @@ _LAYOUTS = (
                                  differences. [high flags_5_6]
     expected_valid       9 mask  Scalar sync flags that are awaited. (ScalarFlag) [high flags_5_6]
     wait_idle            5 mask  Units beside the scalar core that must be idle. (ScalarUnit)
-                                 [medium: what precedes and follows each bit; bit 4 is open]
+                                 [medium: what precedes and follows each bit; bit 4 is open: it is
+                                 waited for after rows went to the outfeed, and in the DMA fence]
     """),
     Layout(37, "PopInput", 2, "input_pop", HEADER)
     .summary("Moves input from the host into the parameter or the activation buffer.")

@@ -13,27 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 
-UNITS = 10
-"""Units of a tile, in the order of TileFence.wait_idle."""
+UNIT_NAMES = tuple(unit.meaning for unit in TileUnit)
+"""Units of a tile, by their numbers."""
 
-TENSOR_UNIT, RING_PRODUCER, RING_CONSUMER_A, RING_CONSUMER_B = 0, 1, 2, 3
-NARROW_TO_WIDE, WIDE_TO_NARROW, MESH_SOUTH, MESH_WEST, MESH_NORTH, MESH_EAST = 4, 5, 6, 7, 8, 9
+SCALAR_UNIT_NAMES = tuple(unit.meaning for unit in ScalarUnit)
+"""Units beside the scalar core, by their numbers. The last, the host output, has no queue."""
 
-UNIT_NAMES = (
-    "tensor unit",
-    "ring producer",
-    "ring consumer A",
-    "ring consumer B",
-    "narrow-to-wide",
-    "wide-to-narrow",
-    "mesh south",
-    "mesh west",
-    "mesh north",
-    "mesh east",
-)
+QUEUED_SCALAR_UNITS = int(ScalarUnit.DRAIN)
 
 WRITTEN = np.uint32(0x01010101)
 """Shadow of a word all of whose bytes have been written."""
@@ -111,7 +101,7 @@ TILE = np.dtype(
         ("queue", QUEUE_ENTRY, (chip.TILE_QUEUE,)),
         ("queue_head", "i8"),
         ("queue_length", "i8"),
-        ("units", UNIT, (UNITS,)),
+        ("units", UNIT, (chip.TILE_UNITS,)),
         ("ring", ROW_FIFO, (2,)),
         ("mesh", WORD_FIFO, (4,)),
         ("wide_write_second", "i8"),
@@ -148,10 +138,6 @@ SCALAR_UNIT = np.dtype(
 )
 """PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
 
-POP_PARAMETERS, POP_ACTIVATIONS, INFEED, OUTFEED = 0, 1, 2, 3
-
-SCALAR_UNIT_NAMES = ("parameter pop", "activation pop", "ring infeed", "ring outfeed")
-
 LOOP = np.dtype([("start", "i8"), ("end", "i8"), ("left", "i8")])
 MAX_LOOP_DEPTH = 16
 
@@ -174,7 +160,7 @@ CORE = np.dtype(
         ("loops", LOOP, (MAX_LOOP_DEPTH,)),
         ("loop_depth", "i8"),
         ("flags", "i8", (chip.SCALAR_FLAGS,)),
-        ("units", SCALAR_UNIT, (4,)),
+        ("units", SCALAR_UNIT, (QUEUED_SCALAR_UNITS,)),
         ("activations", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
         ("parameters", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
         ("activations_written", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),

@@ -1,7 +1,7 @@
 """Sync flags: watchers that wait for them, producers that increment them, fences that load them.
 
-Flags are 16-bit counters that wrap: a watcher is satisfied when flag - expected, as a signed
-16-bit number, is not negative.
+Which flag is which stands in ``isa.codes``. Flags are 16-bit counters that wrap: a watcher is
+satisfied when flag - expected, as a signed 16-bit number, is not negative.
 """
 
 from __future__ import annotations
@@ -32,17 +32,6 @@ WATCHERS = np.dtype(
 
 PRODUCER = np.dtype([("increment", "i8"), ("depth", "i8")])
 """A producer increments its flag at the end of each block of ``depth``, if ``increment`` is 1."""
-
-ACTIVATION_WRITE, PARAMETER_READ, PARTIAL_SUM_WRITE = 0, 1, 2
-MESH_INBOUND_FIRST, MESH_OUTBOUND_FIRST = 3, 7
-NARROW_WRITE, SCALE_BIAS_WRITE, WIDE_WRITE = 11, 12, 13
-RING_READ_A, RING_WRITE, RING_TOKEN_A = 14, 16, 17
-"""Numbers of the tile sync flags; channel B follows A (docs/isa.md)."""
-
-SCALAR_ACTIVATION_POP, SCALAR_PARAMETER_POP = 0, 1
-SCALAR_ACTIVATION_INFEED, SCALAR_PARAMETER_INFEED, SCALAR_MEMORY_INFEED = 2, 3, 4
-SCALAR_RING_TOKEN_A, SCALAR_OUTFEED = 5, 7
-"""Numbers of the scalar sync flags."""
 
 
 def lower_watchers(columns: Columns, rows: int) -> NDArray[np.void]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -31,7 +31,12 @@ _TILE_TABLES = (
 )
 """Table of ``program.Tables`` for each tile unit."""
 
-_SCALAR_TABLES = ("pop", "pop", "infeed", "outfeed")
+_SCALAR_TABLES = {
+    ScalarUnit.PARAMETER_POP: "pop",
+    ScalarUnit.AV_POP: "pop",
+    ScalarUnit.RING_INFEED: "infeed",
+    ScalarUnit.RING_OUTFEED: "outfeed",
+}
 _FENCE = "ScalarFence"
 _TILE_FENCE = "TileFence"
 
@@ -78,8 +83,7 @@ def _fence(
         if fence["expected_valid"] >> flag & 1:
             expected, value = int(fence["expected"][flag]), int(core["flags"][flag])
             yield f"{name} is {value}, expected {expected}"
-    names = ("activation pop", "parameter pop", "ring infeed", "ring outfeed", "host output")
-    for bit, name in enumerate(names):
+    for bit, name in enumerate(state.SCALAR_UNIT_NAMES):
         if not scalar_core._idle(core, int(fence["wait_idle"]) & (1 << bit)):
             yield f"{name} is not idle"
 
@@ -91,7 +95,7 @@ def _tile_fence(tile: NDArray[np.void], fence: NDArray[np.void]) -> Iterator[str
         if fence["wait_idle"] >> which & 1 and has_work:
             yield f"{name} is not idle"
     for channel in range(tile_fence.RING_CHANNELS):
-        flag = sync.RING_TOKEN_A + channel
+        flag = TileFlag.RING_PRODUCER_A + channel
         tokens, awaited = int(tile["flags"][flag]), int(fence["producer_count"])
         if fence["producer_count_valid"] >> channel & 1:
             yield tokens_text(flag, tokens, awaited)
@@ -119,13 +123,13 @@ def _watchers(
 
 
 def _scalar_units(core: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
-    for which, name in enumerate(state.SCALAR_UNIT_NAMES):
+    for which, table in _SCALAR_TABLES.items():
         unit = core["units"][which]
         if unit["current"] == state.IDLE and unit["queue_length"] == 0:
             continue
-        text = f"{name}, {int(unit['queue_length'])} queued"
+        text = f"{which.meaning}, {int(unit['queue_length'])} queued"
         if unit["current"] != state.IDLE:
-            row = getattr(program.tables, _SCALAR_TABLES[which])[int(unit["current"])]
+            row = getattr(program.tables, table)[int(unit["current"])]
             chunk, pc = program.locate(int(row["pc"]))
             watchers = _watchers(core["flags"], SCALAR_FLAG_NAMES, row["watchers"], unit["waited"])
             text += f" at chunk {chunk}, pc {pc}: {watchers}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, inner
@@ -77,14 +78,14 @@ def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[
 @inner
 def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
     moved = False
-    for which in (state.POP_PARAMETERS, state.POP_ACTIVATIONS):
+    for which in (ScalarUnit.PARAMETER_POP, ScalarUnit.AV_POP):
         unit = core.units[which]
         if _begin_scalar_unit(unit):
             traversal.start(unit.buffer, tables.pop[unit.current].buffer)
         if unit.current != state.IDLE:
             moved |= input_pop.advance(core, unit, tables.pop[unit.current])
     moved |= _advance_infeed(core, tiles, tables, False)
-    unit = core.units[state.OUTFEED]
+    unit = core.units[ScalarUnit.RING_OUTFEED]
     if _begin_scalar_unit(unit):
         traversal.start(unit.buffer, tables.outfeed[unit.current].buffer)
     if unit.current != state.IDLE:
@@ -94,7 +95,7 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
 
 @inner
 def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
-    unit = core.units[state.INFEED]
+    unit = core.units[ScalarUnit.RING_INFEED]
     if _begin_scalar_unit(unit):
         traversal.start(unit.buffer, tables.infeed[unit.current].buffer)
     if unit.current == state.IDLE:
@@ -122,7 +123,7 @@ def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool
     if _advance_infeed(core, tiles, tables, True):
         return True
     for number in range(chip.TILES):
-        unit = tiles[number].units[state.RING_PRODUCER]
+        unit = tiles[number].units[TileUnit.RING_PRODUCER]
         if unit.current != state.IDLE:
             row = tables.row[unit.current]
             if ring_bus.produce(core, tiles, number, unit, tables.ring_producer[row]):
@@ -140,7 +141,7 @@ def _advance_tile(
     while tile.awake and not state.paused(core):
         tile.awake = 0
         moved = _dispatch(tile, tables)
-        for which in range(state.UNITS):
+        for which in range(chip.TILE_UNITS):
             unit = tile.units[which]
             if unit.current == state.IDLE:
                 if not state.next_instruction(unit):
@@ -181,16 +182,16 @@ def _dispatch(tile: Record, tables: Tables) -> bool:
 @inner
 def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
-    if which == state.TENSOR_UNIT:
+    if which == TileUnit.TENSOR:
         if tables.opcode[unit.current] != _FUNCTION_TABLE:
             tensor_unit.start(unit)
-    elif which == state.RING_PRODUCER:
+    elif which == TileUnit.RING_PRODUCER:
         ring_bus.start_producer(tile, unit, tables.ring_producer[row])
-    elif which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:
+    elif which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
         ring_bus.start_consumer(unit, tables.ring_consumer[row])
-    elif which == state.NARROW_TO_WIDE:
+    elif which == TileUnit.NARROW_TO_WIDE:
         narrow_to_wide.start(tile, unit, tables.narrow_to_wide[row])
-    elif which == state.WIDE_TO_NARROW:
+    elif which == TileUnit.WIDE_TO_NARROW:
         wide_to_narrow.start(tile, unit, tables.wide_to_narrow[row])
     else:
         mesh_bus.start(unit, tables.mesh[row])
@@ -208,7 +209,7 @@ def _advance_unit(
 ) -> bool:
     tile = tiles[number]
     row = tables.row[unit.current]
-    if which == state.TENSOR_UNIT:
+    if which == TileUnit.TENSOR:
         if tables.opcode[unit.current] == _FUNCTION_TABLE:
             tensor_unit.load_table(tile, tables.function_table[row])
             unit.current = state.IDLE
@@ -216,12 +217,12 @@ def _advance_unit(
         return tensor_unit.advance(
             core, tile, unit, tables.tensor[row], tables.tensor_plan, row, tap
         )
-    if which == state.RING_PRODUCER:
+    if which == TileUnit.RING_PRODUCER:
         return False
-    if which == state.RING_CONSUMER_A or which == state.RING_CONSUMER_B:
+    if which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
         return ring_bus.consume(core, tile, unit, tables.ring_consumer[row])
-    if which == state.NARROW_TO_WIDE:
+    if which == TileUnit.NARROW_TO_WIDE:
         return narrow_to_wide.advance(core, tile, unit, tables.narrow_to_wide[row])
-    if which == state.WIDE_TO_NARROW:
+    if which == TileUnit.WIDE_TO_NARROW:
         return wide_to_narrow.advance(core, tile, unit, tables.wide_to_narrow[row])
     return mesh_bus.advance(core, tiles, number, unit, tables.mesh[row])

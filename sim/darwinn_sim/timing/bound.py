@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.host.interface import Tag
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.layers import TENSOR_NAMES
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -65,8 +65,8 @@ def static_bound(
             place = tables.tensor_plan.place[step["row"]]
             iterations[_tiles(int(step["target"]))] += place["iterations"]
     descriptors = steps[steps["kind"] == STEP_DESCRIPTOR]
-    incoming = np.isin(descriptors["target"], (Tag.INPUT, Tag.PARAMETER))
-    outgoing = descriptors["target"] == Tag.OUTPUT
+    incoming = np.isin(descriptors["target"], (DescriptorTag.INPUT, DescriptorTag.PARAMETERS))
+    outgoing = descriptors["target"] == DescriptorTag.OUTPUT
     clock = chip_parameters.clock.value
     speeds = (host.bytes_per_second_in.value, host.bytes_per_second_out.value) if host else None
     inwards, outwards = (clock / speed for speed in speeds) if speeds else (0.0, 0.0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import lanes
@@ -34,21 +37,14 @@ from darwinn_sim.timing.machine import (
     wait,
 )
 from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
-from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 
 _CHIP = lanes.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)
 _FINISHED = int(Cause.FINISHED)
 _PUSH_BYTES = 4
-_FENCE_UNITS = (
-    (scalar_core.IDLE_ACTIVATION_POP, state.POP_ACTIVATIONS),
-    (scalar_core.IDLE_PARAMETER_POP, state.POP_PARAMETERS),
-    (scalar_core.IDLE_INFEED, state.INFEED),
-    (scalar_core.IDLE_OUTFEED, state.OUTFEED),
-    (scalar_core.IDLE_OUTPUT, state.OUTFEED),
-)
-"""Bits of ScalarFence.wait_idle, and the unit that each asks."""
+_FENCE_UNITS = np.array([*range(state.QUEUED_SCALAR_UNITS), ScalarUnit.RING_OUTFEED])
+"""The unit that each bit of ScalarFence.wait_idle asks."""
 
 
 @inner
@@ -123,7 +119,7 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
 def _queue(machine: Machine, index: int, step: Record) -> bool:
     """Append an instruction to the queue of a pop, the infeed or the outfeed."""
     which = step.target
-    unit = machine.lanes[lanes.POP_PARAMETERS + which]
+    unit = machine.lanes[lanes.LANE_OF_SCALAR_UNIT[which]]
     begun = _CHIP + lanes.UNIT_BEGUN + which
     room_from = unit.queued - machine.rates[0].scalar_queue + 1
     if machine.counters[begun] < room_from:
@@ -147,14 +143,14 @@ def _fence(machine: Machine, index: int, fence: Record) -> bool:
             machine, index, _CHIP + flag, fence.expected[flag]
         ):
             return False
-    for bit, which in _FENCE_UNITS:
-        queued = machine.lanes[lanes.POP_PARAMETERS + which].queued
+    for bit, which in enumerate(_FENCE_UNITS):
+        queued = machine.lanes[lanes.LANE_OF_SCALAR_UNIT[which]].queued
         if (fence.wait_idle >> bit) & 1 and not _reached(
             machine, index, _CHIP + lanes.UNIT_COMPLETED + which, queued
         ):
             return False
     pushed = machine.lanes[lanes.LINK_OUT].words
-    if (fence.wait_idle >> scalar_core.IDLE_OUTPUT) & 1 and not _reached(
+    if (fence.wait_idle >> ScalarUnit.DRAIN) & 1 and not _reached(
         machine, index, _CHIP + lanes.BYTES_DELIVERED, pushed
     ):
         return False
@@ -206,7 +202,7 @@ def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
     ended = traversal.step(lane.first, parameters.buffer)
     lane.total += size
     lane.elements += 1
-    flag = sync.SCALAR_ACTIVATION_POP if parameters.fifo else sync.SCALAR_PARAMETER_POP
+    flag = ScalarFlag.AV_POP if parameters.fifo else ScalarFlag.PARAMETER_POP
     effect(machine, _CHIP + flag, sync.produce(parameters.producer, ended))
     effect(machine, _CHIP + lanes.BYTES_TAKEN + parameters.fifo, size)
     busy(machine, index, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darwinn_sim.kernel import state
+from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
 from darwinn_sim.timing.machine import NEVER, Machine, apply_effects, forget
@@ -57,9 +57,9 @@ def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
     if number == lanes.CORE:
         chip_units.core(machine, index, tables)
     elif number == lanes.POP_PARAMETERS:
-        chip_units.pop(machine, index, state.POP_PARAMETERS, tables)
+        chip_units.pop(machine, index, ScalarUnit.PARAMETER_POP, tables)
     elif number == lanes.POP_ACTIVATIONS:
-        chip_units.pop(machine, index, state.POP_ACTIVATIONS, tables)
+        chip_units.pop(machine, index, ScalarUnit.AV_POP, tables)
     elif number == lanes.INFEED:
         ring_units.infeed(machine, index, tables)
     elif number == lanes.OUTFEED:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.host.interface import Tag
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
@@ -32,7 +32,7 @@ DEFAULT_CYCLE_LIMIT = 1 << 36
 
 _SPANS = 1 << 16
 
-_KIND_OF_TAG = {Tag.INPUT: parts.ACTIVATIONS, Tag.PARAMETER: parts.PARAMETERS}
+_KIND_OF_TAG = {DescriptorTag.INPUT: parts.ACTIVATIONS, DescriptorTag.PARAMETERS: parts.PARAMETERS}
 
 
 def simulate(
@@ -107,20 +107,20 @@ def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
         elif target in _KIND_OF_TAG:
             if outbound and inbound[-1][0] != parts.HOST_FENCE:
                 inbound.append((parts.HOST_FENCE, 0, promised))
-            inbound.append((_KIND_OF_TAG[Tag(target)], size, 0))
-        elif target == Tag.OUTPUT:
+            inbound.append((_KIND_OF_TAG[DescriptorTag(target)], size, 0))
+        elif target == DescriptorTag.OUTPUT:
             promised += size
             outbound.append((parts.OUTPUT, size, 0))
         else:
-            outbound.append((parts.INTERRUPT, 0, target - Tag.INTERRUPT))
+            outbound.append((parts.INTERRUPT, 0, target - DescriptorTag.INTERRUPT_0))
     descriptors = steps["kind"] == parts.STEP_DESCRIPTOR
-    steps["target"][descriptors] = steps["target"][descriptors] >= Tag.OUTPUT
+    steps["target"][descriptors] = steps["target"][descriptors] >= DescriptorTag.OUTPUT
     return _Plan(steps, _table(inbound), _table(outbound))
 
 
 def _check_lengths(program: LoweredProgram, steps: NDArray[np.void]) -> None:
     """Stop as the chip does at a descriptor of no bytes, which would never have moved its last."""
-    moves = (steps["kind"] == parts.STEP_DESCRIPTOR) & (steps["target"] <= Tag.OUTPUT)
+    moves = (steps["kind"] == parts.STEP_DESCRIPTOR) & (steps["target"] <= DescriptorTag.OUTPUT)
     for step in steps[moves & (steps["size"] == 0)][:1]:
         chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
         raise ChipFault("DMA", f"length 0 of descriptor tag {step['target']}", chunk, pc, -1, 0)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.kernel import state, sync
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
+from darwinn_sim.kernel import state
 
 GROUP_LANES: Final = 16
 CHIP_GROUP: Final = 0
@@ -43,22 +44,23 @@ UNIT_PLACES: Final = chip.UNIT_QUEUE + 1
 
 TILE_LANE_NAMES: Final = (
     "dispatch",
-    "tensor unit",
+    state.UNIT_NAMES[TileUnit.TENSOR],
     "result writer",
-    "ring producer",
-    "ring consumer A",
-    "ring consumer B",
-    "narrow-to-wide",
-    "wide-to-narrow",
-    *(f"mesh {side} send" for side in ("south", "west", "north", "east")),
-    *(f"mesh {side} receive" for side in ("south", "west", "north", "east")),
+    *state.UNIT_NAMES[TileUnit.RING_PRODUCER : TileUnit.MESH_SOUTH],
+    *(f"{unit} send" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
+    *(f"{unit} receive" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
 )
 CHIP_LANE_NAMES: Final = (
     "scalar core",
-    "parameter pop",
-    "activation pop",
-    "ring infeed",
-    "ring outfeed",
+    *(
+        state.SCALAR_UNIT_NAMES[unit]
+        for unit in (
+            ScalarUnit.PARAMETER_POP,
+            ScalarUnit.AV_POP,
+            ScalarUnit.RING_INFEED,
+            ScalarUnit.RING_OUTFEED,
+        )
+    ),
     "host link in",
     "host link out",
 )
@@ -66,7 +68,10 @@ CHIP_LANE_NAMES: Final = (
 LANE_OF_UNIT: Final = np.array(
     [TENSOR, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW, *range(SEND, SEND + 4)]
 )
-"""Lane that takes the instructions of a tile unit (``state.UNIT_NAMES``)."""
+"""Lane that takes the instructions of a tile unit (``TileUnit``)."""
+
+LANE_OF_SCALAR_UNIT: Final = np.array([POP_ACTIVATIONS, POP_PARAMETERS, INFEED, OUTFEED])
+"""Lane of a unit beside the scalar core (``ScalarUnit``)."""
 
 UNIT_OF_LANE: Final = np.array([-1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 6, 7, 8, 9])
 """Tile unit that a lane of a tile belongs to; -1: none."""
@@ -76,9 +81,9 @@ FENCES: Final = chip.TILE_FLAGS
 PUSHED: Final = FENCES + 1
 TAKEN: Final = PUSHED + 1
 QUEUED: Final = TAKEN + 1
-BEGUN: Final = QUEUED + state.UNITS
-COMPLETED: Final = BEGUN + state.UNITS
-MESH_PUSHED: Final = COMPLETED + state.UNITS
+BEGUN: Final = QUEUED + chip.TILE_UNITS
+COMPLETED: Final = BEGUN + chip.TILE_UNITS
+MESH_PUSHED: Final = COMPLETED + chip.TILE_UNITS
 MESH_POPPED: Final = MESH_PUSHED + 4
 ROWS_ARRIVED: Final = MESH_POPPED + 4
 ROWS_POPPED: Final = ROWS_ARRIVED + 2
@@ -87,9 +92,9 @@ TILE_COUNTERS: Final = ROWS_POPPED + 2
 # Counters of the chip, after those of all tiles: the scalar flags, then these.
 CHIP_COUNTERS: Final = chip.TILES * TILE_COUNTERS
 UNIT_QUEUED: Final = chip.SCALAR_FLAGS
-UNIT_BEGUN: Final = UNIT_QUEUED + 4
-UNIT_COMPLETED: Final = UNIT_BEGUN + 4
-BYTES_ARRIVED: Final = UNIT_COMPLETED + 4
+UNIT_BEGUN: Final = UNIT_QUEUED + state.QUEUED_SCALAR_UNITS
+UNIT_COMPLETED: Final = UNIT_BEGUN + state.QUEUED_SCALAR_UNITS
+BYTES_ARRIVED: Final = UNIT_COMPLETED + state.QUEUED_SCALAR_UNITS
 BYTES_TAKEN: Final = BYTES_ARRIVED + 2
 BYTES_PUSHED: Final = BYTES_TAKEN + 2
 BYTES_DELIVERED: Final = BYTES_PUSHED + 1
@@ -133,11 +138,16 @@ class Cause(IntEnum):
 CAUSES: Final = len(Cause)
 
 _TILE_CAUSES: Final = {
-    **dict.fromkeys((sync.ACTIVATION_WRITE, sync.NARROW_WRITE, sync.WIDE_WRITE), Cause.ACTIVATIONS),
-    **dict.fromkeys((sync.PARAMETER_READ, sync.PARTIAL_SUM_WRITE), Cause.COMPUTE),
-    **dict.fromkeys(range(sync.MESH_INBOUND_FIRST, sync.NARROW_WRITE), Cause.MESH),
-    sync.SCALE_BIAS_WRITE: Cause.PARAMETERS,
-    **dict.fromkeys(range(sync.RING_READ_A, chip.TILE_FLAGS), Cause.RING),
+    **dict.fromkeys(
+        (TileFlag.ACTIVATION_WRITE, TileFlag.WIDE_TO_NARROW_WRITE, TileFlag.NARROW_TO_WIDE_WRITE),
+        Cause.ACTIVATIONS,
+    ),
+    **dict.fromkeys((TileFlag.PARAMETER_READ, TileFlag.PARTIAL_SUM_WRITE), Cause.COMPUTE),
+    **dict.fromkeys(
+        range(TileFlag.MESH_INBOUND_FROM_NORTH, TileFlag.WIDE_TO_NARROW_WRITE), Cause.MESH
+    ),
+    TileFlag.WIDE_TO_SCALING: Cause.PARAMETERS,
+    **dict.fromkeys(range(TileFlag.RING_BUS_READ_A, chip.TILE_FLAGS), Cause.RING),
     FENCES: Cause.FENCE,
     PUSHED: Cause.DISPATCH,
     TAKEN: Cause.COMPUTE,
@@ -148,9 +158,9 @@ _TILE_CAUSES: Final = {
     **dict.fromkeys(range(ROWS_ARRIVED, TILE_COUNTERS), Cause.RING),
 }
 _CHIP_CAUSES: Final = {
-    sync.SCALAR_ACTIVATION_POP: Cause.HOST_LINK,
-    sync.SCALAR_PARAMETER_POP: Cause.HOST_LINK,
-    **dict.fromkeys(range(sync.SCALAR_ACTIVATION_INFEED, chip.SCALAR_FLAGS), Cause.RING),
+    ScalarFlag.AV_POP: Cause.HOST_LINK,
+    ScalarFlag.PARAMETER_POP: Cause.HOST_LINK,
+    **dict.fromkeys(range(ScalarFlag.AV_INFEED, chip.SCALAR_FLAGS), Cause.RING),
     **dict.fromkeys(range(UNIT_QUEUED, UNIT_BEGUN), Cause.DISPATCH),
     **dict.fromkeys(range(UNIT_BEGUN, UNIT_COMPLETED), Cause.RING),
     **dict.fromkeys(range(UNIT_COMPLETED, BYTES_ARRIVED), Cause.FENCE),
@@ -180,7 +190,7 @@ def causes() -> NDArray[np.int64]:
     for counter, cause in _CHIP_CAUSES.items():
         table[:, TILE_COUNTERS + counter] = cause
     # Rows that reach the tensor unit by the ring are its parameters; the core waits at fences.
-    table[TENSOR, [sync.RING_READ_A, sync.RING_READ_A + 1]] = Cause.PARAMETERS
+    table[TENSOR, [TileFlag.RING_BUS_READ_A, TileFlag.RING_BUS_READ_B]] = Cause.PARAMETERS
     table[CORE, [*range(chip.TILE_FLAGS), *range(TILE_COUNTERS, TILE_COUNTERS + UNIT_QUEUED)]] = (
         Cause.FENCE
     )

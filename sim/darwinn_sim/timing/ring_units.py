@@ -8,7 +8,8 @@ it is sent.
 from __future__ import annotations
 
 from darwinn_sim import chip
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
+from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
@@ -123,7 +124,7 @@ def arrive(machine: Machine) -> None:
 @inner
 def _pass_token(machine: Machine, channel: int) -> None:
     for tile in range(chip.TILES):
-        effect(machine, tile_counters(tile) + sync.RING_TOKEN_A + channel, 1)
+        effect(machine, tile_counters(tile) + TileFlag.RING_PRODUCER_A + channel, 1)
 
 
 @inner
@@ -131,7 +132,7 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Send one row of a ring producer."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
-    if lane.instruction < 0 and not begin(machine, index, state.RING_PRODUCER, tile, tables):
+    if lane.instruction < 0 and not begin(machine, index, TileUnit.RING_PRODUCER, tile, tables):
         return
     parameters = tables.ring_producer[lane.row]
     channel = parameters.consumer_b
@@ -149,16 +150,18 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     ended = traversal.step(lane.first, parameters.wide_read)
     lane.ready = 0
     lane.elements += 1
-    effect(machine, counters + sync.RING_WRITE, sync.produce(parameters.row_producer, ended))
+    effect(
+        machine, counters + TileFlag.RING_BUS_WRITE, sync.produce(parameters.row_producer, ended)
+    )
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, channel)
-        first = lanes.CHIP_COUNTERS + sync.SCALAR_RING_TOKEN_A
+        first = lanes.CHIP_COUNTERS + ScalarFlag.RING_PRODUCER_A
         effect(machine, first + channel, 1)
         if channel and (parameters.targets >> _OUTFEED) & 1:
             effect(machine, first, 1)
     busy(machine, index, 1)
     if lane.first.done:
-        complete(machine, index, counters + lanes.COMPLETED + state.RING_PRODUCER)
+        complete(machine, index, counters + lanes.COMPLETED + TileUnit.RING_PRODUCER)
 
 
 @inner
@@ -166,7 +169,7 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     """Write one row that has arrived."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
-    unit = state.RING_CONSUMER_A + channel
+    unit = TileUnit.RING_CONSUMER_A + channel
     if lane.instruction < 0 and not begin(machine, index, unit, tile, tables):
         return
     parameters = tables.ring_consumer[lane.row]
@@ -186,7 +189,7 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     ended = traversal.step(lane.first, parameters.wide_write)
     effect(machine, counters + lanes.ROWS_POPPED + channel, 1)
     produced = sync.produce(parameters.producer, ended)
-    effect(machine, counters + sync.RING_READ_A + channel, produced)
+    effect(machine, counters + TileFlag.RING_BUS_READ_A + channel, produced)
     busy(machine, index, 1)
     if not is_watched(lane.first.begins, parameters.watchers, -1):
         lane.ready = 1
@@ -208,9 +211,9 @@ def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) 
         return False
     lane = machine.lanes[index]
     lane.row = tables.row[lane.instruction]
-    if which == state.INFEED:
+    if which == ScalarUnit.RING_INFEED:
         traversal.start(lane.first, tables.infeed[lane.row].buffer)
-    elif which == state.OUTFEED:
+    elif which == ScalarUnit.RING_OUTFEED:
         traversal.start(lane.first, tables.outfeed[lane.row].buffer)
     else:
         traversal.start(lane.first, tables.pop[lane.row].buffer)
@@ -226,7 +229,9 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
     """Collect a unit of a buffer; if it closes the row, send that."""
     lane = machine.lanes[index]
     counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0 and not begin_scalar_unit(machine, index, state.INFEED, tables):
+    if lane.instruction < 0 and not begin_scalar_unit(
+        machine, index, ScalarUnit.RING_INFEED, tables
+    ):
         return
     parameters = tables.infeed[lane.row]
     words = ring_bus.unit_words(parameters.fifo)
@@ -252,7 +257,7 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
         _pass_token(machine, parameters.consumer_b)
     busy(machine, index, 1)
     if lane.first.done:
-        complete(machine, index, counters + lanes.UNIT_COMPLETED + state.INFEED)
+        complete(machine, index, counters + lanes.UNIT_COMPLETED + ScalarUnit.RING_INFEED)
 
 
 @inner
@@ -260,7 +265,9 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     """Take a unit from the row that has arrived, to the host or to scalar memory."""
     lane = machine.lanes[index]
     counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0 and not begin_scalar_unit(machine, index, state.OUTFEED, tables):
+    if lane.instruction < 0 and not begin_scalar_unit(
+        machine, index, ScalarUnit.RING_OUTFEED, tables
+    ):
         return
     parameters = tables.outfeed[lane.row]
     if machine.counters[_ARRIVED] <= lane.total:
@@ -275,14 +282,14 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     lane.position += 2 if parameters.to_host else 1
     lane.elements += 1
     push_output(machine, size)
-    effect(machine, counters + sync.SCALAR_OUTFEED, sync.produce(parameters.producer, ended))
+    effect(machine, counters + ScalarFlag.RING_OUTFEED, sync.produce(parameters.producer, ended))
     if lane.position > parameters.row_words or lane.first.done:
         lane.total += 1
         lane.position = 0
         effect(machine, _POPPED, 1)
     busy(machine, index, 1)
     if lane.first.done:
-        complete(machine, index, counters + lanes.UNIT_COMPLETED + state.OUTFEED)
+        complete(machine, index, counters + lanes.UNIT_COMPLETED + ScalarUnit.RING_OUTFEED)
 
 
 @inner
@@ -411,7 +418,7 @@ def _cycles_ahead(machine: Machine, words: int, counter: int, level: int) -> int
 @inner
 def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> bool:
     """Begin an instruction on both sides."""
-    unit = state.MESH_SOUTH + link
+    unit = TileUnit.MESH_SOUTH + link
     begun = begin(machine, index, unit, tile, tables)
     lane = machine.lanes[index]
     if lane.instruction < 0:
@@ -444,7 +451,7 @@ def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int
         book(machine, receiver, end)
         other.instruction = NO_INSTRUCTION
         other.cause = _DISPATCH
-        unit = state.MESH_SOUTH + link
+        unit = TileUnit.MESH_SOUTH + link
         complete(machine, sender, tile_counters(tile) + lanes.COMPLETED + unit)
         wake_at(machine, sender, end)
     elif lane.done:

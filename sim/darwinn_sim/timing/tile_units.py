@@ -7,6 +7,7 @@ wait. What is moved where does not matter here; when flags change does.
 from __future__ import annotations
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
@@ -67,14 +68,14 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
 def _enter(machine: Machine, lane: Record, unit: int, tables: Tables) -> None:
     """Put the traversals of the new instruction at their starts."""
     row = lane.row
-    if unit == state.RING_PRODUCER:
+    if unit == TileUnit.RING_PRODUCER:
         traversal.start(lane.first, tables.ring_producer[row].wide_read)
-    elif unit == state.RING_CONSUMER_A or unit == state.RING_CONSUMER_B:
+    elif unit == TileUnit.RING_CONSUMER_A or unit == TileUnit.RING_CONSUMER_B:
         traversal.start(lane.first, tables.ring_consumer[row].wide_write)
-    elif unit == state.NARROW_TO_WIDE:
+    elif unit == TileUnit.NARROW_TO_WIDE:
         traversal.start(lane.first, tables.narrow_to_wide[row].narrow_read)
         traversal.start(lane.second, tables.narrow_to_wide[row].wide_write)
-    elif unit == state.WIDE_TO_NARROW:
+    elif unit == TileUnit.WIDE_TO_NARROW:
         traversal.start(lane.first, tables.wide_to_narrow[row].wide_read)
         traversal.start(lane.second, tables.wide_to_narrow[row].narrow_write)
         lane.position = chip.ROW_WORDS
@@ -112,7 +113,7 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 @inner
 def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
     counters = tile_counters(tile)
-    for unit in range(state.UNITS):
+    for unit in range(chip.TILE_UNITS):
         if (fence.wait_idle >> unit) & 1:
             lane = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, _LANE_OF_UNIT[unit])]
             completed = counters + lanes.COMPLETED + unit
@@ -121,7 +122,7 @@ def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
                 return False
     for channel in range(tile_fence.RING_CHANNELS):
         if (fence.producer_count_valid >> channel) & 1:
-            tokens = counters + sync.RING_TOKEN_A + channel
+            tokens = counters + TileFlag.RING_PRODUCER_A + channel
             settle(machine, tokens, machine.clock[0].now)
             if (machine.counters[tokens] - fence.producer_count) & sync.FLAG_MASK:
                 wait(machine, index, tokens, fence.producer_count)
@@ -138,7 +139,7 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """A turn at the last iteration of each segment of the plan, and before one that must wait."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
-    completed = counters + lanes.COMPLETED + state.TENSOR_UNIT
+    completed = counters + lanes.COMPLETED + TileUnit.TENSOR
     if lane.instruction >= 0 and lane.phase == _DRAINS:
         # The instruction lasts until its results are in narrow memory.
         drain = machine.rates[0].drain_cycles
@@ -147,7 +148,7 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         complete(machine, index, completed)
         if drain > 0:
             return
-    if lane.instruction < 0 and not begin(machine, index, state.TENSOR_UNIT, tile, tables):
+    if lane.instruction < 0 and not begin(machine, index, TileUnit.TENSOR, tile, tables):
         return
     if tables.opcode[lane.instruction] == _FUNCTION_TABLE:
         busy(machine, index, 1)
@@ -247,8 +248,8 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     counters = tile_counters(tile)
     segment = _segment(lane, tables)
     lane.elements += segment.count
-    effect(machine, counters + sync.PARAMETER_READ, segment.parameter_reads)
-    effect(machine, counters + sync.PARTIAL_SUM_WRITE, segment.sum_writes)
+    effect(machine, counters + TileFlag.PARAMETER_READ, segment.parameter_reads)
+    effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, segment.sum_writes)
     if segment.outputs:
         size = 2 if tables.tensor[lane.row].function & OUTPUT_16BIT else 1
         _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables, cycle)
@@ -291,7 +292,7 @@ def write_results(machine: Machine, index: int, tile: int) -> None:
         if cycle > now:
             wake_at(machine, index, cycle)
             return
-        effect(machine, tile_counters(tile) + sync.ACTIVATION_WRITE, 1)
+        effect(machine, tile_counters(tile) + TileFlag.ACTIVATION_WRITE, 1)
         writer.taken += 1
 
 
@@ -300,8 +301,8 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
     """Gather words, and write the row when it is closed."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
-    completed = counters + lanes.COMPLETED + state.NARROW_TO_WIDE
-    if lane.instruction < 0 and not begin(machine, index, state.NARROW_TO_WIDE, tile, tables):
+    completed = counters + lanes.COMPLETED + TileUnit.NARROW_TO_WIDE
+    if lane.instruction < 0 and not begin(machine, index, TileUnit.NARROW_TO_WIDE, tile, tables):
         return
     parameters = tables.narrow_to_wide[lane.row]
     behind = machine.rates[0].row_write_cycles
@@ -340,7 +341,9 @@ def _row_is_written(machine: Machine, index: int, counters: int, parameters: Rec
     if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
         return False
     ended = traversal.step(lane.second, parameters.wide_write)
-    effect(machine, counters + sync.WIDE_WRITE, sync.produce(parameters.producer, ended))
+    effect(
+        machine, counters + TileFlag.NARROW_TO_WIDE_WRITE, sync.produce(parameters.producer, ended)
+    )
     lane.words = 0
     lane.closed = 0
     return True
@@ -386,11 +389,11 @@ def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> N
     """Spread words of a row, fetching the next row when one is used up."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
-    if lane.instruction < 0 and not begin(machine, index, state.WIDE_TO_NARROW, tile, tables):
+    if lane.instruction < 0 and not begin(machine, index, TileUnit.WIDE_TO_NARROW, tile, tables):
         return
     parameters = tables.wide_to_narrow[lane.row]
     write = lane.second
-    flag = sync.SCALE_BIAS_WRITE if parameters.scale_bias else sync.NARROW_WRITE
+    flag = TileFlag.WIDE_TO_SCALING if parameters.scale_bias else TileFlag.WIDE_TO_NARROW_WRITE
     moved = False
     for _ in range(machine.rates[0].wide_to_narrow_words_per_cycle):
         if write.done or not _word_is_there(machine, index, counters, parameters):
@@ -411,7 +414,7 @@ def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> N
     grow(machine, counters + flag, ahead, per_cycle * rate(parameters.producer))
     if write.done:
         _check(machine, index, bool(lane.first.done), state.FAULT_WORD_COUNT)
-        complete(machine, index, counters + lanes.COMPLETED + state.WIDE_TO_NARROW)
+        complete(machine, index, counters + lanes.COMPLETED + TileUnit.WIDE_TO_NARROW)
 
 
 @inner

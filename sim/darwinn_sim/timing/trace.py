@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import ChipFault, Deadlock
-from darwinn_sim.host.interface import Tag
+from darwinn_sim.isa.codes import DescriptorTag, ScalarUnit, StoreOperation
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, compiled, inner
@@ -33,7 +33,6 @@ MAX_BUNDLES = 1 << 28
 
 _BLOCK = 1 << 12
 _MORE, _HALTED, _FAULT = range(3)
-_INTERRUPT_TAG = int(Tag.INTERRUPT)
 _PLAIN = -1
 
 _SCALAR = BY_NAME["Scalar"].opcode
@@ -115,7 +114,9 @@ def _record(
         if kind == STEP_DESCRIPTOR:
             raises = tables.opcode[instruction] != _SCALAR
             step.size = 0 if raises else core.descriptor[2]
-            step.target = _INTERRUPT_TAG + core.interrupt if raises else core.descriptor[3]
+            step.target = (
+                DescriptorTag.INTERRUPT_0 + core.interrupt if raises else core.descriptor[3]
+            )
         used += 1
         if kind == STEP_HALT:
             return used, _HALTED
@@ -130,9 +131,9 @@ def _kind(core: Record, tables: Tables, instruction: int) -> int:
         bundle = tables.scalar[tables.row[instruction]]
         if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
             return _PLAIN
-        if bundle.store_op == scalar_core.STORE_PUSH:
+        if bundle.store_op == StoreOperation.PUSH:
             return STEP_PUSH
-        return STEP_DESCRIPTOR if bundle.store_op == scalar_core.STORE_ISSUE else _PLAIN
+        return STEP_DESCRIPTOR if bundle.store_op == StoreOperation.ISSUE else _PLAIN
     common = tables.dispatch[instruction]
     if common.gate and core.predicates[common.predicate] != common.polarity:
         return _PLAIN
@@ -159,5 +160,5 @@ def _target(core: Record, tables: Tables, instruction: int, kind: int) -> int:
     opcode = tables.opcode[instruction]
     if opcode == _POP:
         fifo = tables.pop[tables.row[instruction]].fifo
-        return state.POP_ACTIVATIONS if fifo else state.POP_PARAMETERS
-    return state.INFEED if opcode == _INFEED else state.OUTFEED
+        return ScalarUnit.AV_POP if fifo else ScalarUnit.PARAMETER_POP
+    return ScalarUnit.RING_INFEED if opcode == _INFEED else ScalarUnit.RING_OUTFEED

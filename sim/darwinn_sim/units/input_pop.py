@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
 
@@ -28,7 +29,7 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
             address %= chip.PARAMETER_UNITS
             _copy(stream, core.parameters, core.parameters_written, address * size, size)
         ended = traversal.step(write, parameters.buffer)
-        flag = sync.SCALAR_ACTIVATION_POP if parameters.fifo else sync.SCALAR_PARAMETER_POP
+        flag = ScalarFlag.AV_POP if parameters.fifo else ScalarFlag.PARAMETER_POP
         core.flags[flag] += sync.produce(parameters.producer, ended)
         moved = True
     if write.done:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, inner
@@ -20,9 +21,23 @@ SOUTH, WEST, NORTH, EAST = range(4)
 
 FIRST_OPCODE = BY_NAME["MeshSouth"].opcode
 
-# Flags of each link: inbound from the opposite side, outbound to its own (docs/isa.md).
-INBOUND_FLAG = np.array([3, 4, 5, 6])
-OUTBOUND_FLAG = np.array([9, 10, 7, 8])
+# Flags of each link: what goes south comes from the north.
+INBOUND_FLAG = np.array(
+    [
+        TileFlag.MESH_INBOUND_FROM_NORTH,
+        TileFlag.MESH_INBOUND_FROM_EAST,
+        TileFlag.MESH_INBOUND_FROM_SOUTH,
+        TileFlag.MESH_INBOUND_FROM_WEST,
+    ]
+)
+OUTBOUND_FLAG = np.array(
+    [
+        TileFlag.MESH_OUTBOUND_FOR_SOUTH,
+        TileFlag.MESH_OUTBOUND_FOR_WEST,
+        TileFlag.MESH_OUTBOUND_FOR_NORTH,
+        TileFlag.MESH_OUTBOUND_FOR_EAST,
+    ]
+)
 _ROW_STEP = np.array([1, 0, -1, 0])
 _COLUMN_STEP = np.array([0, -1, 0, 1])
 

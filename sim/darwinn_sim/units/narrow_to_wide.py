@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 
@@ -21,7 +22,7 @@ def derive(records: NDArray[np.void]) -> None:
     """Fill in what follows from the fields."""
     # A transposing read has its short side in loop 0, so the alternate limit is that of loop 1.
     records["narrow_read"]["alternate_target"] = records["transpose"]
-    records["shares_double_buffer"] = sync.watching(records, sync.RING_WRITE).any(axis=1)
+    records["shares_double_buffer"] = sync.watching(records, TileFlag.RING_BUS_WRITE).any(axis=1)
 
 
 @inner
@@ -105,7 +106,7 @@ def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> 
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
     ended = traversal.step(write, parameters.wide_write)
-    tile.flags[sync.WIDE_WRITE] += sync.produce(parameters.producer, ended)
+    tile.flags[TileFlag.NARROW_TO_WIDE_WRITE] += sync.produce(parameters.producer, ended)
     unit.row.words = 0
     unit.row_closed = 0
 

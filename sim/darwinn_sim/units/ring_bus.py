@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
@@ -20,9 +21,8 @@ OUTFEED_TARGET = chip.TILES
 
 _CONSUMER_A = BY_NAME["RingConsumerA"].opcode
 
-FIFO_PARAMETERS, FIFO_ACTIVATIONS, FIFO_SCALAR_MEMORY = 0, 1, 2
 INFEED_FLAG = np.array(
-    [sync.SCALAR_PARAMETER_INFEED, sync.SCALAR_ACTIVATION_INFEED, sync.SCALAR_MEMORY_INFEED]
+    [ScalarFlag.PARAMETER_INFEED, ScalarFlag.AV_INFEED, ScalarFlag.SCALAR_INFEED]
 )
 
 
@@ -51,7 +51,7 @@ def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row
 def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
     """Count a turn on the ring: flag 17 or 18 of every tile."""
     for number in range(chip.TILES):
-        tiles[number].flags[sync.RING_TOKEN_A + channel] += 1
+        tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
         tiles[number].awake = 1
 
 
@@ -89,13 +89,13 @@ def produce(
     _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
     ended = traversal.step(read, parameters.wide_read)
     unit.first_ready = 0
-    tile.flags[sync.RING_WRITE] += sync.produce(parameters.row_producer, ended)
+    tile.flags[TileFlag.RING_BUS_WRITE] += sync.produce(parameters.row_producer, ended)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
         _pass_token(tiles, parameters.consumer_b)
-        core.flags[sync.SCALAR_RING_TOKEN_A + parameters.consumer_b] += 1
+        core.flags[ScalarFlag.RING_PRODUCER_A + parameters.consumer_b] += 1
         if parameters.consumer_b and (parameters.targets >> OUTFEED_TARGET) & 1:
-            core.flags[sync.SCALAR_RING_TOKEN_A] += 1
+            core.flags[ScalarFlag.RING_PRODUCER_A] += 1
     if read.done:
         if parameters.wide_read.double_offset:
             tile.ring_read_second = read.second ^ parameters.wide_read.double_start
@@ -137,7 +137,7 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)
         ended = traversal.step(write, parameters.wide_write)
-        tile.flags[sync.RING_READ_A + channel] += sync.produce(parameters.producer, ended)
+        tile.flags[TileFlag.RING_BUS_READ_A + channel] += sync.produce(parameters.producer, ended)
         unit.first_ready = 0
         moved = True
     unit.current = state.IDLE
@@ -184,9 +184,9 @@ def infeed(
 @inner
 def unit_words(fifo: int) -> int:
     """Words of a unit of the buffer that a RingInfeed reads."""
-    if fifo == FIFO_PARAMETERS:
+    if fifo == InfeedSource.PARAMETERS:
         return chip.PARAMETER_UNIT_BYTES // 4
-    if fifo == FIFO_ACTIVATIONS:
+    if fifo == InfeedSource.ACTIVATIONS:
         return chip.ACTIVATION_UNIT_BYTES // 4
     return 1
 
@@ -208,11 +208,11 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
     row = unit.row
     address = traversal.address(unit.buffer, parameters.buffer)
     first = row.words
-    if parameters.fifo == FIFO_SCALAR_MEMORY:
+    if parameters.fifo == InfeedSource.SCALAR_MEMORY:
         address %= chip.SCALAR_MEMORY_WORDS
         row.data[first] = core.memory[address]
         row.written[first] = state.bytes_of(core.memory_written[address])
-    elif parameters.fifo == FIFO_ACTIVATIONS:
+    elif parameters.fifo == InfeedSource.ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
         source = core.activations.view(np.uint32)
         copy(row.data, first, source, words * address, words)
@@ -250,7 +250,7 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
             core.memory_written[address] = state.bits_of(row.written[unit.position])
             unit.position += 1
         ended = traversal.step(write, parameters.buffer)
-        core.flags[sync.SCALAR_OUTFEED] += sync.produce(parameters.producer, ended)
+        core.flags[ScalarFlag.RING_OUTFEED] += sync.produce(parameters.producer, ended)
         moved = True
         if unit.position > parameters.row_words or write.done:
             state.pop_row(fifo)

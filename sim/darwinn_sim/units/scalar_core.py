@@ -11,6 +11,14 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codec import Columns
+from darwinn_sim.isa.codes import (
+    AluOperation,
+    LoadOperation,
+    ScalarFlag,
+    ScalarFunction,
+    ScalarUnit,
+    StoreOperation,
+)
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
@@ -39,12 +47,6 @@ BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, INTERRUPT 
 it has reached the stop point; it has used up its steps; a fault; the tap must be emptied; it raises
 the host interrupt ``core.interrupt``."""
 
-IDLE_ACTIVATION_POP, IDLE_PARAMETER_POP, IDLE_INFEED, IDLE_OUTFEED, IDLE_OUTPUT = range(5)
-"""Bits of ScalarFence.wait_idle."""
-
-STORE_PUSH, STORE_DESCRIPTOR_WORD, STORE_ISSUE = 4, 5, 6
-FUNCTION_RECIPROCAL, FUNCTION_EXP2 = 2, 3
-
 _SCALAR = BY_NAME["Scalar"].opcode
 _HALT = BY_NAME["Halt"].opcode
 _INTERRUPT = BY_NAME["Interrupt"].opcode
@@ -55,8 +57,6 @@ _POP = BY_NAME["PopInput"].opcode
 _INFEED = BY_NAME["RingInfeed"].opcode
 _OUTFEED = BY_NAME["RingOutfeed"].opcode
 _TILE_FENCE = BY_NAME["TileFence"].opcode
-
-_DMA_FENCE_FLAG = sync.SCALAR_RING_TOKEN_A + 1
 
 
 def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
@@ -121,14 +121,14 @@ def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: 
                 _advance(core, core.pc + 1)
                 return _NEXT
         if (
-            bundle.store_op == STORE_PUSH
+            bundle.store_op == StoreOperation.PUSH
             and not core.dma_only
             and core.output.length + 4 > chip.HOST_FIFO_BYTES
         ):
             return BLOCKED
         _scalar(core, bundle)
         _advance(core, core.pc + 1)
-        return DESCRIPTOR if bundle.store_op == STORE_ISSUE else _NEXT
+        return DESCRIPTOR if bundle.store_op == StoreOperation.ISSUE else _NEXT
     common = tables.dispatch[instruction]
     if common.gate and core.predicates[common.predicate] != common.polarity:
         _advance(core, following(tables, core.pc))
@@ -231,37 +231,41 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
     operation = bundle.store_op
     value = registers[bundle.store_register]
     where = bundle.store_address
-    if operation == STORE_PUSH:
+    if operation == StoreOperation.PUSH:
         if not core.dma_only:
             written = state.bytes_of(core.operands_written[bundle.store_register])
             ring_bus.push_output(core, value, written, core.pc)
-    elif operation == STORE_DESCRIPTOR_WORD:
+    elif operation == StoreOperation.DESCRIPTOR:
         _use(core, bundle.store_register)
         core.descriptor[where & 3] = value
-    elif 1 <= operation <= 3:
+    elif StoreOperation.DIRECT <= operation <= StoreOperation.POST_INCREMENT:
         pointer = where & 31
-        if operation > 1:
+        if operation != StoreOperation.DIRECT:
             _use(core, pointer)
-        address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+        address = _memory_address(
+            core, where if operation == StoreOperation.DIRECT else np.int64(registers[pointer])
+        )
         core.memory[address] = value
         core.memory_written[address] = core.operands_written[bundle.store_register]
-        if operation == 3:
+        if operation == StoreOperation.POST_INCREMENT:
             core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
 
 @inner
 def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.load_op
-    if operation == 0:
+    if operation == LoadOperation.NONE:
         return
     where = bundle.load_address
     pointer = where & 31
-    if operation > 1:
+    if operation != LoadOperation.DIRECT:
         _use(core, pointer)
-    address = _memory_address(core, where if operation == 1 else np.int64(registers[pointer]))
+    address = _memory_address(
+        core, where if operation == LoadOperation.DIRECT else np.int64(registers[pointer])
+    )
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
-    if operation == 3:
+    if operation == LoadOperation.POST_INCREMENT:
         core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
 
 
@@ -273,7 +277,7 @@ def _signed(value: np.uint32) -> np.int64:
 @inner
 def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.alu_op
-    if operation == 0:
+    if operation == AluOperation.NONE:
         return
     a = registers[bundle.alu_a]
     b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
@@ -283,7 +287,7 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
         b_written = core.operands_written[bundle.alu_b & 31]
     # A register less itself is 0, and equals itself, whatever it holds.
     same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & 31
-    if 9 <= operation <= 14:
+    if AluOperation.EQUAL <= operation <= AluOperation.GREATER_EQUAL_UNSIGNED:
         predicate = bundle.alu_destination & 7
         core.predicates[predicate] = _compare(operation, a, b)
         core.predicates_written[predicate] = same or compared_written(
@@ -291,14 +295,14 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
         )
         return
     written = result_written(operation, a, a_written, b, b_written)
-    if same and (operation == 2 or operation == 5):
+    if same and (operation == AluOperation.SUBTRACT or operation == AluOperation.XOR):
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
-    if operation >= 16:
+    if operation >= AluOperation.TO_FLOAT:
         core.immediate[0] = b
         x = registers.view(np.float32)[bundle.alu_a]
         y = core.immediate.view(np.float32)[0]
-        if operation == 17:
+        if operation == AluOperation.TO_INTEGER:
             core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
         else:
             value = _float_alu(operation, x, y, b)
@@ -337,29 +341,29 @@ def result_written(
     Programs load a word that nothing has written, mask it and put one byte in its place.
     """
     both = np.uint32(a_written & b_written)
-    if operation == 15:
+    if operation == AluOperation.MOVE:
         return b_written
-    if operation == 3:
+    if operation == AluOperation.AND:
         return np.uint32(both | (~a & a_written) | (~b & b_written))
-    if operation == 4:
+    if operation == AluOperation.OR:
         return np.uint32(both | (a & a_written) | (b & b_written))
-    if operation == 5:
+    if operation == AluOperation.XOR:
         return both
-    if operation == 1 or operation == 2:
+    if operation == AluOperation.ADD or operation == AluOperation.SUBTRACT:
         # Carries go upwards: what lies below the lowest unwritten bit is known.
         unwritten = np.uint64(both ^ state.ALL_BITS)
         lowest = unwritten & (~unwritten + np.uint64(1))
         known = lowest - np.uint64(1) if unwritten else np.uint64(0xFFFFFFFF)
         return np.uint32(known & np.uint64(0xFFFFFFFF))
-    if operation == 6 or operation == 7:
+    if operation == AluOperation.SHIFT_LEFT or operation == AluOperation.SHIFT_RIGHT:
         if b_written & np.uint32(31) != np.uint32(31):
             return np.uint32(0)
         shift = np.uint64(b & np.uint32(31))
         # Zeros are shifted in, so the shadow is that of the complement: unwritten bits move.
         unwritten = np.uint64(a_written ^ state.ALL_BITS)
-        moved = unwritten << shift if operation == 6 else unwritten >> shift
+        moved = unwritten << shift if operation == AluOperation.SHIFT_LEFT else unwritten >> shift
         return np.uint32(~moved & np.uint64(0xFFFFFFFF))
-    if operation == 16 or operation == 17:
+    if operation == AluOperation.TO_FLOAT or operation == AluOperation.TO_INTEGER:
         return state.ALL_BITS if b_written == state.ALL_BITS else np.uint32(0)
     return state.ALL_BITS if both == state.ALL_BITS else np.uint32(0)
 
@@ -372,20 +376,22 @@ def compared_written(
     both = np.uint32(a_written & b_written)
     if both == state.ALL_BITS:
         return True
-    return (operation == 9 or operation == 10) and (a ^ b) & both != np.uint32(0)
+    return (operation == AluOperation.EQUAL or operation == AluOperation.NOT_EQUAL) and (
+        a ^ b
+    ) & both != np.uint32(0)
 
 
 @inner
 def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
-    if operation == 9:
+    if operation == AluOperation.EQUAL:
         return bool(a == b)
-    if operation == 10:
+    if operation == AluOperation.NOT_EQUAL:
         return bool(a != b)
-    if operation == 11:
+    if operation == AluOperation.GREATER:
         return bool(_signed(a) > _signed(b))
-    if operation == 12:
+    if operation == AluOperation.LESS:
         return bool(_signed(a) < _signed(b))
-    if operation == 14:
+    if operation == AluOperation.GREATER_EQUAL_UNSIGNED:
         return bool(a >= b)
     return bool(_signed(a) >= _signed(b))
 
@@ -394,50 +400,50 @@ def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
 def integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
     """Result of an integer operation of the ALU that is no comparison."""
     shift = np.uint64(b & np.uint32(31))
-    if operation == 1:
+    if operation == AluOperation.ADD:
         return np.uint32(a + b)
-    if operation == 2:
+    if operation == AluOperation.SUBTRACT:
         return np.uint32(np.int64(a) - np.int64(b))
-    if operation == 3:
+    if operation == AluOperation.AND:
         return np.uint32(a & b)
-    if operation == 4:
+    if operation == AluOperation.OR:
         return np.uint32(a | b)
-    if operation == 5:
+    if operation == AluOperation.XOR:
         return np.uint32(a ^ b)
-    if operation == 6:
+    if operation == AluOperation.SHIFT_LEFT:
         return np.uint32(np.uint64(a) << shift)
-    if operation == 7:
+    if operation == AluOperation.SHIFT_RIGHT:
         return np.uint32(np.uint64(a) >> shift)
-    if operation == 8:
+    if operation == AluOperation.ARITHMETIC_SHIFT_RIGHT:
         return np.uint32((_signed(a) >> np.int64(shift)) & np.int64(0xFFFFFFFF))
     return b
 
 
 @inner
 def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np.float32:
-    if operation == 16:
+    if operation == AluOperation.TO_FLOAT:
         return np.float32(_signed(b))
-    if operation == 18:
+    if operation == AluOperation.FLOAT_ADD:
         return np.float32(x + y)
-    if operation == 19:
+    if operation == AluOperation.FLOAT_SUBTRACT:
         return np.float32(x - y)
-    if operation == 20:
+    if operation == AluOperation.FLOAT_MULTIPLY:
         return np.float32(x * y)
-    if operation == 21:
+    if operation == AluOperation.FLOAT_MAXIMUM:
         return max(x, y)
     return min(x, y)
 
 
 @inner
 def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
-    if bundle.function_op == 0:
+    if bundle.function_op == ScalarFunction.NONE:
         return
     x = registers.view(np.float32)[bundle.function_source]
     written = core.operands_written[bundle.function_source] == state.ALL_BITS
     core.registers_written[bundle.function_destination] = (
         state.ALL_BITS if written else np.uint32(0)
     )
-    if bundle.function_op == FUNCTION_RECIPROCAL:
+    if bundle.function_op == ScalarFunction.RECIPROCAL:
         value = np.float32(np.float32(1) / x)
     else:
         # By way of float64, so that every machine's library rounds to the same float32.
@@ -449,7 +455,8 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
 def _is_dma_fence(fence: Record) -> bool:
     """The encoding that DMA hints call a fence (docs/isa.md, ScalarFence)."""
     return (  # type: ignore[no-any-return]
-        fence.expected_valid == 1 << _DMA_FENCE_FLAG and fence.wait_idle == 1 << IDLE_OUTPUT
+        fence.expected_valid == 1 << ScalarFlag.RING_PRODUCER_B
+        and fence.wait_idle == 1 << ScalarUnit.DRAIN
     )
 
 
@@ -469,19 +476,14 @@ def _fence_reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool
 @compiled
 def _idle(core: Record, units: int) -> bool:
     """True if the scalar units of a ScalarFence.wait_idle mask are idle."""
-    if (units >> IDLE_ACTIVATION_POP) & 1 and not state.idle(core.units[state.POP_ACTIVATIONS]):
-        return False
-    if (units >> IDLE_PARAMETER_POP) & 1 and not state.idle(core.units[state.POP_PARAMETERS]):
-        return False
-    if (units >> IDLE_INFEED) & 1 and not state.idle(core.units[state.INFEED]):
-        return False
-    outfeed_idle = state.idle(core.units[state.OUTFEED])
-    if (units >> IDLE_OUTFEED) & 1 and not outfeed_idle:
-        return False
+    for unit in range(state.QUEUED_SCALAR_UNITS):
+        if (units >> unit) & 1 and not state.idle(core.units[unit]):
+            return False
     # Rows that wait on the ring for a later outfeed do not count: programs send them before a fence
     # on this bit and issue the outfeed after it.
     delivered = core.output.length == 0 and not core.output_pending
-    return not (units >> IDLE_OUTPUT) & 1 or (outfeed_idle and delivered)
+    outfeed_idle = state.idle(core.units[ScalarUnit.RING_OUTFEED])
+    return not (units >> ScalarUnit.DRAIN) & 1 or (outfeed_idle and delivered)
 
 
 @inner
@@ -505,9 +507,9 @@ def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> i
         return _NEXT
     if opcode == _POP:
         fifo = tables.pop[row].fifo
-        unit = core.units[state.POP_ACTIVATIONS if fifo else state.POP_PARAMETERS]
+        unit = core.units[ScalarUnit.AV_POP if fifo else ScalarUnit.PARAMETER_POP]
     else:
-        unit = core.units[state.INFEED if opcode == _INFEED else state.OUTFEED]
+        unit = core.units[ScalarUnit.RING_INFEED if opcode == _INFEED else ScalarUnit.RING_OUTFEED]
     if unit.queue_length == chip.UNIT_QUEUE:
         return BLOCKED
     unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
@@ -519,7 +521,7 @@ def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> i
 @inner
 def _fill_scalar_memory(core: Record, parameters: Record) -> None:
     """DMA-only mode: what the tiles would have sent comes from a seeded generator (xorshift64)."""
-    write = core.units[state.OUTFEED].buffer
+    write = core.units[ScalarUnit.RING_OUTFEED].buffer
     traversal.start(write, parameters.buffer)
     while not write.done:
         address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import OutputFunction
+from darwinn_sim.isa.codes import OutputFunction, TileFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 from darwinn_sim.units import observation
@@ -51,7 +51,7 @@ def derive(records: NDArray[np.void]) -> None:
         main[name] = records[f"main_{name}"]
     records["working"] = _working(records)
     records["products"] = np.frexp(records["working"])[1]
-    counts_blocks = sync.watching(records, sync.SCALE_BIAS_WRITE)
+    counts_blocks = sync.watching(records, TileFlag.WIDE_TO_SCALING)
     records["scale_watcher"] = np.where(counts_blocks.any(axis=1), counts_blocks.argmax(axis=1), -1)
 
 
@@ -164,8 +164,8 @@ def _run_segment(
         _interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         _reduce(core, tile, unit, parameters, segment.lanes, granules)
-    tile.flags[sync.PARAMETER_READ] += segment.parameter_reads
-    tile.flags[sync.PARTIAL_SUM_WRITE] += segment.sum_writes
+    tile.flags[TileFlag.PARAMETER_READ] += segment.parameter_reads
+    tile.flags[TileFlag.PARTIAL_SUM_WRITE] += segment.sum_writes
     if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         _store_sum(core, tile, unit, parameters, segment)
 
@@ -608,7 +608,7 @@ def _output(
             # Bytes beyond the last lane are zeros of the unit's own.
             lane = first + k // size
             written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
-        tile.flags[sync.ACTIVATION_WRITE] += plan.write_flag[at]
+        tile.flags[TileFlag.ACTIVATION_WRITE] += plan.write_flag[at]
         unit.results += 1
         if tapped:
             _record(core, tile, tap, unit.current, address, word, count * size)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 from darwinn_sim.units import narrow_to_wide
@@ -34,7 +35,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
     traversal.start(unit.first, parameters.wide_read)
     traversal.start(unit.second, parameters.narrow_write)
     if parameters.scale_bias:
-        unit.second.second = tile.flags[sync.SCALE_BIAS_WRITE] & 1
+        unit.second.second = tile.flags[TileFlag.WIDE_TO_SCALING] & 1
     unit.position = chip.ROW_WORDS
 
 
@@ -64,7 +65,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         moved = True
         if in_prologue:
             continue
-        flag = sync.SCALE_BIAS_WRITE if parameters.scale_bias else sync.NARROW_WRITE
+        flag = TileFlag.WIDE_TO_SCALING if parameters.scale_bias else TileFlag.WIDE_TO_NARROW_WRITE
         tile.flags[flag] += sync.produce(parameters.producer, ended)
         if (ended >> parameters.row_loop) & 1:
             unit.position = chip.ROW_WORDS

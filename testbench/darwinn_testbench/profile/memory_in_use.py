@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.narrow_usage import WORD_BYTES
+from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import Timing
 from darwinn_sim.units import tensor_unit
@@ -158,8 +158,8 @@ _READS_NARROW = (tensor_unit.MAC, tensor_unit.INTERPOLATE)
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 
 _FINDERS: dict[int, Callable[[Tables, int], tuple[Words, Words]]] = {
-    state.TENSOR_UNIT: _tensor,
-    state.NARROW_TO_WIDE: _to_wide,
-    state.WIDE_TO_NARROW: _to_narrow,
-    **dict.fromkeys(range(state.WIDE_TO_NARROW + 1, state.UNITS), _mesh),
+    TileUnit.TENSOR: _tensor,
+    TileUnit.NARROW_TO_WIDE: _to_wide,
+    TileUnit.WIDE_TO_NARROW: _to_narrow,
+    **dict.fromkeys(range(TileUnit.WIDE_TO_NARROW + 1, len(TileUnit)), _mesh),
 }

@@ -7,6 +7,7 @@ from math import prod
 
 import pytest
 from darwinn_sim.isa import systemverilog
+from darwinn_sim.isa.codes import Code, DescriptorTag, ScalarFlag, TileFlag, TileUnit
 from darwinn_sim.isa.fields import Instruction
 from darwinn_sim.isa.table import INSTRUCTIONS
 
@@ -77,3 +78,19 @@ def test_traversals_and_watchers_have_their_fields_by_name(instruction: Instruct
 def test_package_declares_every_opcode() -> None:
     declared = dict(re.findall(r"OPCODE_(\w+) = 6'd(\d+)", systemverilog.package()))
     assert sorted(int(value) for value in declared.values()) == sorted(INSTRUCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "codes"),
+    [
+        ("TILE_FLAG", TileFlag),
+        ("SCALAR_FLAG", ScalarFlag),
+        ("TILE_UNIT", TileUnit),
+        ("DESCRIPTOR_TAG", DescriptorTag),
+    ],
+)
+def test_package_numbers_flags_units_and_tags_as_the_model_does(
+    prefix: str, codes: type[Code]
+) -> None:
+    declared = re.findall(rf" {prefix}_(\w+) = \d+'d(\d+)", systemverilog.package())
+    assert {name: int(value) for name, value in declared} == {c.name: int(c) for c in codes}

@@ -12,11 +12,10 @@ from averaging_program import watch
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.kernel import state
+from darwinn_sim.isa.codes import StoreOperation, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import Cause, ChipDescription, HostLink
 from darwinn_sim.timing.description import Confidence, Quantity
-from darwinn_sim.units import scalar_core
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
 from hypothesis import given, note
@@ -279,7 +278,7 @@ def test_fences_that_count_tokens_take_the_cycles_of_the_slow_model(
         "reset_flags": 1 << 17 + channel,
         "reset_value": 9,
     }
-    wait = {"wait_idle": 1 << state.RING_PRODUCER} if waits_for_sender else {}
+    wait = {"wait_idle": 1 << TileUnit.RING_PRODUCER} if waits_for_sender else {}
     compare_operations(
         [
             *preset({17 + channel: before}, 0xFFFF),
@@ -355,7 +354,7 @@ def test_an_endless_run_is_ended() -> None:
 
 
 def test_a_descriptor_of_no_bytes_is_a_fault() -> None:
-    issue = ("Scalar", {"store_op": scalar_core.STORE_ISSUE})
+    issue = ("Scalar", {"store_op": StoreOperation.ISSUE})
     chunk = frame(build([issue]))
     with pytest.raises(ChipFault, match=r"DMA: length 0 of descriptor tag 0 \(chunk 0, pc 1"):
         timing.simulate_program(lower((chunk,)), (len(chunk),), limit=1000)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from darwinn_sim import chip
-from darwinn_sim.kernel import state
+from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.units import scalar_core
 from functional_coverage import Coverage
 from hypothesis import given
@@ -185,7 +185,7 @@ def test_a_fence_orders_two_units_of_a_tile() -> None:
     counted = {"tiles": 1, "wide_write_base": 8, "producer_increment": 1}
     release: Operation = ("NarrowToWide", counted)
     copy: Operation = ("NarrowToWide", {"tiles": 1, "wide_write_base": 9})
-    fence: Operation = ("TileFence", {"tiles": 1, "wait_idle": 1 << state.MESH_SOUTH})
+    fence: Operation = ("TileFence", {"tiles": 1, "wait_idle": 1 << TileUnit.MESH_SOUTH})
     for operations, expected in (
         ([late, copy, release], False),
         ([late, release, fence, copy], True),
@@ -252,7 +252,7 @@ def test_a_fence_names_the_tokens_that_it_awaits(tokens: int, channel: int, text
     """Too few, or one too many while a unit was busy: the fence stays, and says what it missed."""
     stays_busy = [("MeshSouth", never("MeshSouth")[1] | {"tiles": 1 << 3})]
     busy_unit = stays_busy if tokens > 5 else []
-    fence = awaiting(5, channel, wait_idle=1 << state.MESH_SOUTH)
+    fence = awaiting(5, channel, wait_idle=1 << TileUnit.MESH_SOUTH)
     bench = Bench([*busy_unit, fence, turns(tokens, channel)])
     bench.run()
     assert int(bench.tiles[3]["fence_count"]) == 0

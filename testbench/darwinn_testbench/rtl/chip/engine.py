@@ -16,6 +16,7 @@ from darwinn_sim.accelerator import Accelerator, ProgramRun, Progress
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import state
@@ -34,7 +35,6 @@ from darwinn_testbench.rtl.chip.player import ChipPlayer, RtlFailure
 WINDOW_BASE = 1 << 63
 """Device address of bus address 0, as the harness's window has it after reset."""
 
-_INSTRUCTIONS_TAG = 0
 _MESH = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
 
 
@@ -68,7 +68,7 @@ class _RtlHost(HostInterface):
         chunk = super().fetch_chunk()
         if chunk is not None:
             transfer = self.transfers[-1]
-            self.player.descriptor(_INSTRUCTIONS_TAG, transfer.address, transfer.size)
+            self.player.descriptor(DescriptorTag.INSTRUCTIONS, transfer.address, transfer.size)
             self.chunk = self.player.fetch(transfer.size)
             return self.chunk
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -57,7 +58,7 @@ class Core:
             opcode=np.where(others, _POP, tables.opcode), row=np.where(others, 0, tables.row)
         )
         self._for_others = others
-        core["units"]["queue_length"][[state.POP_PARAMETERS, state.POP_ACTIVATIONS]] = (
+        core["units"]["queue_length"][[ScalarUnit.PARAMETER_POP, ScalarUnit.AV_POP]] = (
             chip.UNIT_QUEUE
         )
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.kernel.state import SCALAR_UNIT_NAMES, UNIT_NAMES, UNITS
+from darwinn_sim.kernel.state import SCALAR_UNIT_NAMES, UNIT_NAMES
 from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES
 from numpy.typing import NDArray
 
@@ -294,14 +294,13 @@ class ChipPlayer:
         """What is not idle, and the sync flags around it."""
         status = self._library.chip_status(self._chip).contents
         yield f"transfers: {status.started} begun, {status.completed} completed"
-        names = (SCALAR_UNIT_NAMES[1], SCALAR_UNIT_NAMES[0], *SCALAR_UNIT_NAMES[2:], "host output")
-        busy = _clear_bits(status.units_idle, names)
+        busy = _clear_bits(status.units_idle, SCALAR_UNIT_NAMES)
         flags = _flags(status.scalar_flags, SCALAR_FLAG_NAMES)
         yield f"scalar core: {', '.join(busy) or 'no unit'} busy; flags {flags}"
         units = sum(word << (32 * k) for k, word in enumerate(status.tile_units_idle))
         waiting = [tile for tile in range(self.tiles) if not status.tiles_idle >> tile & 1]
         for tile in waiting[:SHOWN_TILES]:
-            busy = _clear_bits(units >> (UNITS * tile), UNIT_NAMES)
+            busy = _clear_bits(units >> (chip.TILE_UNITS * tile), UNIT_NAMES)
             flags = _flags(status.tile_flags[tile], TILE_FLAG_NAMES)
             yield f"tile {tile}: {', '.join(busy) or 'a fence'} busy; flags {flags}"
         if len(waiting) > SHOWN_TILES:

@@ -11,21 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from darwinn_sim.isa.codes import DescriptorTag
+
 ADDRESS_BITS = 40
 """Bits of a bus address (``dma_pkg::AddressBits``)."""
 
 
-class Tag(IntEnum):
-    """What a descriptor is for; ``INTERRUPT`` + n raises host interrupt n."""
-
-    INSTRUCTION = 0
-    INPUT = 1
-    PARAMETER = 2
-    OUTPUT = 3
-    INTERRUPT = 4
-
-
-READ_TAGS = (Tag.INSTRUCTION, Tag.INPUT, Tag.PARAMETER)
+READ_TAGS = (DescriptorTag.INSTRUCTIONS, DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
 """Tags whose bytes go into a stream of their own, in the order of the RTL's read streams."""
 
 
@@ -51,12 +43,14 @@ class Descriptor:
     @property
     def is_data(self) -> bool:
         """True for tags 0 to 3."""
-        return not self.fence and self.tag < Tag.INTERRUPT
+        return not self.fence and self.tag < DescriptorTag.INTERRUPT_0
 
     @property
     def is_interrupt(self) -> bool:
         """True for tags 4 to 7."""
-        return not self.fence and Tag.INTERRUPT <= self.tag < Tag.INTERRUPT + 4
+        return (
+            not self.fence and DescriptorTag.INTERRUPT_0 <= self.tag < DescriptorTag.INTERRUPT_0 + 4
+        )
 
     def __str__(self) -> str:
         """The entry for a person to read."""
@@ -116,7 +110,7 @@ class DescriptorModel:
     data_bytes: int
     bad_words: frozenset[int] = frozenset()
     performed: list[Performed] = field(default_factory=list)
-    streams: dict[Tag, bytearray] = field(
+    streams: dict[DescriptorTag, bytearray] = field(
         default_factory=lambda: {tag: bytearray() for tag in READ_TAGS}
     )
 
@@ -126,12 +120,12 @@ class DescriptorModel:
         self.performed.append(done)
         if done.outcome is Outcome.STARTED and descriptor.is_data:
             done.response_error = self._touches_bad_word(descriptor)
-            if descriptor.tag == Tag.OUTPUT:
+            if descriptor.tag == DescriptorTag.OUTPUT:
                 self._write(descriptor, output)
                 done.data = output
             else:
                 done.data = self._read(descriptor)
-                self.streams[Tag(descriptor.tag)] += done.data
+                self.streams[DescriptorTag(descriptor.tag)] += done.data
         return done
 
     def _touches_bad_word(self, descriptor: Descriptor) -> bool:
@@ -182,7 +176,7 @@ class DescriptorModel:
         engine = int(Outcome.MALFORMED in outcomes)
         for done in started:
             if done.response_error:
-                engine |= 4 if done.descriptor.tag == Tag.OUTPUT else 2
+                engine |= 4 if done.descriptor.tag == DescriptorTag.OUTPUT else 2
         return {
             "hib_error_status": _union(hib),
             "hib_first_error_status": hib[0] if hib else 0,
@@ -195,7 +189,10 @@ class DescriptorModel:
                 (raised.count(number) & 0xFFFF) << 16 * number for number in range(4)
             ),
             "instruction_queue_int_status": int(
-                any(d.descriptor.is_data and d.descriptor.tag == Tag.INSTRUCTION for d in started)
+                any(
+                    d.descriptor.is_data and d.descriptor.tag == DescriptorTag.INSTRUCTIONS
+                    for d in started
+                )
             ),
         }
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 
-from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS, Descriptor, Outcome, Tag, Window
+from darwinn_sim.isa.codes import DescriptorTag
+
+from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS, Descriptor, Outcome, Window
 
 BOUNDARY = 4096
 """Bytes that no burst may cross a multiple of."""
@@ -79,7 +81,7 @@ class Program:
         for descriptor in self.descriptors:
             writes = (
                 descriptor.is_data
-                and descriptor.tag == Tag.OUTPUT
+                and descriptor.tag == DescriptorTag.OUTPUT
                 and self.window.outcome(descriptor) is Outcome.STARTED
             )
             size = descriptor.size if writes else 0
@@ -193,7 +195,7 @@ class ProgramGenerator:
         output_bytes = sum(
             d.size
             for d in descriptors
-            if d.is_data and d.tag == Tag.OUTPUT and window.outcome(d) is Outcome.STARTED
+            if d.is_data and d.tag == DescriptorTag.OUTPUT and window.outcome(d) is Outcome.STARTED
         )
         return Program(
             descriptors,
@@ -208,7 +210,7 @@ class ProgramGenerator:
     def _append(self, descriptors: list[Descriptor], window: Window) -> None:
         kinds: list[tuple[float, Callable[[Window], Descriptor]]] = [
             (0.08, lambda _: Descriptor(fence=True)),
-            (0.08, lambda _: Descriptor(Tag.INTERRUPT + self._random.randrange(4))),
+            (0.08, lambda _: Descriptor(DescriptorTag.INTERRUPT_0 + self._random.randrange(4))),
             (0.10, self.bad),
         ]
         chosen = self._random.random()
@@ -235,7 +237,7 @@ class ProgramGenerator:
         """A descriptor that must be refused."""
         random = self._random
         end = window.base + window.size
-        data, any_interrupt = random.randrange(4), Tag.INTERRUPT + random.randrange(4)
+        data, any_interrupt = random.randrange(4), DescriptorTag.INTERRUPT_0 + random.randrange(4)
         unknown = random.randrange(8, 16)
         return random.choice(
             (
@@ -262,7 +264,7 @@ class ProgramGenerator:
             random.choice(list(Alignment)),
             random.random() < 0.5,
         )
-        if transfer.tag != Tag.OUTPUT and self._written_before and random.random() < 0.5:
+        if transfer.tag != DescriptorTag.OUTPUT and self._written_before and random.random() < 0.5:
             earlier = random.choice(self._written_before)
             size = min(transfer.size, len(earlier))
             return Descriptor(transfer.tag, window.base + earlier.start, size)
@@ -288,7 +290,7 @@ class ProgramGenerator:
         else:
             offset = random.randrange(window.size - size - word) // word * word
             offset += random.randint(1, word - 1) if place is Alignment.UNALIGNED else 0
-        tag = Tag.OUTPUT if write else random.choice(READ_TAGS)
+        tag = DescriptorTag.OUTPUT if write else random.choice(READ_TAGS)
         return Descriptor(tag, window.base + offset, size)
 
     def _range(self, descriptor: Descriptor, window: Window) -> range:
@@ -303,14 +305,14 @@ class ProgramGenerator:
     def _races(self, descriptor: Descriptor, window: Window) -> bool:
         """Bus words, not bytes, must be apart: a word is read whole."""
         own = self._range(descriptor, window)
-        others = self._reads if descriptor.tag == Tag.OUTPUT else self._writes
+        others = self._reads if descriptor.tag == DescriptorTag.OUTPUT else self._writes
         word = self._data_bytes
         return any(
             own.start < other.stop + word and other.start < own.stop + word for other in others
         )
 
     def _note(self, descriptor: Descriptor, window: Window) -> None:
-        ranges = self._writes if descriptor.tag == Tag.OUTPUT else self._reads
+        ranges = self._writes if descriptor.tag == DescriptorTag.OUTPUT else self._reads
         ranges.append(self._range(descriptor, window))
 
     def _bad_words(self, started: list[Descriptor], window: Window) -> frozenset[int]:

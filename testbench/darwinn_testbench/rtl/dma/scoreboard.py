@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from darwinn_sim.isa.codes import DescriptorTag
 from pyuvm import uvm_component, uvm_subscriber
 
 from darwinn_testbench.rtl.dma.coverage import sample_descriptor, sample_transfer
@@ -13,7 +14,6 @@ from darwinn_testbench.rtl.dma.descriptor_model import (
     DescriptorModel,
     Outcome,
     Performed,
-    Tag,
 )
 from darwinn_testbench.rtl.dma.monitors import Accepted, DmaEvent, Done, Raised, Started
 from darwinn_testbench.rtl.dma.programs import Program, TransferSample, alignment, size_class
@@ -121,7 +121,7 @@ class Scoreboard(uvm_component):
             self._require_done(event, lambda before: True)
         elif descriptor.is_interrupt:
             self._require_done(event, lambda before: self._event_of(before) == WRITER_EVENT)
-            number = descriptor.tag - Tag.INTERRUPT
+            number = descriptor.tag - DescriptorTag.INTERRUPT_0
             self._require(self._raised[-1:] == [number], f"{event} without interrupt {number}")
         else:
             same = self._event_of(performed)
@@ -138,7 +138,7 @@ class Scoreboard(uvm_component):
         descriptor = performed.descriptor
         if descriptor.fence:
             return FENCE_EVENT
-        return WRITER_EVENT if descriptor.tag >= Tag.OUTPUT else descriptor.tag
+        return WRITER_EVENT if descriptor.tag >= DescriptorTag.OUTPUT else descriptor.tag
 
     def _performed(self, index: int) -> Performed:
         self._require(index < len(self.model.performed), f"descriptor {index} was never issued")
@@ -221,7 +221,7 @@ class Scoreboard(uvm_component):
                     TransferSample(
                         size_class(descriptor.size, self.word_bytes, self.burst_words),
                         alignment(start, descriptor.size, self.word_bytes),
-                        descriptor.tag == Tag.OUTPUT,
+                        descriptor.tag == DescriptorTag.OUTPUT,
                         behind_fence,
                         bool(self.program.pressure),
                         done.response_error,

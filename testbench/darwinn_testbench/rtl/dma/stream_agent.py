@@ -7,16 +7,17 @@ from random import Random
 from typing import Any
 
 from cocotb.triggers import RisingEdge
+from darwinn_sim.isa.codes import DescriptorTag
 from pyuvm import ConfigDB, uvm_analysis_port, uvm_component
 
 from darwinn_testbench.rtl.bench import Bench
-from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS, Tag
+from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS
 from darwinn_testbench.rtl.dma.memory_agent import pauses
 
 STREAM_PORTS = {
-    Tag.INSTRUCTION: "dma2core_instruction",
-    Tag.INPUT: "dma2input_activation",
-    Tag.PARAMETER: "dma2input_parameter",
+    DescriptorTag.INSTRUCTIONS: "dma2core_instruction",
+    DescriptorTag.INPUT: "dma2input_activation",
+    DescriptorTag.PARAMETERS: "dma2input_parameter",
 }
 """Prefix of the ports of each read stream."""
 
@@ -25,7 +26,7 @@ STREAM_PORTS = {
 class Beat:
     """Bytes that a stream delivered in one cycle."""
 
-    tag: Tag
+    tag: DescriptorTag
     data: bytes
 
 

@@ -15,15 +15,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+from darwinn_sim.isa.codes import DescriptorTag
 from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.harness import HarnessDescription
 
 READ_QUEUES = 3
 """Tags below it are read into a stream of their own."""
-
-OUTPUT_TAG = 3
-"""Tag of what is written; larger ones are interrupts."""
 
 
 class Channel(IntEnum):
@@ -299,7 +297,7 @@ class _Writer:
     def push(self, step: DmaStep, cycle: int) -> int:
         """Take a descriptor that begins in ``cycle``; return when it is completed."""
         popped = max(cycle + 1, self._idle)
-        if step.tag != OUTPUT_TAG:
+        if step.tag != DescriptorTag.OUTPUT:
             if self.bursts:
                 popped = max(popped, self.bursts[-1].answered + 1)
             self._popped.append(popped)
@@ -334,7 +332,7 @@ class _Writer:
         if bursts:
             answer = max(answer, bursts[-1].answered)
         answer = pressure.free(Channel.WRITE_RESPONSE, answer) + 1
-        bursts.append(Burst(OUTPUT_TAG, address, decided, accepted, tuple(words), answer))
+        bursts.append(Burst(DescriptorTag.OUTPUT, address, decided, accepted, tuple(words), answer))
         return decided
 
     def _send(self, words: Iterable[int], offset: int, size: int) -> None:

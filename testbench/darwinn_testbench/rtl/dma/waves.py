@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from darwinn_sim.isa.codes import DescriptorTag
+
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.bench import PERIOD_NS
 from darwinn_testbench.rtl.dma.runs import (
@@ -22,7 +24,7 @@ from darwinn_testbench.rtl.dma.runs import (
     recorded,
     workload_design,
 )
-from darwinn_testbench.rtl.dma.timing import OUTPUT_TAG, READ_QUEUES, DmaStep, DmaTiming
+from darwinn_testbench.rtl.dma.timing import READ_QUEUES, DmaStep, DmaTiming
 from darwinn_testbench.rtl.dma.workload import Workload, stall_pattern
 from darwinn_testbench.rtl.dma.workload_check import predicted
 from darwinn_testbench.rtl.waves import kept_waves, write_save_file
@@ -60,11 +62,11 @@ def _bits(steps: Sequence[DmaStep], timing: DmaTiming) -> Iterator[tuple[str, in
             continue
         bit = _FENCE_BIT if step.fence else min(step.tag, _WRITER_BIT)
         yield "dma2monitor_done_valid", bit, (end, end)
-        if not step.fence and step.tag > OUTPUT_TAG:
+        if not step.fence and step.tag > DescriptorTag.OUTPUT:
             yield "dma2interrupts_raise_valid", 0, (end, end)
     for burst in timing.bursts:
         asked = (burst.decided + 1, burst.accepted)
-        if burst.tag == OUTPUT_TAG:
+        if burst.tag == DescriptorTag.OUTPUT:
             yield "m_axi_awvalid", 0, asked
             yield "m_axi_wvalid", 0, (burst.decided + 1, burst.words[-1])
             yield "m_axi_bvalid", 0, (burst.answered, burst.answered)

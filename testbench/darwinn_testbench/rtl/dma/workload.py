@@ -17,6 +17,7 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.isa.codes import DescriptorTag
 from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.dma.descriptor_model import (
@@ -25,7 +26,6 @@ from darwinn_testbench.rtl.dma.descriptor_model import (
     Descriptor,
     DescriptorModel,
     Outcome,
-    Tag,
     Window,
 )
 from darwinn_testbench.rtl.dma.programs import Pressure, Program
@@ -44,10 +44,10 @@ START = 16
 """Kind of the event that a descriptor begins; the outcome is added."""
 
 _TAGS = {
-    TransferKind.INSTRUCTION: Tag.INSTRUCTION,
-    TransferKind.INPUT: Tag.INPUT,
-    TransferKind.PARAMETER: Tag.PARAMETER,
-    TransferKind.OUTPUT: Tag.OUTPUT,
+    TransferKind.INSTRUCTION: DescriptorTag.INSTRUCTIONS,
+    TransferKind.INPUT: DescriptorTag.INPUT,
+    TransferKind.PARAMETER: DescriptorTag.PARAMETERS,
+    TransferKind.OUTPUT: DescriptorTag.OUTPUT,
 }
 
 
@@ -143,7 +143,7 @@ class WorkloadResult:
     """
 
     regions: dict[int, bytes]
-    streams: dict[Tag, bytes]
+    streams: dict[DescriptorTag, bytes]
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENTS))
     seconds: float = 0.0
     begun_ns: int = 0
@@ -189,10 +189,10 @@ def _regions(arrays: Mapping[str, NDArray[np.generic]]) -> dict[int, bytes]:
 def tag_of(transfer: Transfer) -> int:
     """The tag of the descriptor that a transfer of the trace stands for."""
     if transfer.kind is TransferKind.INTERRUPT:
-        return Tag.INTERRUPT + transfer.number
+        return DescriptorTag.INTERRUPT_0 + transfer.number
     if transfer.kind is TransferKind.SCRATCH:
         inwards = transfer.direction is TransferDirection.INFEED
-        return Tag.INPUT if inwards else Tag.OUTPUT
+        return DescriptorTag.INPUT if inwards else DescriptorTag.OUTPUT
     return _TAGS[transfer.kind]
 
 
@@ -217,12 +217,12 @@ class _RecordingHost(HostInterface):
         if not self.before:
             self.before = self.snapshot()
         chunk = super().fetch_chunk()
-        self.streams[Tag.INSTRUCTION] += chunk or b""
+        self.streams[DescriptorTag.INSTRUCTIONS] += chunk or b""
         return chunk
 
     def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
         data = super().pull(tag, limit)
-        self.streams[Tag(tag)] += data.tobytes()
+        self.streams[DescriptorTag(tag)] += data.tobytes()
         return data
 
     def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
@@ -231,7 +231,7 @@ class _RecordingHost(HostInterface):
 
     def issue(self, tag: int, address: int, size: int) -> None:
         super().issue(tag, address, size)
-        if tag >= Tag.INTERRUPT:
+        if tag >= DescriptorTag.INTERRUPT_0:
             self.after = self.snapshot()
 
     def snapshot(self) -> dict[int, bytes]:

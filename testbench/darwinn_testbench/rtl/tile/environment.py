@@ -12,7 +12,6 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 from darwinn_sim import chip
-from darwinn_sim.kernel.state import UNITS
 from pyuvm import (
     ConfigDB,
     uvm_agent,
@@ -257,7 +256,7 @@ class TileMonitor(uvm_monitor):
 
     def _watch_units(self) -> None:
         idle = int(self.bench.dut.tile2core_units_idle.value)
-        for unit in range(UNITS):
+        for unit in range(chip.TILE_UNITS):
             if not idle >> unit & 1:
                 self._busy.setdefault(unit, self.bench.cycle)
             elif unit in self._busy:
