@@ -10,6 +10,7 @@ from chip_runs import ScalarSide
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
+from darwinn_sim.timing.description import chip_description
 from nightly import check_cases, nightly_too
 from slow_model import input_pop as slow_pop
 from slow_model import ring_bus as slow_ring
@@ -119,7 +120,7 @@ def test_a_full_outfeed_holds_the_ring() -> None:
     both.collect(chip.ROW_BYTES * rows)
     both.give("RingOutfeed", units | waits | {"to_host": 1, "row_words": 63})
     both.rtl.run(ROW_CYCLES * rows)
-    assert both.rtl.rows == chip.RING_FIFO_ROWS
+    assert both.rtl.rows == chip_description("harness").outfeed_rows.value
     both.give("ScalarFence", {"reset_flags": 1 << 2, "reset_value": 1})
     both.rtl.settle()
     both.slow.output = bytes(both.slow.parameters[: chip.ROW_BYTES * rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darwinn_sim import chip
+from darwinn_sim.timing.description import chip_description
 from functional_coverage import ROUNDS, Coverage
 from nightly import check_cases, nightly_too
 from slow_model import tile_fence as slow
@@ -36,8 +36,9 @@ def test_fences_wait_load_and_count(nightly: bool) -> None:
 def test_a_full_unit_queue_holds_back_other_units() -> None:
     """Instructions leave in order: behind a full queue waits what another unit could execute."""
     name, waiting = never("WideToNarrow")
-    # One is executed, one stands at the exit of the unit's queue.
-    for count, passed in ((chip.UNIT_QUEUE + 2, 1), (chip.UNIT_QUEUE + 3, 0)):
+    # One is executed, the others stand in the unit's queue and at its exit.
+    most = 1 + int(chip_description("harness").unit_queue.value)
+    for count, passed in ((most, 1), (most + 1, 0)):
         pair = TileAndModel({})
         for _ in range(count):
             pair.give(name, waiting)

@@ -16,6 +16,7 @@ from darwinn_testbench.rtl.dma.programs import Program
 from darwinn_testbench.rtl.dma.register_agent import RegisterAgent, RegisterModel
 from darwinn_testbench.rtl.dma.scoreboard import Scoreboard
 from darwinn_testbench.rtl.dma.stream_agent import OutputSource, StreamSinks
+from darwinn_testbench.rtl.harness import HarnessDescription
 
 STATUS_REGISTERS = (
     "hib_error_status",
@@ -33,8 +34,8 @@ STATUS_REGISTERS = (
 CYCLES_PER_DESCRIPTOR = 6000
 """Bound of the wait for a program: the longest transfer under the heaviest pressure, and more."""
 
-MAX_BURST = 16
-"""Words of the longest burst (the harness's parameter MaxBurst)."""
+MAX_BURST = HarnessDescription().burst_words
+"""Words of the longest burst."""
 
 
 class IssueDescriptors(uvm_sequence):

@@ -14,8 +14,9 @@ from random import Random
 from darwinn_sim.isa.codes import DescriptorTag
 
 from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS, Descriptor, Outcome, Window
+from darwinn_testbench.rtl.harness import HarnessDescription
 
-BOUNDARY = 4096
+BOUNDARY = HarnessDescription().boundary
 """Bytes that no burst may cross a multiple of."""
 
 MEMORY_BYTES = 1 << 16
