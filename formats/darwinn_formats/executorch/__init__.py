@@ -6,7 +6,6 @@
 
 from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch import schema
-from darwinn_formats.executorch.container import ExtendedHeader
 from darwinn_formats.executorch.describe import (
     describe,
     describe_data,
@@ -25,7 +24,6 @@ from darwinn_formats.executorch.loader import (
 
 __all__ = [
     "DataFile",
-    "ExtendedHeader",
     "FormatError",
     "ProgramFile",
     "describe",

@@ -23,14 +23,10 @@ from darwinn_formats.flatbuffer.encoding import (
     FLOAT32,
     FLOAT64,
     INT8,
-    INT16,
     INT32,
     INT64,
     UINT8,
-    UINT16,
-    UINT32,
     UINT64,
-    Primitive,
 )
 from darwinn_formats.flatbuffer.fields import (
     boolean,
@@ -65,7 +61,7 @@ from darwinn_formats.flatbuffer.schema import (
     file_identifier,
     open_table,
 )
-from darwinn_formats.flatbuffer.tables import MAXIMUM_DEPTH, Verified, read, verify
+from darwinn_formats.flatbuffer.tables import read, verify
 from darwinn_formats.flatbuffer.view import Budget
 from darwinn_formats.flatbuffer.writer import write
 
@@ -74,19 +70,13 @@ __all__ = [
     "FLOAT32",
     "FLOAT64",
     "INT8",
-    "INT16",
     "INT32",
     "INT64",
-    "MAXIMUM_DEPTH",
     "UINT8",
-    "UINT16",
-    "UINT32",
     "UINT64",
     "Budget",
     "OpaqueTable",
-    "Primitive",
     "Span",
-    "Verified",
     "boolean",
     "byte_span",
     "byte_vector",

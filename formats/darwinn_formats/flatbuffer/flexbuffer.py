@@ -13,7 +13,9 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.flatbuffer import MAXIMUM_DEPTH, Budget, Span
+from darwinn_formats.flatbuffer.schema import Span
+from darwinn_formats.flatbuffer.tables import MAXIMUM_DEPTH
+from darwinn_formats.flatbuffer.view import Budget
 
 Value = None | bool | int | float | str | Span | tuple["Value", ...] | dict[str, "Value"]
 """A value: keys are ``str``, strings and blobs ``Span``, vectors tuples, maps dictionaries."""

@@ -8,10 +8,9 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.iree.bytecode import Instruction, decode, encode
 from darwinn_formats.iree.calling_convention import CallingConvention
 from darwinn_formats.iree.check import argument_registers
-from darwinn_formats.iree.container import Container
 from darwinn_formats.iree.describe import describe
-from darwinn_formats.iree.elf import Elf, read_elf
-from darwinn_formats.iree.listing import disassemble, function_name
+from darwinn_formats.iree.elf import read_elf
+from darwinn_formats.iree.listing import disassemble
 from darwinn_formats.iree.loader import VmfbFile, dump, dump_definition, load
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.opcodes import OPERATIONS, Field, Operation
@@ -19,8 +18,6 @@ from darwinn_formats.iree.opcodes import OPERATIONS, Field, Operation
 __all__ = [
     "OPERATIONS",
     "CallingConvention",
-    "Container",
-    "Elf",
     "Field",
     "FormatError",
     "Function",
@@ -35,7 +32,6 @@ __all__ = [
     "dump",
     "dump_definition",
     "encode",
-    "function_name",
     "load",
     "read_elf",
 ]
