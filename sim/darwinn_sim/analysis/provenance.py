@@ -13,47 +13,30 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
 from numpy.typing import NDArray
 
-from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.analysis.operands import (
+    PARAMETER_MARK,
+    WORD_BYTES,
+    Look,
+    Places,
+    Words,
+    no_places,
+    to_observe,
+)
 from darwinn_sim.host.driver import layer_bytes
-from darwinn_sim.isa.codes import TileFlag, TileUnit
+from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import tensor_unit
-from darwinn_sim.units.tables import Tables
-from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
-
-Places = NDArray[np.int64]
-Words = NDArray[np.uint32]
-
-WORD_BYTES = 4
-_PARAMETER_MARK = 0xFF
-"""Highest byte of a word of parameters. Layers and inputs have marks from 1 to the byte below."""
 
 _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
-
-_ARRIVAL_FLAGS = (
-    TileFlag.WIDE_TO_SCALING,
-    TileFlag.NARROW_TO_WIDE_WRITE,
-    TileFlag.RING_BUS_READ_A,
-    TileFlag.RING_BUS_READ_B,
-)
-"""Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
-
-_NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
-_GRANULES = 4 * chip.WIDE_ROWS
-
-
-def _no_places() -> Places:
-    return np.zeros(0, np.int64)
 
 
 def _union(one: Places, other: Places) -> Places:
@@ -76,8 +59,8 @@ class Origin:
 
     layers: frozenset[int] = frozenset()
     inputs: frozenset[str] = frozenset()
-    cached: Places = field(default_factory=_no_places)
-    streamed: Places = field(default_factory=_no_places)
+    cached: Places = field(default_factory=no_places)
+    streamed: Places = field(default_factory=no_places)
 
     @property
     def computed(self) -> bool:
@@ -158,7 +141,7 @@ def trace(
         SimulationError: the program fails, or uses what the model of the chip lacks.
         FormatError: it has no instructions.
     """
-    most = _PARAMETER_MARK - 1 - len(inference.input_layers)
+    most = PARAMETER_MARK - 1 - len(inference.input_layers)
     runs = [_MarkedRun(caching, inference, range(most), seed, assumptions)]
     for first in range(most, len(runs[0].layers), most):
         window = range(first, first + most)
@@ -176,46 +159,6 @@ def trace(
         reduce(Origin.__or__, (run.scalar_core for run in runs)),
         runs[0].assumed,
     )
-
-
-def group_operands(tables: Tables, row: int, *, last: bool = False) -> Places:
-    """Byte addresses of the activations that the first (last) group of results takes, in order.
-
-    ``row`` is that of a tensor instruction. A group is what one run of sums gives, or several that
-    partial sums join.
-    """
-    instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
-    first, count = int(place["iteration"]), int(place["iterations"])
-    operands = tables.tensor_plan.operand[first : first + count]
-    main = instruction["main"]
-    sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
-    if main["alternate_loop"] or int(np.prod(sizes)) != count:
-        return operands[_run_of_sums(tables, row, last)].astype(np.int64)
-    chosen = np.zeros(1, np.int64)
-    step = 1
-    for loop, size in enumerate(sizes):
-        if instruction["reduction_loops"] >> loop & 1:
-            chosen = np.add.outer(step * np.arange(size), chosen).ravel()
-        elif last:
-            chosen += step * (size - 1)
-        step *= size
-    return operands[chosen].astype(np.int64)
-
-
-def _run_of_sums(tables: Tables, row: int, last: bool) -> slice:
-    """Iterations of the first or last run of sums."""
-    segments = _segments(tables, row)
-    ends = (segments["first"] + segments["count"])[segments["ends"] != 0]
-    if last:
-        return slice(int(ends[-2]) if len(ends) > 1 else 0, None)
-    return slice(0, int(ends[0]) if len(ends) else None)
-
-
-def _segments(tables: Tables, row: int) -> NDArray[np.void]:
-    place = tables.tensor_plan.place[row]
-    first = int(place["segment"])
-    segments: NDArray[np.void] = tables.tensor_plan.segment[first : first + int(place["segments"])]
-    return segments
 
 
 class _MarkingAccelerator(Accelerator):
@@ -254,8 +197,8 @@ class _MarkedRun:
             for each in (caching, inference)
         ]
         self._tiles = accelerator._tiles
-        self._looks: dict[tuple[int, int], _Look] = {}
-        self._latest: dict[int, _Look] = {}
+        self._looks: dict[tuple[int, int], Look] = {}
+        self._latest: dict[int, Look] = {}
         self._found: dict[tuple[int, int], _Found] = {}
         self._words_of: dict[tuple[str, int, int], Words] = {}
         self._origins: dict[tuple[int, ...], Origin] = {}
@@ -291,7 +234,7 @@ class _MarkedRun:
         }
 
     def _mark_of_input(self, number: int) -> int:
-        return _PARAMETER_MARK - 1 - number
+        return PARAMETER_MARK - 1 - number
 
     def _marked(self) -> LoweredProgram:
         """The program with marks in place of results, and segments to be observed."""
@@ -314,7 +257,7 @@ class _MarkedRun:
         # What replaces received words is constant: padding, zero points.
         mesh["immediate"] = 0
         for row, place in enumerate(tables.tensor_plan.place):
-            observed = _to_observe(tables, row)
+            observed = to_observe(tables, row)
             # Instructions that share a plan are alike but for what they do with scales.
             segment["observed"][int(place["segment"]) + observed.positions] |= observed.bits
         plan = tables.tensor_plan._replace(segment=segment)
@@ -331,7 +274,7 @@ class _MarkedRun:
         plan = int(self.program.tables.tensor_plan.place[row]["segment"])
         if (plan, position) not in self._looks:
             before = self._latest.get(plan)
-            look = _Look.at(self.program.tables, row, position, before)
+            look = Look.at(self.program.tables, row, position, before)
             self._looks[plan, position] = self._latest[plan] = look
         look = self._looks[plan, position]
         found = self._found.setdefault((instruction, number), _Found())
@@ -366,7 +309,7 @@ class _MarkedRun:
     def _origin(self, words: Sequence[Words]) -> Origin:
         """Makers of words: of each byte, or of a word of parameters."""
         every = np.unique(np.concatenate(words))
-        of_parameters = every >> 24 == _PARAMETER_MARK
+        of_parameters = every >> 24 == PARAMETER_MARK
         # Wider than a byte: numbers of layers go beyond it.
         marks = np.unique(every[~of_parameters].view(np.uint8)).astype(np.int64)
         first_input = self._mark_of_input(len(self._inputs) - 1)
@@ -405,180 +348,6 @@ class _Found:
         self.last: NDArray[np.bool_] = np.zeros(1, np.bool_)
 
 
-class _Taken(NamedTuple):
-    """Bytes that are taken from a memory: words, and masks of the bytes of each."""
-
-    words: Places
-    masks: Words
-
-    @classmethod
-    def of(cls, addresses: Places) -> _Taken:
-        """The bytes at ``addresses``."""
-        if not addresses.size:
-            return cls(addresses, np.zeros(0, np.uint32))
-        words = np.unique(addresses >> 2)
-        masks = np.zeros((len(words), WORD_BYTES), np.uint8)
-        masks[np.searchsorted(words, addresses >> 2), addresses & 3] = 0xFF
-        return cls(words, masks.view("<u4").ravel())
-
-    def take(self, memory: Words) -> Words:
-        """The words, with zeros for bytes that are not taken; words of parameters are whole."""
-        words = memory[self.words]
-        return np.where(words >> 24 == _PARAMETER_MARK, words, words & self.masks)
-
-
-class _Group(NamedTuple):
-    """Byte addresses of the activations of one group of results, in order."""
-
-    addresses: Places
-
-    def made(self, narrow: Words) -> NDArray[np.bool_]:
-        """Which of them a layer or an input has made."""
-        words = narrow[self.addresses >> 2]
-        octets = narrow.view(np.uint8)[self.addresses]
-        made: NDArray[np.bool_] = (octets != 0) & (words >> 24 != _PARAMETER_MARK)
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """What is read between two observed segments.
-
-    ``first`` and ``last`` are the operands of the first and the last group of results, where this
-    is the first or the last look at the instruction; ``walked`` are the addresses of all operands.
-    """
-
-    walked: NDArray[np.int32]
-    operands: _Taken
-    parameters: _Taken
-    lanes: int
-    first: _Group | None
-    last: _Group | None
-
-    @classmethod
-    def at(cls, tables: Tables, row: int, position: int, before: _Look | None) -> _Look:
-        """The look before segment ``position``; ``before`` is another look at the instruction."""
-        plan, instruction = tables.tensor_plan, tables.tensor[row]
-        begin = int(plan.place[row]["iteration"])
-        segments, ends = _segments(tables, row), _ends(_segments(tables, row))
-        # Activations of later blocks may not be there yet; rows stay until others are awaited.
-        reading = _until_next(segments, position, segments["waits"])
-        staying = _until_next(segments, position, segments["waits"] & _arrival_depths(instruction))
-        walked = plan.operand[begin:][_iterations(reading)]
-        if before is not None and np.array_equal(before.walked, walked):
-            # The blocks of a convolution take the same activations.
-            operands = before.operands
-        else:
-            each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
-            operands = _Taken.of(_operand_bytes(instruction, each))
-        granules = _no_places()
-        if instruction["opcode"] != tensor_unit.INTERPOLATE:
-            # An interpolation has weights in their place.
-            granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
-        lanes = int(staying["lanes"].max())
-        mac = instruction["opcode"] == tensor_unit.MAC
-        return cls(
-            walked,
-            operands,
-            _Taken.of(_parameter_bytes(instruction, granules, lanes)),
-            lanes,
-            _Group(group_operands(tables, row)) if mac and position == ends[0] else None,
-            _Group(group_operands(tables, row, last=True))
-            if mac and position == ends[-1]
-            else None,
-        )
-
-    def scales(self, instruction: NDArray[np.void], waited: NDArray[np.int64]) -> Places:
-        """Words of the scale/bias buffer that the block takes; ``waited`` as the unit has it."""
-        watcher = int(instruction["scale_watcher"])
-        half = 0
-        if watcher >= 0:
-            watchers = instruction["watchers"]
-            block = watchers["expected"][watcher]
-            block += (waited[watcher] - 1) * watchers["stride"][watcher]
-            half = int(block - 1) & 1
-        used = [k for k, name in enumerate(("use_scales", "apply_bias")) if instruction[name]]
-        starts = np.array([chip.LANES * (2 * k + half) for k in used], np.int64)
-        return np.add.outer(starts, np.arange(self.lanes)).ravel()
-
-
-class _Observed(NamedTuple):
-    """Segments before which to look, and how (``tensor_plan.SEGMENT``)."""
-
-    positions: Places
-    bits: NDArray[np.uint8]
-
-
-def _to_observe(tables: Tables, row: int) -> _Observed:
-    """Where to look: at the ends of an instruction, and where rows arrive that are new to it.
-
-    What arrives in the scale/bias buffer is always looked at: it is another for each block.
-    """
-    segments, instruction = _segments(tables, row), tables.tensor[row]
-    bits = np.zeros(len(segments), np.uint8)
-    bits[_ends(segments)] = ALWAYS
-    arriving = segments["waits"] & _arrival_depths(instruction) != 0
-    takes_scales = instruction["use_scales"] or instruction["apply_bias"]
-    bits[arriving] |= ARRIVAL | ALWAYS if takes_scales else ARRIVAL
-    (positions,) = np.nonzero(bits)
-    return _Observed(positions, bits[positions])
-
-
-def _ends(segments: NDArray[np.void]) -> Places:
-    """The first segment, if there is any, and the last that waits."""
-    return np.unique(
-        np.append(np.arange(len(segments))[:1], np.flatnonzero(segments["waits"])[-1:])
-    )
-
-
-def _arrival_depths(instruction: NDArray[np.void]) -> int:
-    """Depths of the blocks before which rows of wide memory, or scales, are awaited."""
-    watchers = instruction["watchers"]
-    depths = (
-        1 << int(watchers["depth"][k])
-        for k in range(int(watchers["count"]))
-        if watchers["flag"][k] in _ARRIVAL_FLAGS
-    )
-    return reduce(int.__or__, depths, 0)
-
-
-def _until_next(
-    segments: NDArray[np.void], position: int, waits: NDArray[np.integer]
-) -> NDArray[np.void]:
-    """Segments from ``position`` to the next one that waits."""
-    later = np.flatnonzero(waits[position + 1 :])
-    return segments[position : position + 1 + int(later[0])] if later.size else segments[position:]
-
-
-def _iterations(segments: NDArray[np.void]) -> slice:
-    last = segments[-1]
-    return slice(int(segments[0]["first"]), int(last["first"]) + int(last["count"]))
-
-
-def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
-    if instruction["opcode"] == tensor_unit.INTERPOLATE:
-        width = int(instruction["block_lanes"]) + 1
-    elif instruction["opcode"] == tensor_unit.MAC:
-        width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
-    else:
-        width = 0
-    octets = np.add.outer(addresses, np.arange(width)) & _NARROW_MASK
-    return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
-
-
-def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
-    """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
-    planes = 2 if instruction["parameter_16bit"] else 1
-    count = np.full(len(granules), planes * int(instruction["products"]))
-    if instruction["opcode"] != tensor_unit.MAC:
-        count = np.where(granules & 3, planes, count)
-    most = int(count.max(initial=0))
-    each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]
-    taken = _addresses(each, _GRANULES)
-    rows, plane = taken >> 2, taken & 3
-    return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
-
-
 _UNSIGNED = {
     DataType.SIGNED_FIXED_POINT8: DataType.FIXED_POINT8,
     DataType.SIGNED_FIXED_POINT16: DataType.FIXED_POINT16,
@@ -593,17 +362,8 @@ def _elements(layer: Layer, data: bytes) -> bytes:
     return b"".join(part.tobytes() for part in parts)
 
 
-def _addresses(values: NDArray[np.integer], size: int) -> Places:
-    """Each of the values, which are addresses below ``size``, once and in order."""
-    if 8 * values.size < size:
-        return np.unique(values).astype(np.int64)
-    there = np.zeros(size, np.bool_)
-    there[values] = True
-    return np.flatnonzero(there)
-
-
 def _with_places(executable: Executable, flags: int) -> Executable:
     """The executable with each word of its parameters replaced by its place in them."""
     size = len(executable.parameters)
-    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | _PARAMETER_MARK << 24
+    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | PARAMETER_MARK << 24
     return dataclasses.replace(executable, parameters=places.astype("<u4").tobytes()[:size])

@@ -41,7 +41,7 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
                 tile.shown[memory][slot].octets = 0
     if plan.segment[place.segment + unit.position].observed & ALWAYS:
         return True
-    # As in provenance._Look: activations up to the next wait, rows until others arrive.
+    # As in analysis.operands.Look: activations up to the next wait, rows until others arrive.
     end = unit.position
     lanes = 0
     while end < place.segments:

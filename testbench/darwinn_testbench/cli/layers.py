@@ -14,7 +14,8 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import FORMATS, draw, operation
-from darwinn_testbench.layers.view import LayerRow, view_layers
+from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.layers.view import LayerRow, PortFigures, ScalarCoreFigures
+from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.report import Report
 
 FORMATS = ("svg", "png", "dot")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.analysis.provenance import group_operands
+from darwinn_sim.analysis.operands import group_operands
 from darwinn_sim.units import tensor_unit
 from darwinn_sim.units.tables import Tables
 from numpy.typing import NDArray

@@ -19,7 +19,8 @@ from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTra
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.execution import choose_model
 from darwinn_testbench.chip.model import open_models
-from darwinn_testbench.layers.view import LayerRow, view_layers
+from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent

@@ -19,7 +19,8 @@ from darwinn_testbench.comparison.verify import OutputRow
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
-from darwinn_testbench.layers.view import LayerRow, ParameterRange, PortFigures, ScalarCoreFigures
+from darwinn_testbench.layers.rows import LayerRow, ParameterRange
+from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, UnitFigures
 from darwinn_testbench.programs.contents import FunctionRow, PartRow
 from darwinn_testbench.regression.baseline import MetricRow

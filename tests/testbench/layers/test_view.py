@@ -27,7 +27,8 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import draw, nodes
-from darwinn_testbench.layers.view import LayerRow, view_layers
+from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor, network
 from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.output_stage import clip_bounds, conversion_factor
