@@ -19,8 +19,8 @@ from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
 from numpy.typing import NDArray
 
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.analysis import operands
 from darwinn_sim.analysis.operands import (
-    PARAMETER_MARK,
     WORD_BYTES,
     Look,
     Places,
@@ -141,7 +141,7 @@ def trace(
         SimulationError: the program fails, or uses what the model of the chip lacks.
         FormatError: it has no instructions.
     """
-    most = PARAMETER_MARK - 1 - len(inference.input_layers)
+    most = operands.PARAMETER_MARK - 1 - len(inference.input_layers)
     runs = [_MarkedRun(caching, inference, range(most), seed, assumptions)]
     for first in range(most, len(runs[0].layers), most):
         window = range(first, first + most)
@@ -234,7 +234,7 @@ class _MarkedRun:
         }
 
     def _mark_of_input(self, number: int) -> int:
-        return PARAMETER_MARK - 1 - number
+        return operands.PARAMETER_MARK - 1 - number
 
     def _marked(self) -> LoweredProgram:
         """The program with marks in place of results, and segments to be observed."""
@@ -309,7 +309,7 @@ class _MarkedRun:
     def _origin(self, words: Sequence[Words]) -> Origin:
         """Makers of words: of each byte, or of a word of parameters."""
         every = np.unique(np.concatenate(words))
-        of_parameters = every >> 24 == PARAMETER_MARK
+        of_parameters = every >> 24 == operands.PARAMETER_MARK
         # Wider than a byte: numbers of layers go beyond it.
         marks = np.unique(every[~of_parameters].view(np.uint8)).astype(np.int64)
         first_input = self._mark_of_input(len(self._inputs) - 1)
@@ -365,5 +365,5 @@ def _elements(layer: Layer, data: bytes) -> bytes:
 def _with_places(executable: Executable, flags: int) -> Executable:
     """The executable with each word of its parameters replaced by its place in them."""
     size = len(executable.parameters)
-    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | PARAMETER_MARK << 24
+    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | operands.PARAMETER_MARK << 24
     return dataclasses.replace(executable, parameters=places.astype("<u4").tobytes()[:size])

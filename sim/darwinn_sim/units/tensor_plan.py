@@ -207,15 +207,10 @@ def _walk(
 ) -> tuple[int, int]:
     """Fill the arrays for one instruction; return (iterations, segments)."""
     main = states.main
-    traversal.start(main, instruction.main)
-    traversal.start(states.narrow_read, instruction.narrow_read)
-    traversal.start(states.parameter_read, instruction.parameter_read)
-    traversal.start(states.partial_sum, instruction.partial_sum)
+    _start(instruction, states)
     reads_first = not instruction.partial_sum_read & 1
     keeps_sum = instruction.partial_sum_read >> 1
-    watched = 0
-    for k in range(instruction.watchers.count):
-        watched |= 1 << instruction.watchers.depth[k]
+    watched = _watched(instruction.watchers)
     zero_point_row = instruction.zero_point_base
     zero_point_moves = False
     starts = True
@@ -241,12 +236,7 @@ def _walk(
             segment.continues = reads_first or not (keeps_sum or first)
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
-        operand[iteration] = traversal.address(states.narrow_read, instruction.narrow_read)
-        granule[iteration] = traversal.address(states.parameter_read, instruction.parameter_read)
-        if instruction.opcode == _INTERPOLATE:
-            offset, weight = _tap(main, instruction)
-            operand[iteration] += offset
-            granule[iteration] = weight
+        operand[iteration], granule[iteration] = _operands(instruction, states)
         segment.count += 1
         iteration += 1
 
@@ -265,10 +255,44 @@ def _walk(
         zero_point_moves = False
         if instruction.load_parameter_zero_point and (ended >> instruction.output_block_loop) & 1:
             zero_point_moves = True
-            zero_point_row += instruction.zero_point_stride
-            if zero_point_row > instruction.zero_point_limit:
-                zero_point_row = instruction.zero_point_base
+            zero_point_row = _next_zero_point(instruction, zero_point_row)
     return iteration, count
+
+
+@inner
+def _start(instruction: Record, states: Record) -> None:
+    traversal.start(states.main, instruction.main)
+    traversal.start(states.narrow_read, instruction.narrow_read)
+    traversal.start(states.parameter_read, instruction.parameter_read)
+    traversal.start(states.partial_sum, instruction.partial_sum)
+
+
+@inner
+def _watched(watchers: Record) -> int:
+    """Depths of the blocks before which a watcher waits, a bit each."""
+    depths = 0
+    for k in range(watchers.count):
+        depths |= 1 << watchers.depth[k]
+    return depths
+
+
+@inner
+def _operands(instruction: Record, states: Record) -> tuple[int, int]:
+    """Byte address of the activations, and granule of the parameters, of the present iteration.
+
+    An interpolation has its weight in the place of the granule.
+    """
+    operand = traversal.address(states.narrow_read, instruction.narrow_read)
+    if instruction.opcode == _INTERPOLATE:
+        offset, weight = _tap(states.main, instruction)
+        return operand + offset, weight
+    return operand, traversal.address(states.parameter_read, instruction.parameter_read)
+
+
+@inner
+def _next_zero_point(instruction: Record, row: int) -> int:
+    row += instruction.zero_point_stride
+    return instruction.zero_point_base if row > instruction.zero_point_limit else row
 
 
 @compiled

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import dump
-from darwinn_sim.analysis import provenance
+from darwinn_sim.analysis import operands, provenance
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
 from darwinn_testbench.chip.disassembly import disassemble
 from darwinn_testbench.cli.application import run_command_line
@@ -111,7 +111,7 @@ def test_streamed_parameters_are_told_from_cached_ones() -> None:
 
 def test_more_layers_than_marks_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     sample, report = dense_view()
-    monkeypatch.setattr(provenance, "_PARAMETER_MARK", 3)
+    monkeypatch.setattr(operands, "PARAMETER_MARK", 3)
     (model,) = darwinn.load(dump(compile_network(sample))).models
     found = provenance.trace(model.caching, model.inference)
     assert len(found.layers) == len(report.rows)
@@ -305,7 +305,7 @@ def test_looks_at_what_is_new_find_what_looks_at_everything_find(
     monkeypatch.setattr(provenance._MarkedRun, "_observe", counted)
     kind = "new"
     found = provenance.trace(model.caching, model.inference)
-    monkeypatch.setattr(provenance, "ARRIVAL", ALWAYS | ARRIVAL)
+    monkeypatch.setattr(operands, "ARRIVAL", ALWAYS | ARRIVAL)
     kind = "every"
     expected = provenance.trace(model.caching, model.inference)
     assert looks["new"] < looks["every"]
