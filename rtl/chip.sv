@@ -70,35 +70,8 @@ module chip
     output logic [1:0] dma2interrupts_raise_data,
 
     // Host memory.
-    output logic [            1:0] m_axi_arid,
-    output logic [AddressBits-1:0] m_axi_araddr,
-    output logic [            7:0] m_axi_arlen,
-    output logic [            2:0] m_axi_arsize,
-    output logic [            1:0] m_axi_arburst,
-    output logic                   m_axi_arvalid,
-    input  logic                   m_axi_arready,
-    input  logic [            1:0] m_axi_rid,
-    input  logic [8*DataBytes-1:0] m_axi_rdata,
-    input  logic [            1:0] m_axi_rresp,
-    input  logic                   m_axi_rlast,
-    input  logic                   m_axi_rvalid,
-    output logic                   m_axi_rready,
-    output logic [            1:0] m_axi_awid,
-    output logic [AddressBits-1:0] m_axi_awaddr,
-    output logic [            7:0] m_axi_awlen,
-    output logic [            2:0] m_axi_awsize,
-    output logic [            1:0] m_axi_awburst,
-    output logic                   m_axi_awvalid,
-    input  logic                   m_axi_awready,
-    output logic [8*DataBytes-1:0] m_axi_wdata,
-    output logic [  DataBytes-1:0] m_axi_wstrb,
-    output logic                   m_axi_wlast,
-    output logic                   m_axi_wvalid,
-    input  logic                   m_axi_wready,
-    input  logic [            1:0] m_axi_bid,
-    input  logic [            1:0] m_axi_bresp,
-    input  logic                   m_axi_bvalid,
-    output logic                   m_axi_bready
+    axi_read.initiator  m_axi_read,
+    axi_write.initiator m_axi_write
 );
 
   // Streams of the DMA engine.
@@ -115,15 +88,7 @@ module chip
   logic [8*DataBytes-1:0] outfeed2dma_output_data;
   logic [CountBits-1:0] outfeed2dma_output_count;
 
-  harness #(
-      .DataBytes(DataBytes)
-  ) harness (
-      .*,
-      .core2dma_descriptor_fence(core2dma_descriptor_data.fence),
-      .core2dma_descriptor_tag(core2dma_descriptor_data.tag),
-      .core2dma_descriptor_size(core2dma_descriptor_data.size),
-      .core2dma_descriptor_address(core2dma_descriptor_data.address)
-  );
+  host_interface #(.DataBytes(DataBytes)) host (.*);
 
   // Instructions.
   logic core2activation_instruction_valid;
@@ -302,10 +267,10 @@ module chip
       .output2dma_byte_ready(outfeed2dma_output_ready),
       .output2dma_byte_data(outfeed2dma_output_data),
       .output2dma_byte_count(outfeed2dma_output_count),
-      .bus2output_word_valid(m_axi_wvalid && m_axi_wready),
-      .bus2output_word_strobes(m_axi_wstrb),
-      .bus2output_word_last(m_axi_wlast),
-      .bus2output_answer_valid(m_axi_bvalid && m_axi_bready),
+      .bus2output_word_valid(m_axi_write.wvalid && m_axi_write.wready),
+      .bus2output_word_strobes(m_axi_write.wstrb),
+      .bus2output_word_last(m_axi_write.wlast),
+      .bus2output_answer_valid(m_axi_write.bvalid && m_axi_write.bready),
       .output2core_idle(output_idle)
   );
 

@@ -59,42 +59,15 @@ module chip_player
   logic [1:0] s_axil_bresp, s_axil_rresp;
 
   // Host memory's bus.
-  logic [1:0] m_axi_arid;
-  logic [AddressBits-1:0] m_axi_araddr;
-  logic [7:0] m_axi_arlen;
-  logic [2:0] m_axi_arsize;
-  logic [1:0] m_axi_arburst;
-  logic m_axi_arvalid;
-  logic m_axi_arready;
-  logic [1:0] m_axi_rid;
-  logic [8*DataBytes-1:0] m_axi_rdata;
-  logic [1:0] m_axi_rresp;
-  logic m_axi_rlast;
-  logic m_axi_rvalid;
-  logic m_axi_rready;
-  logic [1:0] m_axi_awid;
-  logic [AddressBits-1:0] m_axi_awaddr;
-  logic [7:0] m_axi_awlen;
-  logic [2:0] m_axi_awsize;
-  logic [1:0] m_axi_awburst;
-  logic m_axi_awvalid;
-  logic m_axi_awready;
-  logic [8*DataBytes-1:0] m_axi_wdata;
-  logic [DataBytes-1:0] m_axi_wstrb;
-  logic m_axi_wlast;
-  logic m_axi_wvalid;
-  logic m_axi_wready;
-  logic [1:0] m_axi_bid;
-  logic [1:0] m_axi_bresp;
-  logic m_axi_bvalid;
-  logic m_axi_bready;
+  axi_read #(.DataBytes(DataBytes)) m_axi_read ();
+  axi_write #(.DataBytes(DataBytes)) m_axi_write ();
 
   assign units2monitor_all_idle = units2monitor_idle == '1 && tiles2monitor_idle == '1;
 
   outcome_e outcome;
   assign dma2monitor_start_outcome = outcome;
-  assign memory2monitor_error_valid = (m_axi_rvalid && m_axi_rready && m_axi_rresp[1]) ||
-      (m_axi_bvalid && m_axi_bready && m_axi_bresp[1]);
+  assign memory2monitor_error_valid = (m_axi_read.rvalid && m_axi_read.rready && m_axi_read.rresp[1]) ||
+      (m_axi_write.bvalid && m_axi_write.bready && m_axi_write.bresp[1]);
 
   chip #(
       .Tiles(Tiles),

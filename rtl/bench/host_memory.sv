@@ -12,35 +12,8 @@ module host_memory
     input logic       rst_n,
     input logic [4:0] stall,
 
-    input  logic [            1:0] m_axi_arid,
-    input  logic [AddressBits-1:0] m_axi_araddr,
-    input  logic [            7:0] m_axi_arlen,
-    input  logic [            2:0] m_axi_arsize,
-    input  logic [            1:0] m_axi_arburst,
-    input  logic                   m_axi_arvalid,
-    output logic                   m_axi_arready,
-    output logic [            1:0] m_axi_rid,
-    output logic [8*DataBytes-1:0] m_axi_rdata,
-    output logic [            1:0] m_axi_rresp,
-    output logic                   m_axi_rlast,
-    output logic                   m_axi_rvalid,
-    input  logic                   m_axi_rready,
-    input  logic [            1:0] m_axi_awid,
-    input  logic [AddressBits-1:0] m_axi_awaddr,
-    input  logic [            7:0] m_axi_awlen,
-    input  logic [            2:0] m_axi_awsize,
-    input  logic [            1:0] m_axi_awburst,
-    input  logic                   m_axi_awvalid,
-    output logic                   m_axi_awready,
-    input  logic [8*DataBytes-1:0] m_axi_wdata,
-    input  logic [  DataBytes-1:0] m_axi_wstrb,
-    input  logic                   m_axi_wlast,
-    input  logic                   m_axi_wvalid,
-    output logic                   m_axi_wready,
-    output logic [            1:0] m_axi_bid,
-    output logic [            1:0] m_axi_bresp,
-    output logic                   m_axi_bvalid,
-    input  logic                   m_axi_bready
+    axi_read.target  m_axi_read,
+    axi_write.target m_axi_write
 );
 
   import "DPI-C" function void host_memory_read(
@@ -84,38 +57,38 @@ module host_memory
   ) reads (
       .clk,
       .rst_n,
-      .push_valid(m_axi_arvalid && m_axi_arready),
+      .push_valid(m_axi_read.arvalid && m_axi_read.arready),
       .push_ready(read_ready),
-      .push_data ({now + 32'(Latency), m_axi_arid, m_axi_arlen, m_axi_araddr}),
+      .push_data ({now + 32'(Latency), m_axi_read.arid, m_axi_read.arlen, m_axi_read.araddr}),
       .pop_valid (read_waits),
       .pop_ready (read_taken),
       .pop_data  (read_request)
   );
-  assign m_axi_arready = read_ready && !stall[0];
+  assign m_axi_read.arready = read_ready && !stall[0];
 
   logic [7:0] word;  // of the burst at the head of the queue
   logic gives;
   assign gives = read_waits && now >= read_request.due && !stall[1] &&
-      (!m_axi_rvalid || m_axi_rready);
+      (!m_axi_read.rvalid || m_axi_read.rready);
   assign read_taken = gives && word == read_request.beats;
 
   always_ff @(posedge clk) begin
     bit [8*DataBytes-1:0] data;
     bit failed;
     if (!rst_n) begin
-      m_axi_rvalid <= 1'b0;
+      m_axi_read.rvalid <= 1'b0;
       word <= '0;
     end else if (gives) begin
       host_memory_read(64'(read_request.address) + 64'(word) * 64'(DataBytes), 32'(DataBytes), data,
                        failed);
-      m_axi_rvalid <= 1'b1;
-      m_axi_rid <= read_request.id;
-      m_axi_rdata <= data;
-      m_axi_rresp <= failed ? SlaveError : Okay;
-      m_axi_rlast <= read_taken;
+      m_axi_read.rvalid <= 1'b1;
+      m_axi_read.rid <= read_request.id;
+      m_axi_read.rdata <= data;
+      m_axi_read.rresp <= failed ? SlaveError : Okay;
+      m_axi_read.rlast <= read_taken;
       word <= read_taken ? '0 : word + 1'b1;
-    end else if (m_axi_rready) begin
-      m_axi_rvalid <= 1'b0;
+    end else if (m_axi_read.rready) begin
+      m_axi_read.rvalid <= 1'b0;
     end
   end
 
@@ -126,9 +99,9 @@ module host_memory
   logic [1:0] write_id;
   logic answer_ready;
   logic word_written;
-  assign m_axi_awready = !writing && answer_ready && !stall[2];
-  assign m_axi_wready  = writing && !stall[3];
-  assign word_written  = m_axi_wvalid && m_axi_wready;
+  assign m_axi_write.awready = !writing && answer_ready && !stall[2];
+  assign m_axi_write.wready = writing && !stall[3];
+  assign word_written = m_axi_write.wvalid && m_axi_write.wready;
 
   typedef struct packed {
     logic [31:0] due;
@@ -145,7 +118,7 @@ module host_memory
   ) answers (
       .clk,
       .rst_n,
-      .push_valid(word_written && m_axi_wlast),
+      .push_valid(word_written && m_axi_write.wlast),
       .push_ready(answer_ready),
       .push_data ({now + 32'(Latency), write_id, write_failed || word_failed}),
       .pop_valid (answer_waits),
@@ -167,40 +140,41 @@ module host_memory
     bit failed;
     if (!rst_n) begin
       writing <= 1'b0;
-    end else if (m_axi_awvalid && m_axi_awready) begin
+    end else if (m_axi_write.awvalid && m_axi_write.awready) begin
       writing <= 1'b1;
       write_failed <= 1'b0;
-      write_address <= m_axi_awaddr;
-      write_id <= m_axi_awid;
+      write_address <= m_axi_write.awaddr;
+      write_id <= m_axi_write.awid;
     end else if (word_written) begin
-      host_memory_write(64'(write_address), 32'(DataBytes), m_axi_wdata, m_axi_wstrb, failed);
-      writing <= !m_axi_wlast;
+      host_memory_write(64'(write_address), 32'(DataBytes), m_axi_write.wdata, m_axi_write.wstrb,
+                        failed);
+      writing <= !m_axi_write.wlast;
       write_failed <= write_failed || failed;
       write_address <= write_address + AddressBits'(DataBytes);
     end
   end
 
   assign answer_taken = answer_waits && now >= answer.due && !stall[4] &&
-      (!m_axi_bvalid || m_axi_bready);
+      (!m_axi_write.bvalid || m_axi_write.bready);
   always_ff @(posedge clk) begin
     if (!rst_n) begin
-      m_axi_bvalid <= 1'b0;
+      m_axi_write.bvalid <= 1'b0;
     end else if (answer_taken) begin
-      m_axi_bvalid <= 1'b1;
-      m_axi_bid <= answer.id;
-      m_axi_bresp <= answer.failed ? SlaveError : Okay;
-    end else if (m_axi_bready) begin
-      m_axi_bvalid <= 1'b0;
+      m_axi_write.bvalid <= 1'b1;
+      m_axi_write.bid <= answer.id;
+      m_axi_write.bresp <= answer.failed ? SlaveError : Okay;
+    end else if (m_axi_write.bready) begin
+      m_axi_write.bvalid <= 1'b0;
     end
   end
 
   logic unused;
-  assign unused = &{1'b0, m_axi_arsize, m_axi_arburst, m_axi_awlen, m_axi_awsize, m_axi_awburst};
+  assign unused = &{1'b0, m_axi_read.arsize, m_axi_read.arburst, m_axi_write.awlen, m_axi_write.awsize, m_axi_write.awburst};
 
 `ifndef SYNTHESIS
   assert_incrementing_whole_words :
   assert property (@(posedge clk) disable iff (!rst_n)
-      m_axi_arvalid |-> m_axi_arburst == 2'b01 && 32'(1) << m_axi_arsize == DataBytes)
+      m_axi_read.arvalid |-> m_axi_read.arburst == 2'b01 && 32'(1) << m_axi_read.arsize == DataBytes)
   else $error("only incrementing bursts of whole words are answered");
 `endif
 

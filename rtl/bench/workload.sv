@@ -72,40 +72,13 @@ module workload
   localparam logic [1:0] Parameter = 2'(isa_pkg::DESCRIPTOR_TAG_PARAMETERS);
 
   // Host memory's bus.
-  logic [1:0] m_axi_arid;
-  logic [AddressBits-1:0] m_axi_araddr;
-  logic [7:0] m_axi_arlen;
-  logic [2:0] m_axi_arsize;
-  logic [1:0] m_axi_arburst;
-  logic m_axi_arvalid;
-  logic m_axi_arready;
-  logic [1:0] m_axi_rid;
-  logic [8*DataBytes-1:0] m_axi_rdata;
-  logic [1:0] m_axi_rresp;
-  logic m_axi_rlast;
-  logic m_axi_rvalid;
-  logic m_axi_rready;
-  logic [1:0] m_axi_awid;
-  logic [AddressBits-1:0] m_axi_awaddr;
-  logic [7:0] m_axi_awlen;
-  logic [2:0] m_axi_awsize;
-  logic [1:0] m_axi_awburst;
-  logic m_axi_awvalid;
-  logic m_axi_awready;
-  logic [8*DataBytes-1:0] m_axi_wdata;
-  logic [DataBytes-1:0] m_axi_wstrb;
-  logic m_axi_wlast;
-  logic m_axi_wvalid;
-  logic m_axi_wready;
-  logic [1:0] m_axi_bid;
-  logic [1:0] m_axi_bresp;
-  logic m_axi_bvalid;
-  logic m_axi_bready;
+  axi_read #(.DataBytes(DataBytes)) m_axi_read ();
+  axi_write #(.DataBytes(DataBytes)) m_axi_write ();
 
   // The units' side.
   logic core2dma_descriptor_valid;
   logic core2dma_descriptor_ready;
-  descriptor_t descriptor;
+  descriptor_t core2dma_descriptor_data;
   logic [ReadStreams-1:0] stream_valid;
   logic [ReadStreams-1:0] stream_ready;
   logic [ReadStreams-1:0][8*DataBytes-1:0] stream_data;
@@ -158,7 +131,7 @@ module workload
       core2dma_descriptor_valid <= 1'b0;
     end else if (!core2dma_descriptor_valid || core2dma_descriptor_ready) begin
       core2dma_descriptor_valid <= workload_descriptor(fence, tag, size, address);
-      descriptor <= '{fence: fence, tag: tag, size: size, address: address};
+      core2dma_descriptor_data  <= '{fence: fence, tag: tag, size: size, address: address};
     end
   end
 
@@ -208,30 +181,26 @@ module workload
     end
   end
 
-  harness #(
+  host_interface #(
       .DataBytes(DataBytes),
       .BufferBeats(BufferBeats),
       .QueueDepth(QueueDepth),
       .OutstandingReads(OutstandingReads),
       .OutstandingWrites(OutstandingWrites)
-  ) harness (
+  ) host (
       .*,
-      .core2dma_descriptor_fence(descriptor.fence),
-      .core2dma_descriptor_tag(descriptor.tag),
-      .core2dma_descriptor_size(descriptor.size),
-      .core2dma_descriptor_address(descriptor.address),
       .dma2core_instruction_valid(stream_valid[Instruction]),
       .dma2core_instruction_ready(stream_ready[Instruction]),
-      .dma2core_instruction_data(stream_data[Instruction]),
+      .dma2core_instruction_data (stream_data[Instruction]),
       .dma2core_instruction_count(stream_count[Instruction]),
       .dma2input_activation_valid(stream_valid[Activation]),
       .dma2input_activation_ready(stream_ready[Activation]),
-      .dma2input_activation_data(stream_data[Activation]),
+      .dma2input_activation_data (stream_data[Activation]),
       .dma2input_activation_count(stream_count[Activation]),
-      .dma2input_parameter_valid(stream_valid[Parameter]),
-      .dma2input_parameter_ready(stream_ready[Parameter]),
-      .dma2input_parameter_data(stream_data[Parameter]),
-      .dma2input_parameter_count(stream_count[Parameter])
+      .dma2input_parameter_valid (stream_valid[Parameter]),
+      .dma2input_parameter_ready (stream_ready[Parameter]),
+      .dma2input_parameter_data  (stream_data[Parameter]),
+      .dma2input_parameter_count (stream_count[Parameter])
   );
 
   host_memory #(

@@ -52,35 +52,8 @@ module dma_engine
     output logic     [DoneEvents-1:0]       dma2monitor_done_valid,
     output logic     [DoneEvents-1:0][31:0] dma2monitor_done_index,
 
-    output logic [            1:0] m_axi_arid,
-    output logic [AddressBits-1:0] m_axi_araddr,
-    output logic [            7:0] m_axi_arlen,
-    output logic [            2:0] m_axi_arsize,
-    output logic [            1:0] m_axi_arburst,
-    output logic                   m_axi_arvalid,
-    input  logic                   m_axi_arready,
-    input  logic [            1:0] m_axi_rid,
-    input  logic [8*DataBytes-1:0] m_axi_rdata,
-    input  logic [            1:0] m_axi_rresp,
-    input  logic                   m_axi_rlast,
-    input  logic                   m_axi_rvalid,
-    output logic                   m_axi_rready,
-    output logic [            1:0] m_axi_awid,
-    output logic [AddressBits-1:0] m_axi_awaddr,
-    output logic [            7:0] m_axi_awlen,
-    output logic [            2:0] m_axi_awsize,
-    output logic [            1:0] m_axi_awburst,
-    output logic                   m_axi_awvalid,
-    input  logic                   m_axi_awready,
-    output logic [8*DataBytes-1:0] m_axi_wdata,
-    output logic [  DataBytes-1:0] m_axi_wstrb,
-    output logic                   m_axi_wlast,
-    output logic                   m_axi_wvalid,
-    input  logic                   m_axi_wready,
-    input  logic [            1:0] m_axi_bid,
-    input  logic [            1:0] m_axi_bresp,
-    input  logic                   m_axi_bvalid,
-    output logic                   m_axi_bready
+    axi_read.initiator  m_axi_read,
+    axi_write.initiator m_axi_write
 );
 
   localparam int BeatBits = $clog2(MaxBurst + 1);
@@ -236,19 +209,7 @@ module dma_engine
       .done_index(read_done_index),
       .error_valid(read_error),
       .error_index(read_error_index),
-      .m_axi_arid,
-      .m_axi_araddr,
-      .m_axi_arlen,
-      .m_axi_arsize,
-      .m_axi_arburst,
-      .m_axi_arvalid,
-      .m_axi_arready,
-      .m_axi_rid,
-      .m_axi_rdata,
-      .m_axi_rresp,
-      .m_axi_rlast,
-      .m_axi_rvalid,
-      .m_axi_rready
+      .m_axi_read
   );
 
   dma_writer #(
@@ -275,22 +236,7 @@ module dma_engine
       .error_index(write_error_index),
       .interrupt_valid(dma2interrupts_raise_valid),
       .interrupt_number(dma2interrupts_raise_data),
-      .m_axi_awid,
-      .m_axi_awaddr,
-      .m_axi_awlen,
-      .m_axi_awsize,
-      .m_axi_awburst,
-      .m_axi_awvalid,
-      .m_axi_awready,
-      .m_axi_wdata,
-      .m_axi_wstrb,
-      .m_axi_wlast,
-      .m_axi_wvalid,
-      .m_axi_wready,
-      .m_axi_bid,
-      .m_axi_bresp,
-      .m_axi_bvalid,
-      .m_axi_bready
+      .m_axi_write
   );
 
   // A request that was made before the pause may have to wait for the bus one cycle longer.

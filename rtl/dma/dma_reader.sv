@@ -32,19 +32,7 @@ module dma_reader
     output logic                         error_valid,
     output logic [           31:0]       error_index,
 
-    output logic [            1:0] m_axi_arid,
-    output logic [AddressBits-1:0] m_axi_araddr,
-    output logic [            7:0] m_axi_arlen,
-    output logic [            2:0] m_axi_arsize,
-    output logic [            1:0] m_axi_arburst,
-    output logic                   m_axi_arvalid,
-    input  logic                   m_axi_arready,
-    input  logic [            1:0] m_axi_rid,
-    input  logic [8*DataBytes-1:0] m_axi_rdata,
-    input  logic [            1:0] m_axi_rresp,
-    input  logic                   m_axi_rlast,
-    input  logic                   m_axi_rvalid,
-    output logic                   m_axi_rready
+    axi_read.initiator m_axi_read
 );
 
   localparam int CounterBits = $clog2(Outstanding + 1);
@@ -58,7 +46,7 @@ module dma_reader
   logic [ReadStreams-1:0][31:0] stream_error_index;
 
   for (genvar i = 0; i < ReadStreams; i++) begin : g_stream
-    assign response_valid[i] = m_axi_rvalid && m_axi_rready && m_axi_rid == 2'(i);
+    assign response_valid[i] = m_axi_read.rvalid && m_axi_read.rready && m_axi_read.rid == 2'(i);
     read_stream #(
         .DataBytes  (DataBytes),
         .MaxBurst   (MaxBurst),
@@ -77,8 +65,8 @@ module dma_reader
         .request_address(request_address[i]),
         .request_beats(request_beats[i]),
         .response_valid(response_valid[i]),
-        .response_data(m_axi_rdata),
-        .response_error(m_axi_rresp[1]),
+        .response_data(m_axi_read.rdata),
+        .response_error(m_axi_read.rresp[1]),
         .stream_valid(stream_valid[i]),
         .stream_ready(stream_ready[i]),
         .stream_data(stream_data[i]),
@@ -108,8 +96,8 @@ module dma_reader
   logic [CounterBits-1:0] in_flight;
   logic accepts;
   logic ended;
-  assign accepts = (!m_axi_arvalid || m_axi_arready) && in_flight != CounterBits'(Outstanding);
-  assign ended   = m_axi_rvalid && m_axi_rready && m_axi_rlast;
+  assign accepts = (!m_axi_read.arvalid || m_axi_read.arready) && in_flight != CounterBits'(Outstanding);
+  assign ended = m_axi_read.rvalid && m_axi_read.rready && m_axi_read.rlast;
 
   always_comb begin
     request_ready = '0;
@@ -120,27 +108,27 @@ module dma_reader
     if (!rst_n) begin
       served <= '0;
       in_flight <= '0;
-      m_axi_arvalid <= 1'b0;
-      m_axi_arid <= '0;
-      m_axi_araddr <= '0;
-      m_axi_arlen <= '0;
+      m_axi_read.arvalid <= 1'b0;
+      m_axi_read.arid <= '0;
+      m_axi_read.araddr <= '0;
+      m_axi_read.arlen <= '0;
     end else begin
       in_flight <= in_flight + CounterBits'(accepts && any) - CounterBits'(ended);
       if (accepts && any) begin
         served <= chosen;
-        m_axi_arvalid <= 1'b1;
-        m_axi_arid <= chosen;
-        m_axi_araddr <= request_address[chosen];
-        m_axi_arlen <= 8'(request_beats[chosen]) - 8'd1;
-      end else if (m_axi_arready) begin
-        m_axi_arvalid <= 1'b0;
+        m_axi_read.arvalid <= 1'b1;
+        m_axi_read.arid <= chosen;
+        m_axi_read.araddr <= request_address[chosen];
+        m_axi_read.arlen <= 8'(request_beats[chosen]) - 8'd1;
+      end else if (m_axi_read.arready) begin
+        m_axi_read.arvalid <= 1'b0;
       end
     end
   end
 
-  assign m_axi_arsize = 3'($clog2(DataBytes));
-  assign m_axi_arburst = 2'b01;
-  assign m_axi_rready = 1'b1;
+  assign m_axi_read.arsize = 3'($clog2(DataBytes));
+  assign m_axi_read.arburst = 2'b01;
+  assign m_axi_read.rready = 1'b1;
   assign busy = in_flight != '0;
 
   always_comb begin
@@ -156,31 +144,31 @@ module dma_reader
   ) check_ar (
       .clk,
       .rst_n,
-      .valid  (m_axi_arvalid),
-      .ready  (m_axi_arready),
-      .payload({m_axi_arid, m_axi_araddr, m_axi_arlen})
+      .valid  (m_axi_read.arvalid),
+      .ready  (m_axi_read.arready),
+      .payload({m_axi_read.arid, m_axi_read.araddr, m_axi_read.arlen})
   );
   handshake_check #(
       .Width(8 * DataBytes + 5)
   ) check_r (
       .clk,
       .rst_n,
-      .valid  (m_axi_rvalid),
-      .ready  (m_axi_rready),
-      .payload({m_axi_rid, m_axi_rdata, m_axi_rresp, m_axi_rlast})
+      .valid  (m_axi_read.rvalid),
+      .ready  (m_axi_read.rready),
+      .payload({m_axi_read.rid, m_axi_read.rdata, m_axi_read.rresp, m_axi_read.rlast})
   );
 
   logic unused;
-  assign unused = m_axi_rresp[0];
+  assign unused = m_axi_read.rresp[0];
 
 `ifndef SYNTHESIS
   assert_burst_within_boundary :
   assert property (@(posedge clk) disable iff (!rst_n)
-      m_axi_arvalid |->
-      32'(m_axi_araddr % BurstBoundary) + (32'(m_axi_arlen) + 1) * DataBytes <= BurstBoundary)
+      m_axi_read.arvalid |->
+      32'(m_axi_read.araddr % BurstBoundary) + (32'(m_axi_read.arlen) + 1) * DataBytes <= BurstBoundary)
   else $error("a read burst crosses a 4 KiB boundary");
   assert_known_stream :
-  assert property (@(posedge clk) disable iff (!rst_n) m_axi_rvalid |-> m_axi_rid < 2'(ReadStreams))
+  assert property (@(posedge clk) disable iff (!rst_n) m_axi_read.rvalid |-> m_axi_read.rid < 2'(ReadStreams))
   else $error("a word came back for a stream that does not exist");
 `endif
 

@@ -34,22 +34,7 @@ module dma_writer
     output logic        interrupt_valid,
     output logic [ 1:0] interrupt_number,
 
-    output logic [            1:0] m_axi_awid,
-    output logic [AddressBits-1:0] m_axi_awaddr,
-    output logic [            7:0] m_axi_awlen,
-    output logic [            2:0] m_axi_awsize,
-    output logic [            1:0] m_axi_awburst,
-    output logic                   m_axi_awvalid,
-    input  logic                   m_axi_awready,
-    output logic [8*DataBytes-1:0] m_axi_wdata,
-    output logic [  DataBytes-1:0] m_axi_wstrb,
-    output logic                   m_axi_wlast,
-    output logic                   m_axi_wvalid,
-    input  logic                   m_axi_wready,
-    input  logic [            1:0] m_axi_bid,
-    input  logic [            1:0] m_axi_bresp,
-    input  logic                   m_axi_bvalid,
-    output logic                   m_axi_bready
+    axi_write.initiator m_axi_write
 );
 
   localparam int OffsetBits = $clog2(DataBytes);
@@ -114,7 +99,7 @@ module dma_writer
       .push_ready(sent_ready),
       .push_data (sent),
       .pop_valid (sent_valid),
-      .pop_ready (m_axi_bvalid && m_axi_bready),
+      .pop_ready (m_axi_write.bvalid && m_axi_write.bready),
       .pop_data  (answered)
   );
 
@@ -146,14 +131,14 @@ module dma_writer
   logic word_sent;
   logic interrupt_due;
 
-  assign begins = writing && !sending && !m_axi_awvalid && !pause && sent_ready &&
+  assign begins = writing && !sending && !m_axi_write.awvalid && !pause && sent_ready &&
       32'(level) >= burst_bytes;
   assign sent = '{last: burst_final, index: index};
-  assign word_sent = m_axi_wvalid && m_axi_wready;
+  assign word_sent = m_axi_write.wvalid && m_axi_write.wready;
 
   // An interrupt leaves when every output before it has been answered.
   assign interrupt_due = next_valid && next.is_interrupt && !writing && !sending &&
-      !sent_valid && !m_axi_awvalid && !pause;
+      !sent_valid && !m_axi_write.awvalid && !pause;
   assign next_ready = next.is_interrupt ? interrupt_due : !writing;
   assign interrupt_valid = interrupt_due;
   assign interrupt_number = next.number;
@@ -178,25 +163,25 @@ module dma_writer
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
-      m_axi_awvalid <= 1'b0;
-      m_axi_awaddr <= '0;
-      m_axi_awlen <= '0;
+      m_axi_write.awvalid <= 1'b0;
+      m_axi_write.awaddr <= '0;
+      m_axi_write.awlen <= '0;
       sending <= 1'b0;
       beats_left <= '0;
       bytes_left <= '0;
       offset <= '0;
     end else if (begins) begin
-      m_axi_awvalid <= 1'b1;
-      m_axi_awaddr <= {address[AddressBits-1:OffsetBits], OffsetBits'(0)};
-      m_axi_awlen <= 8'(burst_beats) - 8'd1;
+      m_axi_write.awvalid <= 1'b1;
+      m_axi_write.awaddr <= {address[AddressBits-1:OffsetBits], OffsetBits'(0)};
+      m_axi_write.awlen <= 8'(burst_beats) - 8'd1;
       sending <= 1'b1;
       beats_left <= burst_beats;
       bytes_left <= burst_bytes;
       offset <= address[OffsetBits-1:0];
     end else begin
-      if (m_axi_awready) m_axi_awvalid <= 1'b0;
+      if (m_axi_write.awready) m_axi_write.awvalid <= 1'b0;
       if (word_sent) begin
-        sending <= !m_axi_wlast;
+        sending <= !m_axi_write.wlast;
         beats_left <= beats_left - 1'b1;
         bytes_left <= bytes_left - 32'(in_word);
         offset <= '0;
@@ -212,28 +197,28 @@ module dma_writer
     if (bytes_left < 32'(in_word)) in_word = CountBits'(bytes_left);
     strobes_end = int'(offset) + int'(in_word);
     for (int i = 0; i < DataBytes; i++) begin
-      m_axi_wstrb[i] = i >= int'(offset) && i < strobes_end;
+      m_axi_write.wstrb[i] = i >= int'(offset) && i < strobes_end;
     end
   end
   assign placed = window << {offset, 3'b000};
   for (genvar i = 0; i < DataBytes; i++) begin : g_byte
-    assign m_axi_wdata[8*i+:8] = m_axi_wstrb[i] ? placed[8*i+:8] : 8'h00;
+    assign m_axi_write.wdata[8*i+:8] = m_axi_write.wstrb[i] ? placed[8*i+:8] : 8'h00;
   end
-  assign m_axi_wvalid = sending;
-  assign m_axi_wlast = beats_left == BeatBits'(1);
+  assign m_axi_write.wvalid = sending;
+  assign m_axi_write.wlast = beats_left == BeatBits'(1);
   assign take = word_sent ? in_word : '0;
 
-  assign m_axi_awid = 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT);
-  assign m_axi_awsize = 3'($clog2(DataBytes));
-  assign m_axi_awburst = 2'b01;
-  assign m_axi_bready = 1'b1;
-  assign busy = sending || m_axi_awvalid || sent_valid;
+  assign m_axi_write.awid = 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT);
+  assign m_axi_write.awsize = 3'($clog2(DataBytes));
+  assign m_axi_write.awburst = 2'b01;
+  assign m_axi_write.bready = 1'b1;
+  assign busy = sending || m_axi_write.awvalid || sent_valid;
 
   logic answer;
-  assign answer = m_axi_bvalid && m_axi_bready;
+  assign answer = m_axi_write.bvalid && m_axi_write.bready;
   assign done_valid = interrupt_valid || (answer && answered.last);
   assign done_index = interrupt_valid ? next.index : answered.index;
-  assign error_valid = answer && m_axi_bresp[1];
+  assign error_valid = answer && m_axi_write.bresp[1];
   assign error_index = answered.index;
 
   handshake_check #(
@@ -241,27 +226,27 @@ module dma_writer
   ) check_aw (
       .clk,
       .rst_n,
-      .valid  (m_axi_awvalid),
-      .ready  (m_axi_awready),
-      .payload({m_axi_awaddr, m_axi_awlen})
+      .valid  (m_axi_write.awvalid),
+      .ready  (m_axi_write.awready),
+      .payload({m_axi_write.awaddr, m_axi_write.awlen})
   );
   handshake_check #(
       .Width(9 * DataBytes + 1)
   ) check_w (
       .clk,
       .rst_n,
-      .valid  (m_axi_wvalid),
-      .ready  (m_axi_wready),
-      .payload({m_axi_wdata, m_axi_wstrb, m_axi_wlast})
+      .valid  (m_axi_write.wvalid),
+      .ready  (m_axi_write.wready),
+      .payload({m_axi_write.wdata, m_axi_write.wstrb, m_axi_write.wlast})
   );
   handshake_check #(
       .Width(4)
   ) check_b (
       .clk,
       .rst_n,
-      .valid  (m_axi_bvalid),
-      .ready  (m_axi_bready),
-      .payload({m_axi_bid, m_axi_bresp})
+      .valid  (m_axi_write.bvalid),
+      .ready  (m_axi_write.bready),
+      .payload({m_axi_write.bid, m_axi_write.bresp})
   );
   handshake_check #(
       .Width(8 * DataBytes + CountBits)
@@ -274,23 +259,23 @@ module dma_writer
   );
 
   logic unused;
-  assign unused = &{1'b0, m_axi_bresp[0], m_axi_bid};
+  assign unused = &{1'b0, m_axi_write.bresp[0], m_axi_write.bid};
 
 `ifndef SYNTHESIS
   assert_burst_within_boundary :
   assert property (@(posedge clk) disable iff (!rst_n)
-      m_axi_awvalid |->
-      32'(m_axi_awaddr % BurstBoundary) + (32'(m_axi_awlen) + 1) * DataBytes <= BurstBoundary)
+      m_axi_write.awvalid |->
+      32'(m_axi_write.awaddr % BurstBoundary) + (32'(m_axi_write.awlen) + 1) * DataBytes <= BurstBoundary)
   else $error("a write burst crosses a 4 KiB boundary");
   assert_response_expected :
-  assert property (@(posedge clk) disable iff (!rst_n) m_axi_bvalid |-> sent_valid)
+  assert property (@(posedge clk) disable iff (!rst_n) m_axi_write.bvalid |-> sent_valid)
   else $error("a response came for a burst that was not written");
   assert_strobes :
-  assert property (@(posedge clk) disable iff (!rst_n) m_axi_wvalid |-> m_axi_wstrb != '0)
+  assert property (@(posedge clk) disable iff (!rst_n) m_axi_write.wvalid |-> m_axi_write.wstrb != '0)
   else $error("a word without bytes");
   assert_burst_uses_all_bytes :
   assert property (@(posedge clk) disable iff (!rst_n)
-      word_sent && m_axi_wlast |-> bytes_left == 32'(in_word))
+      word_sent && m_axi_write.wlast |-> bytes_left == 32'(in_word))
   else $error("the burst ends before or after its bytes");
 `endif
 

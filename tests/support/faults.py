@@ -181,12 +181,12 @@ MUTATIONS = (
     _mutation(
         "InterruptOvertakes",
         "an interrupt does not wait for the answers to its outputs",
-        Edit("dma_writer.sv", "«!sent_valid» && !m_axi_awvalid", "1'b1"),
+        Edit("dma_writer.sv", "«!sent_valid» && !m_axi_write.awvalid", "1'b1"),
     ),
     _mutation(
         "WriteErrorIgnored",
         "an error response of a write leaves the status as it is",
-        Edit("dma_writer.sv", "answer && «m_axi_bresp[1]»", "1'b0"),
+        Edit("dma_writer.sv", "answer && «m_axi_write.bresp[1]»", "1'b0"),
     ),
     _mutation(
         "BurstBeforeItsBytes",

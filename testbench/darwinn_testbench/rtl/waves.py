@@ -36,11 +36,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "input stream": _channel("dma2input_activation_", "count", "data"),
     "parameter stream": _channel("dma2input_parameter_", "count", "data"),
     "output stream": _channel("outfeed2dma_output_", "count", "data"),
-    "AXI read address": _channel("m_axi_ar", "id", "addr", "len"),
-    "AXI read data": _channel("m_axi_r", "id", "data", "resp", "last"),
-    "AXI write address": _channel("m_axi_aw", "addr", "len"),
-    "AXI write data": _channel("m_axi_w", "data", "strb", "last"),
-    "AXI write response": _channel("m_axi_b", "resp"),
+    "AXI read address": _channel("m_axi_read.ar", "id", "addr", "len"),
+    "AXI read data": _channel("m_axi_read.r", "id", "data", "resp", "last"),
+    "AXI write address": _channel("m_axi_write.aw", "addr", "len"),
+    "AXI write data": _channel("m_axi_write.w", "data", "strb", "last"),
+    "AXI write response": _channel("m_axi_write.b", "resp"),
     "registers": (
         *_channel("s_axil_aw", "addr"),
         *_channel("s_axil_w", "data"),
@@ -93,20 +93,20 @@ CHIP_GROUPS: dict[str, tuple[str, ...]] = {
         for what in ("valid", "ready")
     ),
     **{
-        group: tuple(f"chip.harness.{name}" for name in GROUPS[group])
-        for group in (
-            "descriptors",
-            "beginning and completion",
-            "interrupts",
-            "instruction stream",
-            "input stream",
-            "parameter stream",
-            "output stream",
-            "AXI read address",
-            "AXI read data",
-            "AXI write address",
-            "AXI write data",
-            "AXI write response",
+        group: tuple(f"{scope}{name}" for name in GROUPS[group])
+        for group, scope in (
+            ("descriptors", ""),
+            ("beginning and completion", "chip.host."),
+            ("interrupts", "chip.host."),
+            ("instruction stream", "chip.host."),
+            ("input stream", "chip.host."),
+            ("parameter stream", "chip.host."),
+            ("output stream", "chip.host."),
+            ("AXI read address", ""),
+            ("AXI read data", ""),
+            ("AXI write address", ""),
+            ("AXI write data", ""),
+            ("AXI write response", ""),
         )
     },
     "ring bus": (

@@ -41,11 +41,11 @@ SIGNALS = {
     "dma2monitor_done_valid": READ_QUEUES + 2,
     "dma2interrupts_raise_valid": 1,
     "stream_valid": READ_QUEUES,
-    "m_axi_arvalid": 1,
-    "m_axi_rvalid": 1,
-    "m_axi_awvalid": 1,
-    "m_axi_wvalid": 1,
-    "m_axi_bvalid": 1,
+    "m_axi_read.arvalid": 1,
+    "m_axi_read.rvalid": 1,
+    "m_axi_write.awvalid": 1,
+    "m_axi_write.wvalid": 1,
+    "m_axi_write.bvalid": 1,
 }
 """Signals that the model predicts in every cycle, with their widths in bits."""
 
@@ -67,13 +67,13 @@ def _bits(steps: Sequence[DmaStep], timing: DmaTiming) -> Iterator[tuple[str, in
     for burst in timing.bursts:
         asked = (burst.decided + 1, burst.accepted)
         if burst.tag == DescriptorTag.OUTPUT:
-            yield "m_axi_awvalid", 0, asked
-            yield "m_axi_wvalid", 0, (burst.decided + 1, burst.words[-1])
-            yield "m_axi_bvalid", 0, (burst.answered, burst.answered)
+            yield "m_axi_write.awvalid", 0, asked
+            yield "m_axi_write.wvalid", 0, (burst.decided + 1, burst.words[-1])
+            yield "m_axi_write.bvalid", 0, (burst.answered, burst.answered)
         else:
-            yield "m_axi_arvalid", 0, asked
+            yield "m_axi_read.arvalid", 0, asked
             for word in burst.words:
-                yield "m_axi_rvalid", 0, (word, word)
+                yield "m_axi_read.rvalid", 0, (word, word)
     for tag, leaves in enumerate(timing.leaves):
         words = chain.from_iterable(burst.words for burst in timing.bursts if burst.tag == tag)
         for word, leave in zip(words, leaves, strict=True):
@@ -101,6 +101,11 @@ def _value(levels: Iterable[int]) -> int:
     return sum(1 << bit for bit, level in enumerate(levels) if level)
 
 
+def _scope_and_name(signal: str) -> tuple[str, str]:
+    scope, _, name = f"{SCOPE}.{signal}".rpartition(".")
+    return scope, name
+
+
 def write_model(path: Path, workload: Workload, begun_ns: int) -> None:
     """Write the model's waves of ``workload``, whose cycle 0 begins at ``begun_ns``."""
     from vcd import VCDWriter
@@ -108,7 +113,7 @@ def write_model(path: Path, workload: Workload, begun_ns: int) -> None:
     timing = predicted(workload, HARNESS)
     with path.open("w") as file, VCDWriter(file, timescale="1 ns", date="") as writer:
         variables = {
-            name: writer.register_var(SCOPE, name, "wire", size=width, init=0)
+            name: writer.register_var(*_scope_and_name(name), "wire", size=width, init=0)
             for name, width in SIGNALS.items()
         }
         for cycle, name, value in changes(workload.steps(), timing):

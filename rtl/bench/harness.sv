@@ -1,5 +1,5 @@
-// The harness: registers, DMA engine and interrupts, with the scalar core's side driven from outside
-// (by the Python model) and host memory behind an AXI4 port.
+// The host interface with flat ports, for tests by cocotb: the scalar core's and the units' side, and
+// host memory, are driven from outside.
 
 module harness
   import dma_pkg::*;
@@ -105,59 +105,40 @@ module harness
     output logic                   m_axi_bready
 );
 
-  logic pause;
-  logic paused;
-  logic [63:0] burst_limiter;
-  logic [63:0] window_base;
-  logic [63:0] window_size;
-  dma_errors_t errors;
-  logic [63:0] fault_address;
-  logic [31:0] error_descriptor;
-  logic [31:0] completed;
-  logic chunk_fetched;
-  logic chunk_done;
-  logic [3:0] set_host;
-  logic set_instruction_queue;
-  logic set_fatal_error;
-  logic [3:0][15:0] counts;
-  logic [3:0] host_status;
-  logic [3:0] host_control;
-  logic instruction_queue_status;
-  logic instruction_queue_control;
-  logic fatal_error_status;
-  logic fatal_error_control;
-  descriptor_t descriptor;
+  axi_read #(.DataBytes(DataBytes)) m_axi_read ();
+  assign m_axi_arvalid = m_axi_read.arvalid;
+  assign m_axi_arid = m_axi_read.arid;
+  assign m_axi_araddr = m_axi_read.araddr;
+  assign m_axi_arlen = m_axi_read.arlen;
+  assign m_axi_arsize = m_axi_read.arsize;
+  assign m_axi_arburst = m_axi_read.arburst;
+  assign m_axi_rready = m_axi_read.rready;
+  assign m_axi_read.arready = m_axi_arready;
+  assign m_axi_read.rvalid = m_axi_rvalid;
+  assign m_axi_read.rid = m_axi_rid;
+  assign m_axi_read.rdata = m_axi_rdata;
+  assign m_axi_read.rresp = m_axi_rresp;
+  assign m_axi_read.rlast = m_axi_rlast;
 
-  assign descriptor = '{
-          fence: core2dma_descriptor_fence,
-          tag: core2dma_descriptor_tag,
-          size: core2dma_descriptor_size,
-          address: core2dma_descriptor_address
-      };
+  axi_write #(.DataBytes(DataBytes)) m_axi_write ();
+  assign m_axi_awvalid = m_axi_write.awvalid;
+  assign m_axi_awid = m_axi_write.awid;
+  assign m_axi_awaddr = m_axi_write.awaddr;
+  assign m_axi_awlen = m_axi_write.awlen;
+  assign m_axi_awsize = m_axi_write.awsize;
+  assign m_axi_awburst = m_axi_write.awburst;
+  assign m_axi_wvalid = m_axi_write.wvalid;
+  assign m_axi_wdata = m_axi_write.wdata;
+  assign m_axi_wstrb = m_axi_write.wstrb;
+  assign m_axi_wlast = m_axi_write.wlast;
+  assign m_axi_bready = m_axi_write.bready;
+  assign m_axi_write.awready = m_axi_awready;
+  assign m_axi_write.wready = m_axi_wready;
+  assign m_axi_write.bvalid = m_axi_bvalid;
+  assign m_axi_write.bid = m_axi_bid;
+  assign m_axi_write.bresp = m_axi_bresp;
 
-  registers register_block (.*);
-
-  interrupts interrupt_controller (
-      .clk,
-      .rst_n,
-      .raise_valid (dma2interrupts_raise_valid),
-      .raise_number(dma2interrupts_raise_data),
-      .chunk_done,
-      .errors,
-      .set_host,
-      .set_instruction_queue,
-      .set_fatal_error,
-      .counts,
-      .host_status,
-      .host_control,
-      .instruction_queue_status,
-      .instruction_queue_control,
-      .fatal_error_status,
-      .fatal_error_control,
-      .dma2host_interrupt
-  );
-
-  dma_engine #(
+  host_interface #(
       .DataBytes(DataBytes),
       .MaxBurst(MaxBurst),
       .BufferBeats(BufferBeats),
@@ -165,78 +146,14 @@ module harness
       .QueueDepth(QueueDepth),
       .OutstandingReads(OutstandingReads),
       .OutstandingWrites(OutstandingWrites)
-  ) dma (
+  ) host (
       .*,
-      .core2dma_descriptor_data(descriptor),
-      .stream_valid({
-        dma2input_parameter_valid, dma2input_activation_valid, dma2core_instruction_valid
-      }),
-      .stream_ready({
-        dma2input_parameter_ready, dma2input_activation_ready, dma2core_instruction_ready
-      }),
-      .stream_data({
-        dma2input_parameter_data, dma2input_activation_data, dma2core_instruction_data
-      }),
-      .stream_count({
-        dma2input_parameter_count, dma2input_activation_count, dma2core_instruction_count
-      }),
-      .dma2interrupts_chunk_fetched(chunk_fetched),
-      .dma2interrupts_chunk_done(chunk_done)
-  );
-
-  handshake_check #(
-      .Width(101)
-  ) check_descriptor (
-      .clk,
-      .rst_n,
-      .valid  (core2dma_descriptor_valid),
-      .ready  (core2dma_descriptor_ready),
-      .payload(descriptor)
-  );
-  handshake_check #(
-      .Width(22)
-  ) check_register_aw (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_awvalid),
-      .ready  (s_axil_awready),
-      .payload({s_axil_awaddr, s_axil_awprot})
-  );
-  handshake_check #(
-      .Width(72)
-  ) check_register_w (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_wvalid),
-      .ready  (s_axil_wready),
-      .payload({s_axil_wdata, s_axil_wstrb})
-  );
-  handshake_check #(
-      .Width(2)
-  ) check_register_b (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_bvalid),
-      .ready  (s_axil_bready),
-      .payload(s_axil_bresp)
-  );
-  handshake_check #(
-      .Width(22)
-  ) check_register_ar (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_arvalid),
-      .ready  (s_axil_arready),
-      .payload({s_axil_araddr, s_axil_arprot})
-  );
-  handshake_check #(
-      .Width(66)
-  ) check_register_r (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_rvalid),
-      .ready  (s_axil_rready),
-      .payload({s_axil_rdata, s_axil_rresp})
+      .core2dma_descriptor_data({
+        core2dma_descriptor_fence,
+        core2dma_descriptor_tag,
+        core2dma_descriptor_size,
+        core2dma_descriptor_address
+      })
   );
 
 endmodule : harness

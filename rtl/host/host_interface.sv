@@ -1,0 +1,203 @@
+// The host's side of the chip: registers, DMA engine and interrupts, with host memory behind an AXI4
+// port.
+
+module host_interface
+  import dma_pkg::*;
+#(
+    parameter int DataBytes = harness_pkg::DataBytes,
+    parameter int MaxBurst = harness_pkg::BurstWords,
+    parameter int BufferBeats = harness_pkg::BufferWords,
+    parameter int FifoDepth = harness_pkg::FifoDepth,
+    parameter int QueueDepth = harness_pkg::QueueDepth,
+    parameter int OutstandingReads = harness_pkg::OutstandingReads,
+    parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
+    localparam int CountBits = $clog2(DataBytes + 1)
+) (
+    input logic clk,
+    input logic rst_n,
+
+    // Registers, for the host.
+    input  logic [18:0] s_axil_awaddr,
+    input  logic [ 2:0] s_axil_awprot,
+    input  logic        s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  logic [63:0] s_axil_wdata,
+    input  logic [ 7:0] s_axil_wstrb,
+    input  logic        s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  logic        s_axil_bready,
+    input  logic [18:0] s_axil_araddr,
+    input  logic [ 2:0] s_axil_arprot,
+    input  logic        s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [63:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  logic        s_axil_rready,
+    output logic [ 5:0] dma2host_interrupt,
+
+    // The scalar core.
+    input  logic        core2dma_descriptor_valid,
+    output logic        core2dma_descriptor_ready,
+    input  descriptor_t core2dma_descriptor_data,
+
+    // Byte streams.
+    output logic                   dma2core_instruction_valid,
+    input  logic                   dma2core_instruction_ready,
+    output logic [8*DataBytes-1:0] dma2core_instruction_data,
+    output logic [  CountBits-1:0] dma2core_instruction_count,
+    output logic                   dma2input_activation_valid,
+    input  logic                   dma2input_activation_ready,
+    output logic [8*DataBytes-1:0] dma2input_activation_data,
+    output logic [  CountBits-1:0] dma2input_activation_count,
+    output logic                   dma2input_parameter_valid,
+    input  logic                   dma2input_parameter_ready,
+    output logic [8*DataBytes-1:0] dma2input_parameter_data,
+    output logic [  CountBits-1:0] dma2input_parameter_count,
+    input  logic                   outfeed2dma_output_valid,
+    output logic                   outfeed2dma_output_ready,
+    input  logic [8*DataBytes-1:0] outfeed2dma_output_data,
+    input  logic [  CountBits-1:0] outfeed2dma_output_count,
+
+    // What the monitors watch.
+    output logic                         dma2monitor_start_valid,
+    output logic     [             31:0] dma2monitor_start_index,
+    output outcome_e                     dma2monitor_start_outcome,
+    output logic     [   DoneEvents-1:0] dma2monitor_done_valid,
+    output logic     [32*DoneEvents-1:0] dma2monitor_done_index,
+    output logic                         dma2interrupts_raise_valid,
+    output logic     [              1:0] dma2interrupts_raise_data,
+
+    // Host memory.
+    axi_read.initiator  m_axi_read,
+    axi_write.initiator m_axi_write
+);
+
+  logic pause;
+  logic paused;
+  logic [63:0] burst_limiter;
+  logic [63:0] window_base;
+  logic [63:0] window_size;
+  dma_errors_t errors;
+  logic [63:0] fault_address;
+  logic [31:0] error_descriptor;
+  logic [31:0] completed;
+  logic chunk_fetched;
+  logic chunk_done;
+  logic [3:0] set_host;
+  logic set_instruction_queue;
+  logic set_fatal_error;
+  logic [3:0][15:0] counts;
+  logic [3:0] host_status;
+  logic [3:0] host_control;
+  logic instruction_queue_status;
+  logic instruction_queue_control;
+  logic fatal_error_status;
+  logic fatal_error_control;
+
+  registers register_block (.*);
+
+  interrupts interrupt_controller (
+      .clk,
+      .rst_n,
+      .raise_valid (dma2interrupts_raise_valid),
+      .raise_number(dma2interrupts_raise_data),
+      .chunk_done,
+      .errors,
+      .set_host,
+      .set_instruction_queue,
+      .set_fatal_error,
+      .counts,
+      .host_status,
+      .host_control,
+      .instruction_queue_status,
+      .instruction_queue_control,
+      .fatal_error_status,
+      .fatal_error_control,
+      .dma2host_interrupt
+  );
+
+  dma_engine #(
+      .DataBytes(DataBytes),
+      .MaxBurst(MaxBurst),
+      .BufferBeats(BufferBeats),
+      .FifoDepth(FifoDepth),
+      .QueueDepth(QueueDepth),
+      .OutstandingReads(OutstandingReads),
+      .OutstandingWrites(OutstandingWrites)
+  ) dma (
+      .*,
+      .stream_valid({
+        dma2input_parameter_valid, dma2input_activation_valid, dma2core_instruction_valid
+      }),
+      .stream_ready({
+        dma2input_parameter_ready, dma2input_activation_ready, dma2core_instruction_ready
+      }),
+      .stream_data({
+        dma2input_parameter_data, dma2input_activation_data, dma2core_instruction_data
+      }),
+      .stream_count({
+        dma2input_parameter_count, dma2input_activation_count, dma2core_instruction_count
+      }),
+      .dma2interrupts_chunk_fetched(chunk_fetched),
+      .dma2interrupts_chunk_done(chunk_done)
+  );
+
+  handshake_check #(
+      .Width(101)
+  ) check_descriptor (
+      .clk,
+      .rst_n,
+      .valid  (core2dma_descriptor_valid),
+      .ready  (core2dma_descriptor_ready),
+      .payload(core2dma_descriptor_data)
+  );
+  handshake_check #(
+      .Width(22)
+  ) check_register_aw (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_awvalid),
+      .ready  (s_axil_awready),
+      .payload({s_axil_awaddr, s_axil_awprot})
+  );
+  handshake_check #(
+      .Width(72)
+  ) check_register_w (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_wvalid),
+      .ready  (s_axil_wready),
+      .payload({s_axil_wdata, s_axil_wstrb})
+  );
+  handshake_check #(
+      .Width(2)
+  ) check_register_b (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_bvalid),
+      .ready  (s_axil_bready),
+      .payload(s_axil_bresp)
+  );
+  handshake_check #(
+      .Width(22)
+  ) check_register_ar (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_arvalid),
+      .ready  (s_axil_arready),
+      .payload({s_axil_araddr, s_axil_arprot})
+  );
+  handshake_check #(
+      .Width(66)
+  ) check_register_r (
+      .clk,
+      .rst_n,
+      .valid  (s_axil_rvalid),
+      .ready  (s_axil_rready),
+      .payload({s_axil_rdata, s_axil_rresp})
+  );
+
+endmodule : host_interface
