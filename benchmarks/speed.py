@@ -66,7 +66,7 @@ def loading(path: Path) -> Action:
 def disassembling(path: Path) -> Action:
     from darwinn_formats.darwinn import load
     from darwinn_sim.isa.codec import decode
-    from darwinn_sim.isa.disassembler import disassemble, to_text
+    from darwinn_sim.isa.listing.disassembler import disassemble, to_text
 
     chunks = [
         bytes(bitstream.bitstream)

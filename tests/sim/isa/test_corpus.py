@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from darwinn_formats.darwinn import load
 from darwinn_sim.isa.codec import Program, decode, encode, explained, unexplained_bits
-from darwinn_sim.isa.disassembler import disassemble, relocation_names, to_text
 from darwinn_sim.isa.fields import Confidence
+from darwinn_sim.isa.listing.disassembler import disassemble, relocation_names, to_text
 from darwinn_sim.isa.strides import is_normalised, steps
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 

@@ -10,15 +10,15 @@ import pytest
 from darwinn_formats.darwinn import Description, FieldOffset, Meta, Position
 from darwinn_sim.isa.builder import Values, build, frame, traversal
 from darwinn_sim.isa.codec import decode
-from darwinn_sim.isa.disassembler import (
+from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
+from darwinn_sim.isa.listing.disassembler import (
     Line,
     disassemble,
     relocation_names,
-    tile_set,
     to_json,
     to_text,
 )
-from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
+from darwinn_sim.isa.listing.values import tile_set
 from darwinn_sim.isa.table import INSTRUCTIONS
 from hypothesis import given
 from hypothesis import strategies as st

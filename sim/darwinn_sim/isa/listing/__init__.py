@@ -1,0 +1,1 @@
+"""Listings: decoded instructions in words."""
