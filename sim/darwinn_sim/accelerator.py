@@ -19,8 +19,9 @@ from darwinn_sim.errors import (
     SimulationError,
     UninitialisedRead,
 )
+from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import Transfer
-from darwinn_sim.host.driver import Driver, Request
+from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.host.output_check import Elements, differing_output, unknown_output

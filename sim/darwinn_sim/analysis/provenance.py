@@ -28,7 +28,7 @@ from darwinn_sim.analysis.operands import (
     no_places,
     to_observe,
 )
-from darwinn_sim.host.driver import layer_bytes
+from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine import layers

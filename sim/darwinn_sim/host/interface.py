@@ -24,7 +24,8 @@ from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
 from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.host.mmu import Mmu
-from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, RegisterFile, register
+from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, register
 from darwinn_sim.isa.codes import DescriptorTag
 
 DESCRIPTOR_BYTES = 16

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from darwinn_sim.host.registers import HIB_ERRORS, RegisterFile, register
+from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.host.registers import HIB_ERRORS, register
 
 HOST_INTERRUPTS = 4
 """Interrupts that the scalar core can raise at the host."""

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from darwinn_sim.errors import PageFault
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
-from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RegisterFile
+from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES
 
 PAGE_SHIFT = 12
 EXTENDED_BIT = 1 << 63

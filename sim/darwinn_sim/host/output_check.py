@@ -9,7 +9,7 @@ import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable, Layer, to_tensor
 from darwinn_formats.errors import FormatError
 
-from darwinn_sim.host.driver import Request, layer_bytes
+from darwinn_sim.host.buffers import Request, layer_bytes
 
 
 class Elements(NamedTuple):

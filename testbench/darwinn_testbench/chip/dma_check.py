@@ -14,8 +14,8 @@ from darwinn_formats.darwinn import CompiledModel, Executable, load
 from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import IncompleteProgram, SimulationError
+from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.host.dma_trace import DmaComparison, Transfer, compare_with_hints
-from darwinn_sim.host.driver import layer_bytes
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.grading import Assumption
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
 from darwinn_sim.analysis.narrow_usage import highest_address, used_narrow_bytes
-from darwinn_sim.host.driver import layer_bytes
+from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 
 from darwinn_testbench.profile.figures import Region

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from darwinn_formats.darwinn import Buffer, Executable, load
 from darwinn_sim import accelerator
+from darwinn_sim.host.buffers import buffer_sizes, layer_bytes
 from darwinn_sim.host.dma_trace import DmaComparison, compare_with_hints
-from darwinn_sim.host.driver import Driver, buffer_sizes, layer_bytes
+from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.memory import PAGE_BYTES
 from darwinn_sim.host.mmu import EXTENDED_BIT
 

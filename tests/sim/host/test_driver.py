@@ -23,8 +23,9 @@ from darwinn_formats.darwinn import (
 )
 from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import MemoryFault, PageFault, UninitialisedRead
+from darwinn_sim.host.buffers import AddressSpace, DriverError, buffer_sizes
 from darwinn_sim.host.dma_trace import TransferKind
-from darwinn_sim.host.driver import AddressSpace, Driver, DriverError, Placement, buffer_sizes
+from darwinn_sim.host.driver import Driver, Placement
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.interrupts import InterruptSource
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from darwinn_sim.host.interrupts import InterruptController, InterruptMessage, InterruptSource
-from darwinn_sim.host.registers import RegisterFile, register
+from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.host.registers import register
 
 
 @pytest.fixture

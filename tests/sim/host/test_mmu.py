@@ -11,7 +11,7 @@ from darwinn_sim.errors import PageFault
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
 from darwinn_sim.host.mmu import EXTENDED_BIT, Mmu
-from darwinn_sim.host.registers import RegisterFile
+from darwinn_sim.host.register_file import RegisterFile
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import (
     REGISTERS,
     Access,
     Register,
     RegisterFault,
-    RegisterFile,
     documentation,
     register,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from darwinn_formats.darwinn import Executable, load
-from darwinn_sim.host.driver import layer_bytes
+from darwinn_sim.host.buffers import layer_bytes
 
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.build import Design, simulate
