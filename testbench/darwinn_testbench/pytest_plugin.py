@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from darwinn_testbench.chip.inputs import Inputs
-    from darwinn_testbench.comparison.verify import OutputRow
+    from darwinn_testbench.comparison.check import OutputRow
     from darwinn_testbench.report import Report, Row
 
 _SEED_OPTION = "--darwinn-seed"

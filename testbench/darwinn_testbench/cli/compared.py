@@ -1,44 +1,97 @@
-"""Outputs compared across programs, as `darwinn verify` shows them."""
+"""What `darwinn verify` shows of a verification."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import TensorOutputRow
+from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
-from darwinn_testbench.comparison.excitation import ExcitationFigures
-from darwinn_testbench.comparison.program_verify import ComparedRow
+from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
+_Columns = tuple[Column[OutputRow], ...]
 
-def difference(comparison: Comparison | None) -> str:
-    """Share of the elements that differ, and the greatest difference."""
-    if comparison is None:
-        return "-"
-    if comparison.elements == 0:
-        return comparison.reason
-    if comparison.differing == 0:
-        return "equal"
-    share = 100 * comparison.differing / comparison.elements
-    return f"{share:.3g} %, by {comparison.max_difference:g}"
-
-
-_COLUMNS: tuple[Column[ComparedRow], ...] = (
+_FIRST: _Columns = (
     Column("run", lambda row: row.run, "right"),
     Column("inputs", lambda row: row.origin),
     Column("output", lambda row: row.name, may_shrink=True),
-    Column("counterpart", lambda row: row.counterpart, may_shrink=True),
-    Column("difference", lambda row: difference(row.comparison)),
-    Column("policy", lambda row: row.policy, may_shrink=True),
+)
+_LAST: _Columns = (
     Column("s", lambda row: seconds(row.seconds), "right"),
     Column("verdict", lambda row: row.verdict),
 )
+_PROGRAM_COLUMNS: _Columns = (
+    *_FIRST,
+    Column("counterpart", lambda row: row.counterpart, may_shrink=True),
+    Column("difference", lambda row: _difference(row.comparison)),
+    Column("policy", lambda row: row.policy, may_shrink=True),
+    *_LAST,
+)
+_CHIP_COLUMNS: _Columns = (
+    *_FIRST,
+    Column("vs chip", lambda row: _difference(row.chip_arithmetic)),
+    Column("vs LiteRT", lambda row: _difference(row.litert)),
+    Column("top-1/5", lambda row: _agreement(row.litert), "right"),
+    *_LAST,
+)
+_RTL_COLUMNS: _Columns = (
+    *_CHIP_COLUMNS[:-1],
+    Column("RTL", lambda row: _difference(row.rtl)),
+    Column("cycles", lambda row: row.rtl_cycles, "right"),
+    _CHIP_COLUMNS[-1],
+)
+_TENSOR_COLUMNS: tuple[Column[TensorRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("tensor", lambda row: row.tensor, "right"),
+    Column("operator", lambda row: row.operator),
+    Column("shape", lambda row: "x".join(map(str, row.shape)), "right"),
+    Column("layers", lambda row: _holders(row)),
+    Column("finding", lambda row: row.finding),
+    Column("name", lambda row: row.name, may_shrink=True),
+)
 
 
-def notes(rows: Sequence[TensorOutputRow]) -> list[str]:
+def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
+    """The table of outputs, after that of tensors, with what there is to say of them."""
+    figures, rows = report.figures, report.rows
+    tensors: Sequence[TensorRow] = figures.get("tensors", ())
+    lines = [*_conversions(rows), *_notes(rows)]
+    lines += [f"{row.name}: {row.message}" for row in figures.get("dma", ()) if row.message]
+    lines += [str(each) for each in figures["divergences"]]
+    lines += [
+        f"run {row.run} tensor {row.tensor}: {row.message}"
+        for row in tensors
+        if row.message and row.message != LEFT_TO_THE_HOST
+    ]
+    lines += [f"warning: {each}" for each in figures.get("warnings", ())]
+    if not rows:
+        return lines
+    lines += [str(figures["excitation"])]
+    lines += [f"warning: {each}" for each in figures["excitation"].warnings]
+    operators = figures.get("operators")
+    if operators is not None:
+        lines += [f"not byte for byte: {reason}" for reason in operators.reasons]
+        lines += [f"operators: {operators}"] if operators.records else []
+    within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
+    return [*within, table(_columns(rows), rows), *lines, _head(figures)]
+
+
+def _columns(rows: Sequence[OutputRow]) -> _Columns:
+    if rows[0].counterpart is not None:
+        return _PROGRAM_COLUMNS
+    return _RTL_COLUMNS if any(row.rtl for row in rows) else _CHIP_COLUMNS
+
+
+def _conversions(rows: Sequence[OutputRow]) -> list[str]:
+    done = {row.name: row.conversion for row in rows if row.conversion}
+    return [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
+
+
+def _notes(rows: Sequence[OutputRow]) -> list[str]:
     """What there is to say of outputs, a line each; the same of several runs once."""
     said: dict[tuple[str, str], list[int]] = {}
     for row in rows:
@@ -52,33 +105,50 @@ def _numbers(runs: Sequence[int]) -> str:
     return f"{runs[0]} to {runs[-1]}" if consecutive else ", ".join(map(str, runs))
 
 
-def moved(found: ExcitationFigures) -> list[str]:
-    """How much of the network the inputs moved, and what makes that too little."""
-    return [str(found), *(f"warning: {each}" for each in found.warnings)]
-
-
-def head(figures: Mapping[str, Any], noun: str) -> str:
-    """How many inferences there were, on which inputs, and how long it took."""
+def _head(figures: Mapping[str, Any]) -> str:
+    """How many inferences or calls there were, on which inputs, and how long it took."""
     source = f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"
-    count = counted(figures["inferences"], noun)
+    count = counted(figures["inferences"], "call" if _of_programs(figures) else "inference")
     return f"{count}, inputs {source}; {figures['seconds']:.1f} s in all"
 
 
-def body(report: Report[ComparedRow]) -> Sequence[RenderableType]:
-    """The table of outputs, with what there is to say of them."""
-    figures = report.figures
-    done = {row.name: row.conversion for row in report.rows if row.conversion}
-    how = [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
-    found = [str(each) for each in figures["divergences"]]
-    lines = [*how, *notes(report.rows), *found]
-    if not report.rows:
-        return lines
-    lines += moved(figures["excitation"])
-    return [table(_COLUMNS, report.rows), *lines, head(figures, "call")]
+def _of_programs(figures: Mapping[str, Any]) -> bool:
+    return "expected" in figures
 
 
-def next_step(report: Report[ComparedRow], file: str) -> str:
+def _difference(comparison: Comparison | None) -> str:
+    """Share of the elements that differ, and the greatest difference."""
+    if comparison is None:
+        return "-"
+    if comparison.elements == 0:
+        return comparison.reason
+    if comparison.differing == 0:
+        return "equal"
+    share = 100 * comparison.differing / comparison.elements
+    return f"{share:.3g} %, by {comparison.max_difference:g}"
+
+
+def _holders(row: TensorRow) -> str:
+    """The layers that hold a tensor, one for each pass, and the host if it is sent there."""
+    names = ["+".join(map(str, row.layers))] if row.layers else []
+    return ", ".join([*names, "host"] if row.output else names)
+
+
+def _agreement(comparison: Comparison | None) -> str:
+    """Shares of rows whose greatest, and of the five greatest elements that are the same."""
+    shares = () if comparison is None else (comparison.top1, comparison.top5)
+    told = [f"{100 * share:.0f}" for share in shares if share is not None]
+    return f"{'/'.join(told)} %" if told else "-"
+
+
+def next_step(report: Report[OutputRow], file: str, waves: str | None) -> str:
     """What to try after this verdict."""
+    if _of_programs(report.figures):
+        return _next_with_programs(report, file)
+    return _next_with_chip(report, file, waves)
+
+
+def _next_with_programs(report: Report[OutputRow], file: str) -> str:
     match report.verdict:
         case Verdict.PASS if report.figures["random_inputs"] and report.figures["reference"]:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
@@ -92,3 +162,29 @@ def next_step(report: Report[ComparedRow], file: str) -> str:
             return "the same with --localise names the first value that differs"
         case _:
             return "the same with --json says where and by how much it differs"
+
+
+def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> str:
+    reference = report.figures["reference"]
+    on_rtl = any(row.rtl for row in report.rows)
+    match report.verdict:
+        case Verdict.PASS | Verdict.RAN if waves is not None:
+            return f"gtkwave {waves} {Path(waves).with_suffix('.gtkw')} shows the waves in groups"
+        case Verdict.PASS if on_rtl and reference is not None:
+            return f"darwinn cycles {file} --chip harness predicts the cycles of the RTL"
+        case Verdict.RAN | Verdict.NOT_COMPARED:
+            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
+        case Verdict.PASS if reference is None:
+            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
+        case Verdict.PASS if not report.figures["random_inputs"]:
+            return "--junit result.xml keeps the result"
+        case Verdict.PASS:
+            return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.MISMATCH if report.figures["policy"] is not None:
+            return "the same with --json says where and by how much it differs"
+        case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
+            return "the same with --localise says in which layer it begins; --json where it differs"
+        case Verdict.MISMATCH:
+            return f"darwinn run {file} --tap layer:N copies out what a layer computes"
+        case _:
+            return f"darwinn disasm {file} shows the program"

@@ -126,6 +126,29 @@ Function = Annotated[
         show_default=False,
     ),
 ]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        "--reference",
+        "-r",
+        metavar="MODEL",
+        help=(
+            "The model before compilation (.tflite), or the same network as ExecuTorch .pte, IREE "
+            ".vmfb or BEF: it gives the expected outputs."
+        ),
+        show_default=False,
+    ),
+]
+RequireReference = Annotated[
+    bool,
+    typer.Option(
+        "--require-reference",
+        help=(
+            "An output, or an operator before it, that is compared with nothing is a failure "
+            "(not-compared, exit code 1)."
+        ),
+    ),
+]
 _ENGINES = (
     "model: the simulated chip, and the project's CPU references of other formats; original: the "
     "original runtime of an ExecuTorch or IREE program, if it is installed"

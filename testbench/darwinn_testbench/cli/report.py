@@ -12,7 +12,6 @@ from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cli.verify import Reference, RequireReference
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
@@ -37,7 +36,7 @@ Strict = Annotated[
 def command(
     file: options.File,
     output: Output = Path("report.html"),
-    reference: Reference = None,
+    reference: options.Reference = None,
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     seed: options.Seed = 0,
@@ -47,7 +46,7 @@ def command(
     companions: options.Companions = None,
     strict: Strict = True,
     no_assumptions: options.NoAssumptions = False,
-    require_reference: RequireReference = False,
+    require_reference: options.RequireReference = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,

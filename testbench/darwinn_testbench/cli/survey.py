@@ -13,7 +13,6 @@ from rich.console import Console, RenderableType
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.cli.verify import RequireReference
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
@@ -72,7 +71,7 @@ def command(
     runs: options.Runs = None,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
-    require_reference: RequireReference = False,
+    require_reference: options.RequireReference = False,
     timeout: Timeout = DEFAULT_TIMEOUT,
     html: Html = None,
     junit: results.JUnit = None,

@@ -11,13 +11,13 @@ from darwinn_formats import executorch
 from darwinn_formats.files import Source
 
 from darwinn_testbench.chip.inputs import (
-    Inputs,
     Origin,
     TensorMap,
     few_runs,
     origin_of,
     refuse_drawing,
 )
+from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.sides import Side
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
@@ -54,16 +54,7 @@ class Cases:
             yield call if isinstance(call, Case) else Case(call, self.function, origin=origin)
 
 
-def cases_of(
-    source: Source,
-    left: Side,
-    inputs: Inputs,
-    expected: str | os.PathLike[str] | None,
-    function: str | None,
-    seed: int,
-    runs: int | None,
-    inputs_kind: Sequence[str] = (),
-) -> Cases:
+def cases_of(asked: Asked, left: Side) -> Cases:
     """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
 
     Stored outputs without inputs are those of the given inputs, or of the drawn ones of ``seed``,
@@ -73,27 +64,26 @@ def cases_of(
         InputError: data that does not fit.
         OSError: a file that cannot be read.
     """
+    function, expected = asked.function, asked.expected
+    runs = asked.runs if expected is None else few_runs(asked.runs, asked.inputs_kind)
+
+    def chosen() -> Sequence[TensorMap]:
+        ports, kinds = left.inputs(function), asked.inputs_kind
+        return choose_values(asked.inputs, ports, seed=asked.seed, runs=runs, inputs_kind=kinds)
+
     if expected is None:
-        bundled = [] if inputs is not None else _bundled(source)
+        bundled = [] if asked.inputs is not None else _bundled(asked.source)
         if bundled:
-            refuse_drawing(None, inputs_kind)
+            refuse_drawing(None, asked.inputs_kind)
             wanted = [call for call in bundled if function in (None, call.function)]
             return Cases([_stored_case(left, call) for call in wanted])
-        ports = left.inputs(function)
-        sets = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
-        return Cases(sets, function, drawn=inputs is None)
-    runs = few_runs(runs, inputs_kind)
-    given: Sequence[TensorMap] = ()
-    if inputs is not None:
-        ports = left.inputs(function)
-        given = choose_values(inputs, ports, seed=seed, runs=runs, inputs_kind=inputs_kind)
-    calls = read_stored(expected, len(given) or runs or len(inputs_kind))
-    if inputs is None and all(call.inputs is not None for call in calls):
-        refuse_drawing(None, inputs_kind)
+        return Cases(chosen(), function, drawn=asked.inputs is None)
+    given = () if asked.inputs is None else chosen()
+    calls = read_stored(expected, len(given) or runs or len(asked.inputs_kind))
+    if asked.inputs is None and all(call.inputs is not None for call in calls):
+        refuse_drawing(None, asked.inputs_kind)
         return Cases([_stored_case(left, call, function) for call in calls])
-    sets = given or choose_values(
-        None, left.inputs(function), seed=seed, runs=runs, inputs_kind=inputs_kind
-    )
+    sets = given or chosen()
     if len(calls) != len(sets):
         raise InputError(f"{os.fspath(expected)} holds {len(calls)} calls, the inputs {len(sets)}")
     together = enumerate(zip(sets, calls, strict=True))
@@ -102,7 +92,7 @@ def cases_of(
             Case(values, function or call.function, call.outputs, origin=origin_of(sets, number))
             for number, (values, call) in together
         ],
-        drawn=inputs is None,
+        drawn=asked.inputs is None,
     )
 
 

@@ -6,11 +6,11 @@ names, or other ones that the caller maps.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from darwinn_formats.files import Source
 from darwinn_sim.machine.lowering import LoweredProgram
 
 from darwinn_testbench.chip.execution import Inference
@@ -48,9 +48,7 @@ class References:
         OSError: the file cannot be read.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], bound: BoundModel, maps: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, path: Source, bound: BoundModel, maps: Sequence[str] = ()) -> None:
         refuse_compiled(path)
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network

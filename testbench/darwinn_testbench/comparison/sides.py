@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from darwinn_formats import tflite
@@ -16,16 +16,17 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
+from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
 
-from darwinn_testbench.chip.execution import Session, choose_model
-from darwinn_testbench.chip.inputs import Tensor, TensorPort
+from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
+from darwinn_testbench.chip.execution import Device, Inference, Session, choose_model
+from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, open_models
-from darwinn_testbench.engine import Engine
+from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.programs.formats import format_of, open_program
-from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.run import inputs_of, unique
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
 from darwinn_testbench.reference.tflite.graph import Tensor as GraphTensor
@@ -36,13 +37,24 @@ FUNCTION = "main"
 
 
 class DeviceProgram:
-    """A compiled model on the simulated chip (``protocol.Reference``)."""
+    """A compiled model on a chip, the simulated one or the one in RTL (``protocol.Reference``).
+
+    ``dma`` is what was moved, against its hints; ``label`` is what the chip is called in it.
+    """
 
     functions = (FUNCTION,)
 
-    def __init__(self, model: BoundModel, session: Session) -> None:
+    def __init__(
+        self,
+        model: BoundModel,
+        session: Session,
+        dma: list[DmaFigures] | None = None,
+        label: str = "",
+    ) -> None:
         self.model = model
         self.session = session
+        self.dma: list[DmaFigures] = [] if dma is None else dma
+        self.label = label
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that a caller supplies."""
@@ -68,6 +80,25 @@ class DeviceProgram:
             for port in self.outputs()
         )
 
+    def load_parameters(self) -> None:
+        """Run the parameter-caching executable, if there is one; raises as :meth:`run` does."""
+        result, caching = self.session.load_parameters(), self.model.compiled.caching
+        if result is not None and caching is not None:
+            name = f"parameter caching{self.label}"
+            self.dma.append(dma_figures(caching, result.transfers, name))
+
+    def infer(self, tensors: TensorMap, number: int, taps: Sequence[ChipTap] = ()) -> Inference:
+        """One inference on ``tensors`` (by port name), as far as its program goes.
+
+        Raises:
+            SimulationError: the program fails, or uses what the chip lacks.
+        """
+        inference = self.session.infer(tensors, taps=taps, as_far_as_it_goes=True)
+        name = f"inference {number}{self.label}"
+        issued = inference.result.transfers
+        self.dma.append(dma_figures(self.model.compiled.inference, issued, name))
+        return inference
+
     def prepare(self) -> None:
         """Do what a first inference would do besides; raises as :meth:`run` does."""
         self.session.prepare()
@@ -83,6 +114,28 @@ class DeviceProgram:
 
     def reset(self) -> None:
         """Nothing: a chip keeps no state that a program does not pass itself."""
+
+
+class RtlProgram(DeviceProgram):
+    """A compiled model on the chip in RTL, beside the simulated one, whose ``dma`` it shares.
+
+    Its waves go to the file ``waves``, if there is one.
+
+    Raises:
+        Unavailable: the RTL cannot be built here.
+    """
+
+    def __init__(self, beside: DeviceProgram, seed: int, waves: Path | None) -> None:
+        # Imported here: nothing else needs what builds the RTL.
+        from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+
+        self._accelerator = RtlAccelerator(seed=seed, waves=waves)
+        session = Session(beside.model, device=Device(accelerator=self._accelerator))
+        super().__init__(beside.model, session, beside.dma, " (RTL)")
+
+    def close(self) -> None:
+        """End the simulation; the waves are complete then."""
+        self._accelerator.close()
 
 
 class TfliteProgram:
@@ -156,51 +209,45 @@ class Side:
         return unique(self.program.outputs(function))
 
 
-def open_side(
-    source: Source,
-    *,
-    function: str | None = None,
-    engine: Engine = Engine.MODEL,
-    natives: Natives | None = None,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    seed: int = 0,
-    strict: bool = False,
-    assumptions: bool = True,
-) -> Side:
-    """Whatever a file is, ready to run.
+def open_side(asked: Asked) -> Side:
+    """The left side: whatever a file is, ready to run.
 
     Raises:
         FormatError, ModelError, OSError: the file is not valid or cannot be read.
         InputError: there is no such model.
         Unsupported, Unavailable: a program needs what its engine does not have; it is named.
     """
+    source, program = asked.source, None
     if format_of(source) is not None:
-        return Side(
-            open_program(source, function=function, natives=natives, engine=engine),
-            name_of(source),
-        )
-    if is_uncompiled(source):
-        return Side(TfliteProgram(source), name_of(source))
-    models = open_models(source, companions)
-    bound = choose_model(models, model)
-    return Side(
-        DeviceProgram(bound, Session(bound, strict=strict, seed=seed, assumptions=assumptions)),
-        name_of(source),
-    )
+        program = _open_program(asked, source, asked.function)
+    elif is_uncompiled(source):
+        program = TfliteProgram(source)
+    return Side(program or open_device(asked), name_of(source))
 
 
-def open_reference(reference: Source | Reference, engine: Engine, natives: Natives | None) -> Side:
+def open_device(asked: Asked) -> DeviceProgram:
+    """A compiled model on the simulated chip; raises as :func:`open_side`."""
+    bound = choose_model(open_models(asked.source, asked.companions), asked.model)
+    session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
+    return DeviceProgram(bound, session)
+
+
+def open_reference(asked: Asked) -> Side | None:
     """A reference: a file that is not compiled itself, or an object that runs as it is.
 
     Raises as :func:`open_side`, and InputError for a compiled file.
     """
+    reference = asked.reference
     if not isinstance(reference, bytes | str | os.PathLike):
-        return Side(reference, file_of(reference, reference))
+        return None if reference is None else Side(reference, type(reference).__name__)
     refuse_compiled(reference)
     if is_uncompiled(reference):
         return Side(TfliteProgram(reference), name_of(reference))
-    return Side(open_program(reference, natives=natives, engine=engine), name_of(reference))
+    return Side(_open_program(asked, reference), name_of(reference))
+
+
+def _open_program(asked: Asked, source: Source, function: str | None = None) -> Reference:
+    return open_program(source, function=function, natives=asked.natives, engine=asked.engine)
 
 
 def is_uncompiled(source: Source) -> bool:
@@ -255,10 +302,3 @@ def _graph_port(tensor: GraphTensor) -> Port:
         return Port(tensor.name, tensor.dtype, tensor.shape)
     scale, zero_point = float(tensor.scale[0]), int(tensor.zero_point[0])
     return Port(tensor.name, tensor.dtype, tensor.shape, scale, zero_point)
-
-
-def file_of(program: Any, given: Source | Any) -> str:
-    """How messages call one side: its file, or its kind where it was given as an object."""
-    if isinstance(given, bytes | str | os.PathLike):
-        return name_of(given)
-    return type(program).__name__

@@ -15,7 +15,8 @@ from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
-from darwinn_testbench.comparison.verify import OutputRow, verify
+from darwinn_testbench.comparison.check import OutputRow
+from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.profile import figures
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import regions
@@ -32,6 +33,7 @@ from darwinn_testbench.profile.tables import (
     OUTPUT_COLUMNS,
     UNIT_COLUMNS,
 )
+from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.version import __version__
@@ -70,6 +72,9 @@ def make_report(
     The arguments are those of ``verify`` (but for ``strict``, which is the rule here) and of
     ``profile``, which also tell what is raised.
     """
+    if reference is not None and between_programs(source, reference):
+        # The page shows outputs beside those of the network: this refuses any other file.
+        CpuModel.load(reference)
     verified = verify(
         source,
         reference,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from darwinn_sim import chip
 
+from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
-from darwinn_testbench.comparison.verify import OutputRow
 from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
 from darwinn_testbench.report import Column
 

@@ -15,11 +15,9 @@ from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench import policy as policies
-from darwinn_testbench.comparison.program_verify import verify_against
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.regression.manifest import Case, EngineName
 from darwinn_testbench.report import Report, Row, Verdict, one_line, verdict_of
 from darwinn_testbench.version import __version__
@@ -175,38 +173,20 @@ def told(report: Report[Row]) -> str:
 def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
     """The verification that a case asks for, on one engine with one seed; raises as it does."""
     policy = None if case.policy is None else policies.parse(case.policy)
-    inputs = list(case.inputs) or None
-    files = filter(None, (case.file, case.reference))
-    if any(format_of(file) is not None for file in files):
-        return verify_against(
-            case.file,
-            case.reference,
-            inputs,
-            model=case.model,
-            companions=case.companions,
-            natives=None if case.natives is None else load_natives(case.natives),
-            engine=engine,
-            policy=policy,
-            seed=seed,
-            runs=case.runs,
-            inputs_kind=case.inputs_kind,
-            strict=case.strict,
-            assumptions=case.assumptions,
-            require_reference=case.require_reference,
-        )
     return verify(
         case.file,
         case.reference,
-        inputs,
+        list(case.inputs) or None,
         model=case.model,
         companions=case.companions,
+        natives=case.natives,
+        engine=engine,
+        policy=policy,
         seed=seed,
         runs=case.runs,
         inputs_kind=case.inputs_kind,
-        policy=policy,
         strict=case.strict,
         assumptions=case.assumptions,
-        engine=engine,
         require_reference=case.require_reference,
     )
 

@@ -53,7 +53,8 @@ class Row:
 
 
 PYTHON_ONLY: Mapping[str, Any] = {"json": False}
-"""Metadata of a dataclass field that does not appear in JSON (arrays, objects)."""
+"""Metadata of a dataclass field that does not appear in JSON (arrays, objects); in place of False
+there may be a function of the row that says whether it does."""
 
 RowType = TypeVar("RowType", bound=Row)
 RowKind = TypeVar("RowKind", bound=Row, covariant=True)
@@ -144,13 +145,18 @@ def failing_rows(report: Report[RowKind]) -> list[Row]:
     return [row for row in telling_rows(report) if row.verdict is not Verdict.PASS]
 
 
+def _is_printed(row: Any, item: dataclasses.Field[Any]) -> bool:
+    shown = item.metadata.get("json", True)
+    return bool(shown(row) if callable(shown) else shown)
+
+
 def _plain(value: Any) -> Any:
     """``value`` as JSON values; numbers that JSON cannot write become strings."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             item.name: _plain(getattr(value, item.name))
             for item in dataclasses.fields(value)
-            if item.metadata.get("json", True)
+            if _is_printed(value, item)
         }
     if isinstance(value, Enum):
         return value.value if isinstance(value, str) else value.name.lower()

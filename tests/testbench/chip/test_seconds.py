@@ -15,7 +15,6 @@ from darwinn_sim import accelerator
 from darwinn_sim.kernel.compiled import announced
 from darwinn_testbench.chip import execution
 from darwinn_testbench.chip.execution import Device
-from darwinn_testbench.comparison import program_verify
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 
@@ -64,9 +63,7 @@ def test_an_inference_is_timed_without_what_precedes_it(samples: Path, log: list
 
 
 def test_a_chip_beside_another_program_is_timed_alike(samples: Path, log: list[str]) -> None:
-    program_verify.verify_against(
-        samples / "dense_edgetpu.tflite", samples / "dense.pte", None, runs=2
-    )
+    verify(samples / "dense_edgetpu.tflite", samples / "dense.pte", None, runs=2)
     loading, *inferences = spans(log)
     assert {"compile_kernels", "cache", "lower", "run"} <= set(loading)
     assert inferences == [["run"], ["run"]]

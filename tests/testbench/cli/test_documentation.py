@@ -12,10 +12,9 @@ from darwinn_testbench.chip.disassembly import ChunkRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow, TapFigures
 from darwinn_testbench.chip.inspection import ExecutableRow, LayerFigures
+from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
-from darwinn_testbench.comparison.program_verify import ComparedRow
-from darwinn_testbench.comparison.verify import OutputRow
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
@@ -33,7 +32,6 @@ from darwinn_testbench.survey.task import SurveyRow
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
     ChunkRow,
-    ComparedRow,
     Comparison,
     CoverageRow,
     Divergence,

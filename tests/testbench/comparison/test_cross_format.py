@@ -15,7 +15,7 @@ import pytest
 from darwinn_formats import tfrt
 from darwinn_formats.darwinn import dump
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.comparison.program_verify import verify_against
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import (
     NATIVES,
     Convolution,
@@ -258,7 +258,7 @@ def test_the_files_of_a_network_agree(
     samples: Path, network: str, file: str, reference: str
 ) -> None:
     """Within the step by which LiteRT and float arithmetic round otherwise than the chip."""
-    report = verify_against(
+    report = verify(
         samples / f"{network}{file}",
         samples / f"{network}{reference}",
         natives=NATIVES if reference == ".bef" else None,

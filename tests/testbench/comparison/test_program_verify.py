@@ -13,7 +13,7 @@ from darwinn_formats import flatbuffer
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.comparison.program_verify import verify_against
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
@@ -192,8 +192,8 @@ def bundle(expected: float) -> bytes:
 
 
 def test_a_wrong_expectation_of_a_bundle_is_a_mismatch() -> None:
-    assert verify_against(bundle(1.0)).verdict is Verdict.PASS
-    wrong = verify_against(bundle(1.25))
+    assert verify(bundle(1.0)).verdict is Verdict.PASS
+    wrong = verify(bundle(1.25))
     assert wrong.verdict is Verdict.MISMATCH
     assert "6 of 6 elements differ" in wrong.rows[0].message
 
@@ -214,7 +214,7 @@ STORED = (
 def test_stored_calls_are_repeated_and_judged(corpus: Path, name: str, function: str) -> None:
     path = corpus / f"{name}.{'pte' if name.startswith('pte') else 'vmfb'}"
     stored = corpus / f"{name}{'.' * bool(function)}{function}.npz"
-    report = verify_against(path, expected=stored, function=function or None)
+    report = verify(path, expected=stored, function=function or None)
     assert report.verdict is Verdict.PASS, report.message
     assert report.figures["inferences"] == len({row.run for row in report.rows})
 
@@ -291,7 +291,7 @@ def test_a_foreign_delegate_runs_under_its_original(
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 def test_machine_code_runs_under_its_original(corpus: Path) -> None:
     name = corpus / "vmfb" / "v17" / "conv_stablehlo.llvmcpu"
-    report = verify_against(f"{name}.vmfb", expected=f"{name}.npz", engine=Engine.ORIGINAL)
+    report = verify(f"{name}.vmfb", expected=f"{name}.npz", engine=Engine.ORIGINAL)
     assert report.verdict is Verdict.PASS, report.message
 
 
@@ -315,7 +315,7 @@ def test_a_model_before_compilation_is_a_reference_of_a_program(
     samples: Path, network: str
 ) -> None:
     """The quantised graph in LiteRT against its export: at most a step of the output apart."""
-    report = verify_against(samples / f"{network}.tflite", samples / f"{network}.pte", runs=2)
+    report = verify(samples / f"{network}.tflite", samples / f"{network}.pte", runs=2)
     assert report.verdict is Verdict.PASS, report.message
     assert {row.policy for row in report.rows} == {"lsb:1"}
 
@@ -386,7 +386,7 @@ def test_what_is_no_program_is_no_reference(samples: Path, tmp_path: Path) -> No
     path = tmp_path / "x"
     path.write_bytes(b"\x05" * 64)
     with pytest.raises(InputError, match="no program of ExecuTorch, IREE, BEF"):
-        verify_against(samples / "dense.package", path)
+        verify(samples / "dense.pte", path)
 
 
 def test_a_reference_that_fails_refuses_and_does_not_blame_the_chip(samples: Path) -> None:
@@ -395,4 +395,4 @@ def test_a_reference_that_fails_refuses_and_does_not_blame_the_chip(samples: Pat
             raise ExecutionError("it broke")
 
     with pytest.raises(Unavailable, match="the reference Failing fails: it broke"):
-        verify_against(samples / "dense.package", Failing(samples / "dense.pte"))
+        verify(samples / "dense.package", Failing(samples / "dense.pte"))

@@ -19,7 +19,8 @@ from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.codes import ScalarFlag
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
-from darwinn_testbench.comparison.verify import OutputRow, verify
+from darwinn_testbench.comparison.check import OutputRow
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
 from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.report import Report, Verdict

@@ -11,7 +11,6 @@ import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.comparison.program_verify import verify_against
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import matrix_product, uncompiled
 from darwinn_testbench.compiler.bef import bef_file
@@ -55,7 +54,7 @@ def test_wrong_weights_are_named_once_against_other_formats(
     data = executorch_program(NETWORK) if kind == "pte" else bef_file(NETWORK)
     reference.write_bytes(data)
     device = darwinn.dump(compile_network(with_wrong_weights(NETWORK, wrong)))
-    report = verify_against(device, reference, [{"input": INPUT}], natives=NATIVES, localise=True)
+    report = verify(device, reference, [{"input": INPUT}], natives=NATIVES, localise=True)
     assert (report.verdict is Verdict.MISMATCH) == bool(wrong)
     found = report.figures["divergences"]
     assert [each.layers for each in found] == [(k,) for k in wrong]
@@ -67,11 +66,11 @@ def test_a_wrong_weight_of_an_image_is_named_in_the_other_layout() -> None:
     weights = network.weights.copy()
     weights[2, 1, 1, 3] ^= 0xFF
     device = darwinn.dump(compile_network(replace(network, weights=weights)))
-    right = verify_against(
+    right = verify(
         darwinn.dump(compile_network(network)), executorch_program(network), localise=True
     )
     assert (right.verdict, right.figures["divergences"]) == (Verdict.PASS, [])
-    report = verify_against(device, executorch_program(network), localise=True, runs=1)
+    report = verify(device, executorch_program(network), localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert found.layers == (0,)
     assert found.operation == "quantized_decomposed::quantize_per_tensor.out"
@@ -84,7 +83,7 @@ def test_a_wrong_weight_is_named_against_an_iree_module(corpus: Path) -> None:
     weights[3, 5] = ~weights[3, 5]
     network = matrix_product("qmm", weights, 4, **constants_of(path))
     compiled = darwinn.dump(compile_network(network))
-    report = verify_against(compiled, path, localise=True, runs=1)
+    report = verify(compiled, path, localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert found.layers == (0,)
     assert "dispatch" in found.operation
@@ -114,7 +113,7 @@ def chain(weights: Sequence[float], *, name: str = "") -> bytes:
 def test_values_of_two_programs_are_named_once_over_calls_with_state(wrong: list[int]) -> None:
     right = [1.5, 2.0, 0.5, 3.0]
     left = [weight + 0.25 * (k in wrong) for k, weight in enumerate(right)]
-    report = verify_against(chain(left), chain(right), runs=2, localise=True, seed=1)
+    report = verify(chain(left), chain(right), runs=2, localise=True, seed=1)
     found = [each for each in report.figures["divergences"] if each.run == 0]
     assert (report.verdict is Verdict.MISMATCH) == bool(wrong)
     assert [each.operation for each in found] == ["aten::mul.out"] * len(wrong)
@@ -136,7 +135,7 @@ def test_programs_of_different_instructions_are_aligned_by_type_and_size() -> No
     y = method.tensor(np.float32, (1, 4))
     method.call("aten::mul.out", x, program.constant(np.full((1, 4), 2, np.float32)), outputs=[y])
     method.output(y)
-    report = verify_against(program.build(), plain(2.5), localise=True, runs=1)
+    report = verify(program.build(), plain(2.5), localise=True, runs=1)
     (found,) = report.figures["divergences"]
     assert (found.operation, found.elements) == ("aten::mul.out", 4)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from darwinn_formats import darwinn
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.comparison.verify import OutputRow, verify
+from darwinn_testbench.comparison.check import OutputRow
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import uncompiled
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network

@@ -7,7 +7,6 @@ file of the same name may be another model.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import DataType, Executable, Layer, dtype_of
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, name_of
 
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.call import CompilerChoices
@@ -56,7 +55,7 @@ class CpuModel:
     choices: CompilerChoices | None = None
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], executable: Executable | None = None) -> CpuModel:
+    def load(cls, path: Source, executable: Executable | None = None) -> CpuModel:
         """Read a TensorFlow Lite model; with an executable of it, the oracle uses its functions.
 
         Raises:
@@ -64,8 +63,7 @@ class CpuModel:
             ModelError: the model is of a kind that no reference is made of.
             OSError: the file cannot be read.
         """
-        file = os.fspath(path)
-        data = read_file(path)
+        file, data = name_of(path), content_of(path)
         choices = None if executable is None else compiler_choices(executable)
         try:
             return cls(file, data, network(tflite.load(data), file), choices)

@@ -1,0 +1,48 @@
+"""What a verification is asked to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from darwinn_formats.files import Source
+
+from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.policy import Policy
+from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.reference.protocol import Reference
+from darwinn_testbench.report import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What :func:`darwinn_testbench.comparison.verify.verify` was asked; see there."""
+
+    source: Source
+    reference: Source | Reference | None
+    inputs: Inputs
+    expected: str | os.PathLike[str] | None
+    function: str | None
+    maps: Sequence[str]
+    model: int
+    companions: Sequence[Source]
+    natives: Natives | None
+    engine: Engine
+    waves: Path | None
+    policy: Policy | None
+    seed: int
+    runs: int | None
+    inputs_kind: Sequence[str]
+    strict: bool
+    layers: bool
+    localise: bool
+    require_reference: bool
+    assumptions: bool
+
+    @property
+    def uncompared(self) -> Verdict:
+        """The verdict of what is compared with nothing."""
+        return Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN

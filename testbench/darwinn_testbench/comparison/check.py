@@ -1,0 +1,144 @@
+"""What every verification has: what is asked, its rows, and the report that they make.
+
+Two kinds of right side: the network that a compiled model was made from (:mod:`chip_check`), and
+anything else that gives outputs (:mod:`program_check`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
+from darwinn_testbench.comparison.asked import Asked
+from darwinn_testbench.comparison.cases import Case, Cases
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.excitation import Excitation
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.reference.protocol import Datum
+from darwinn_testbench.reference.tflite.graph import Network
+from darwinn_testbench.report import Report, Verdict, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback
+
+CHIP_ARITHMETIC = "chip arithmetic"
+LITERT = "LiteRT"
+REFERENCE = "reference"
+STORED = "stored outputs"
+COMPLETION = "completion"
+NOTHING = "nothing"
+"""What may decide an output's verdict: COMPLETION if nothing was given to compare with, NOTHING if
+the given network's references do not compute the output."""
+
+_OF_NETWORKS = {"json": lambda row: row.counterpart is None}
+_OF_PROGRAMS = {"json": lambda row: row.counterpart is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRow(TensorOutputRow):
+    """One output of one inference or call. ``decided_by`` says what the verdict rests on.
+
+    Against a program or stored outputs: ``counterpart`` is the output on the right side,
+    ``conversion`` what was done to its values before they were compared; ``comparison`` is None
+    where there was nothing to compare with.
+
+    Against a network, whose tensors are the same (``counterpart`` is None): chip arithmetic, or
+    LiteRT under ``policy``, decides. A comparison is None where it could not be made;
+    ``..._missing`` then says why. ``reference_assumes`` names the operators of the chip arithmetic
+    whose rule no file has shown. ``rtl`` compares what the RTL gave with the model's bytes,
+    ``rtl_cycles`` is what it took.
+
+    ``seconds`` is for the whole inference or call.
+    """
+
+    counterpart: str | None = field(default=None, metadata=_OF_PROGRAMS)
+    conversion: str = field(default="", metadata=_OF_PROGRAMS)
+    decided_by: str = COMPLETION
+    policy: str = ""
+    comparison: Comparison | None = field(default=None, metadata=_OF_PROGRAMS)
+    chip_arithmetic: Comparison | None = field(default=None, metadata=_OF_NETWORKS)
+    chip_arithmetic_missing: str = field(default="", metadata=_OF_NETWORKS)
+    reference_assumes: tuple[str, ...] = field(default=(), metadata=_OF_NETWORKS)
+    litert: Comparison | None = field(default=None, metadata=_OF_NETWORKS)
+    litert_missing: str = field(default="", metadata=_OF_NETWORKS)
+    rtl: Comparison | None = field(default=None, metadata=_OF_NETWORKS)
+    rtl_cycles: int | None = field(default=None, metadata=_OF_NETWORKS)
+
+
+def row_of(number: int, name: str, data: Datum, seconds: float, case: Case) -> OutputRow:
+    """The row of an output that nothing has judged."""
+    return OutputRow(**row_fields(number, name, np.asarray(data), seconds, case.origin))
+
+
+def decided(row: OutputRow, by: str, comparison: Comparison, *reasons: str) -> OutputRow:
+    """The row with the verdict of a comparison, the reasons before its own."""
+    return replace(
+        row,
+        verdict=Verdict(comparison.verdict),
+        decided_by=by,
+        policy=comparison.policy,
+        message="; ".join(filter(None, (*reasons, comparison.reason))),
+    )
+
+
+class Check(ABC):
+    """The calls of one left side and what came of them; a call is of ``noun``."""
+
+    noun: ClassVar[str]
+
+    def __init__(self, asked: Asked, file: str, cases: Cases, network: Network | None) -> None:
+        self.asked, self.file, self.cases = asked, file, cases
+        self.excitation = Excitation(network)
+        self.rows: list[OutputRow] = []
+        self.divergences: list[Divergence] = []
+
+    @abstractmethod
+    def begin(self, progress: ProgressCallback) -> None:
+        """Do what precedes the first call."""
+
+    @abstractmethod
+    def run(self, number: int, case: Case) -> None:
+        """Make a call, and judge its outputs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what was opened."""
+
+    def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
+        """What all calls came to; a fault ended them."""
+        asked = self.asked
+        return Report(
+            command="verify",
+            file=self.file,
+            rows=tuple(self.rows),
+            figures={
+                **self._sides(),
+                "seed": asked.seed,
+                "inferences": len(self.cases),
+                "random_inputs": self.cases.drawn,
+                "policy": None if asked.policy is None else str(asked.policy),
+                "seconds": seconds,
+                "excitation": self.excitation.figures(),
+                **self._found(),
+            },
+            decided=self._verdict() if fault is None else verdict_of(fault),
+            message=self._summary() if fault is None else str(fault),
+        )
+
+    @abstractmethod
+    def _sides(self) -> dict[str, Any]:
+        """What was compared with what, for the figures."""
+
+    @abstractmethod
+    def _found(self) -> dict[str, Any]:
+        """What there is beside the rows, for the figures."""
+
+    @abstractmethod
+    def _verdict(self) -> Verdict | None:
+        """The verdict where no fault decides it; None if it is that of the rows."""
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """One line: what was checked, and with what result."""

@@ -1,0 +1,316 @@
+"""A compiled model against the network that it was made from: is every output byte right?
+
+Two references, both of the model before compilation: the chip's own arithmetic, which decides, and
+LiteRT, whose rounding differs a little and which is reported (docs/comparison.md). The RTL may run
+beside the model of the chip. Without a network the program is run, and its DMA judged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from darwinn_sim.errors import IncompleteProgram
+
+from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.chip.execution import Inference
+from darwinn_testbench.chip.inputs import (
+    Tensor,
+    TensorMap,
+    TensorPort,
+    choose_inputs,
+    few_runs,
+)
+from darwinn_testbench.comparison.asked import Asked
+from darwinn_testbench.comparison.cases import Case, Cases
+from darwinn_testbench.comparison.check import (
+    CHIP_ARITHMETIC,
+    COMPLETION,
+    LITERT,
+    NOTHING,
+    Check,
+    OutputRow,
+    decided,
+    row_of,
+)
+from darwinn_testbench.comparison.compare import Comparison, compare
+from darwinn_testbench.comparison.expectation import Expectation, References, device_inputs
+from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
+from darwinn_testbench.comparison.sides import RtlProgram, open_device
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.layers.candidates import layer_taps
+from darwinn_testbench.layers.check import Finding, TensorRow
+from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
+from darwinn_testbench.reference.tflite.graph import Network
+from darwinn_testbench.report import Verdict, worst
+from darwinn_testbench.report.progress import ProgressCallback
+
+_MOST_ASSUMPTIONS = 3
+"""Assumptions that a message names; the rows hold all."""
+_RECURRENT = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+_SUMMARIES = {
+    CHIP_ARITHMETIC: "equal the chip arithmetic on every byte",
+    LITERT: "are within the policy of LiteRT",
+    COMPLETION: "were produced without a fault and compared with nothing (give --reference)",
+    NOTHING: "could be judged: no reference computes them",
+}
+
+
+class ChipCheck(Check):
+    """The inferences of a compiled model.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError, PolicyError, ModelError: an argument does not fit the model.
+        Unavailable: the RTL cannot be built here.
+    """
+
+    noun = "inference"
+
+    def __init__(self, asked: Asked, progress: ProgressCallback) -> None:
+        self.device = open_device(asked)
+        bound = self.device.model
+        self.tapped = asked.layers or asked.localise
+        self.references: References | None = None
+        if isinstance(asked.reference, bytes | str | os.PathLike):
+            self.references = References(asked.reference, bound, asked.maps)
+        elif self.tapped:
+            raise InputError(
+                "layers are compared with the model before compilation: give --reference"
+            )
+        ports = bound.ports if self.references is None else self.references.ports
+        on_rtl = asked.engine is Engine.RTL
+        runs = few_runs(asked.runs, asked.inputs_kind) if on_rtl else asked.runs
+        sets = choose_inputs(
+            asked.inputs, ports, seed=asked.seed, runs=runs, inputs_kind=asked.inputs_kind
+        )
+        network = None if self.references is None else self.references.cpu.network
+        super().__init__(asked, bound.file, Cases(sets, drawn=asked.inputs is None), network)
+        self.rtl: RtlProgram | None = None
+        if on_rtl:
+            progress("building the RTL", 0, 1)
+            self.rtl = RtlProgram(self.device, asked.seed, asked.waves)
+        self.tensors: list[TensorRow] = []
+        self.operators: list[Sequence[OperatorRecord]] = []
+        self.warnings: list[str] = []
+
+    def begin(self, progress: ProgressCallback) -> None:
+        """Load the parameters."""
+        progress("loading parameters", 0, len(self.cases))
+        self.device.load_parameters()
+        if self.rtl is not None:
+            self.rtl.load_parameters()
+
+    def close(self) -> None:
+        """End the simulation of the RTL; its waves are complete then."""
+        if self.rtl is not None:
+            self.rtl.close()
+
+    def run(self, number: int, case: Case) -> None:
+        """Make an inference, and judge its outputs and, if asked for, its layers."""
+        tensors = case.inputs
+        expectation = None if self.references is None else self.references.expect(tensors)
+        given = device_inputs(self.device.model, tensors, expectation)
+        looks = self.tapped or (expectation is not None and expectation.incomplete)
+        program = self.device.session.program
+        inference = self.device.infer(given, number, layer_taps(program) if looks else ())
+        self.warnings += [f"inference {number}: {text}" for text in inference.result.warnings]
+        if inference.result.incomplete:
+            raise IncompleteProgram(len(program.chunks))
+        if self.references is not None and expectation is not None:
+            expectation = self.references.complete(
+                expectation, program, inference, tensors, self.asked.policy
+            )
+            self.operators.append(expectation.coverage.records)
+        self.excitation.add(inference.outputs, {} if expectation is None else expectation.values)
+        rows = [
+            self._judge(number, case, inference, item.port, expectation)
+            for item in self.device.model.outputs
+        ]
+        self.rows += rows if self.rtl is None else self._beside(self.rtl, rows, given, number)
+        if self.references is None or expectation is None:
+            return
+        if self.asked.layers:
+            self.tensors += self.references.check_layers(expectation, program, inference, number)
+        if self.asked.localise:
+            self.divergences += self.references.localise(
+                expectation, program, inference, tensors, number
+            )
+
+    def _judge(
+        self,
+        number: int,
+        case: Case,
+        inference: Inference,
+        port: TensorPort,
+        expectation: Expectation | None,
+    ) -> OutputRow:
+        tensor = inference.outputs[port.name]
+        row = row_of(number, port.name, tensor, inference.seconds, case)
+        if expectation is None:
+            return replace(row, verdict=self.asked.uncompared)
+        references, policy = expectation.references, self.asked.policy
+        chip, chip_missing = expectation.find_chip(port.name)
+        litert, litert_missing = references.find(expectation.litert, port.name)
+        row = replace(
+            row,
+            chip_arithmetic=_compare(tensor, port, chip, Exact()),
+            chip_arithmetic_missing=chip_missing,
+            reference_assumes=references.assumed(expectation.chip, port.name),
+            litert=_compare(tensor, port, litert, policy or LITERT_LAYER),
+            litert_missing=litert_missing,
+        )
+        if policy is not None:
+            return _decided_by_litert(row)
+        if row.chip_arithmetic is not None:
+            row = decided(row, CHIP_ARITHMETIC, row.chip_arithmetic)
+            row = _with_assumptions(_explained(row, references.cpu.network))
+        else:
+            own = expectation.find_litert(port.name)
+            reason = f"no chip-arithmetic oracle: {chip_missing}"
+            row = _decided_by_litert(replace(row, litert=own or row.litert), reason)
+        return _worsened(row, Verdict.MISMATCH, *expectation.problems(port.name))
+
+    def _beside(
+        self, rtl: RtlProgram, rows: Sequence[OutputRow], given: TensorMap, number: int
+    ) -> list[OutputRow]:
+        """The rows of an inference, with what the same one in RTL gave."""
+        inference = rtl.infer(given, number)
+        cycles = inference.result.statistics["rtl_cycles"]
+        ports = {item.port.name: item.port for item in rtl.model.outputs}
+        checked = []
+        for row in rows:
+            found = compare(
+                inference.outputs[row.name],
+                row.tensor,
+                Exact(),
+                zero_point=ports[row.name].zero_point,
+            )
+            row = replace(row, rtl=found, rtl_cycles=cycles)
+            if found.reason:
+                text = f"the RTL differs from the model: {found.reason}"
+                row = _worsened(row, Verdict.MISMATCH, text)
+            elif row.verdict is Verdict.RAN:
+                # Equal bytes are a comparison where the model had none.
+                row = replace(row, verdict=Verdict.PASS)
+            checked.append(row)
+        return checked
+
+    def _sides(self) -> dict[str, Any]:
+        file = None if self.references is None else self.references.cpu.file
+        return {"reference": file, "model": self.asked.model}
+
+    def _found(self) -> dict[str, Any]:
+        return {
+            "dma": self.device.dma,
+            "tensors": self.tensors,
+            "divergences": self.divergences,
+            "assumptions": self.device.session.assumed,
+            "operators": self._coverage,
+            "warnings": self.warnings,
+        }
+
+    @property
+    def _coverage(self) -> OperatorFigures:
+        return OperatorFigures.of(self.operators)
+
+    @property
+    def _wrong_dma(self) -> list[DmaFigures]:
+        return [row for row in self.device.dma if row.verdict.failed]
+
+    def _verdict(self) -> Verdict:
+        """That of the outputs, without a reference also what is wrong with the DMA.
+
+        DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
+        Whoever requires a reference requires it of every operator.
+        """
+        uncompared = self.asked.uncompared
+        found = [row.verdict for row in self.rows] or [uncompared]
+        if self._coverage.missing and uncompared.failed:
+            found.append(uncompared)
+        if self.references is None:
+            found += [row.verdict for row in self._wrong_dma]
+        return worst(found)
+
+    def _summary(self) -> str:
+        parts = [self._count(by, text) for by, text in _SUMMARIES.items()]
+        by_rtl = [row.rtl for row in self.rows if row.rtl is not None]
+        if by_rtl:
+            equal = sum(each.differing == 0 for each in by_rtl)
+            parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL equal the model's")
+        found = Counter(row.finding for row in self.tensors)
+        if found:
+            shown = [each for each in Finding if found[each] or each is not Finding.TAKEN]
+            counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
+            parts.append(f"tensors within: {counts}")
+        coverage = self._coverage
+        if coverage.policy or coverage.missing:
+            parts.append(str(coverage))
+        if self._wrong_dma:
+            parts.append(f"the DMA of {len(self._wrong_dma)} runs differs from the hints")
+        else:
+            hinted = any(row.hints for row in self.device.dma)
+            parts.append("DMA as hinted" if hinted else "there are no DMA hints to compare with")
+        return "; ".join(filter(None, [*parts, self.device.model.note]))
+
+    def _count(self, decided_by: str, text: str) -> str:
+        """How many of the outputs that it decides agree; what the RTL gave is another question."""
+        judged = [row for row in self.rows if row.decided_by == decided_by]
+        deciding = [
+            row.chip_arithmetic if decided_by == CHIP_ARITHMETIC else row.litert for row in judged
+        ]
+        agree = sum(each is not None and each.passed for each in deciding)
+        count = {COMPLETION: len(judged), NOTHING: 0}.get(decided_by, agree)
+        return f"{count} of {len(judged)} outputs {text}" if judged else ""
+
+
+def _decided_by_litert(row: OutputRow, reason: str = "") -> OutputRow:
+    if row.litert is not None:
+        return decided(row, LITERT, row.litert, reason)
+    message = "; ".join(filter(None, (reason, f"no LiteRT: {row.litert_missing}")))
+    return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
+
+
+def _worsened(row: OutputRow, verdict: Verdict, *reasons: str) -> OutputRow:
+    """The row with what else is wrong, if there is something."""
+    if not reasons:
+        return row
+    message = "; ".join(filter(None, (row.message, *reasons)))
+    return replace(row, verdict=worst((row.verdict, verdict)), message=message)
+
+
+def _with_assumptions(row: OutputRow) -> OutputRow:
+    """The row, its message with what the reference assumes."""
+    if not row.reference_assumes:
+        return row
+    rest = len(row.reference_assumes) - _MOST_ASSUMPTIONS
+    more = (f"{rest} more",) if rest > 0 else ()
+    said = "; ".join(row.reference_assumes[:_MOST_ASSUMPTIONS] + more)
+    return replace(row, message="; ".join(filter(None, (row.message, f"assumed: {said}"))))
+
+
+def _explained(row: OutputRow, network: Network) -> OutputRow:
+    """The row, with a word on a difference to LiteRT that is no error of rounding."""
+    recurrent = any(each.name == _RECURRENT for each in network.operators)
+    if row.message or not recurrent or row.litert is None or not row.litert.differing:
+        return row
+    return replace(
+        row,
+        message="differs from LiteRT by construction: the compiler quantises the sums of an LSTM's "
+        "gates to 8 bits (docs/comparison.md)",
+    )
+
+
+def _compare(
+    tensor: Tensor, port: TensorPort, reference: Tensor | None, policy: Policy
+) -> Comparison | None:
+    if reference is None:
+        return None
+    if reference.size == tensor.size:
+        # Graphs differ in dimensions of size 1, never in the order of elements.
+        reference = reference.reshape(tensor.shape)
+    return compare(tensor, reference, policy, zero_point=port.zero_point)

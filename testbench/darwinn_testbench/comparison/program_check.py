@@ -1,0 +1,275 @@
+"""Does a program compute what another one does, or what is stored?
+
+Either side is a compiled model on the simulated chip, a model before compilation, or a program of
+another format. Inputs and outputs are paired (:mod:`pairing`), values are converted as
+quantisation and layout ask (:mod:`conversion`), and every output is judged by one declared policy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from darwinn_testbench.comparison.asked import Asked
+from darwinn_testbench.comparison.cases import Case, cases_of
+from darwinn_testbench.comparison.check import (
+    COMPLETION,
+    REFERENCE,
+    STORED,
+    Check,
+    OutputRow,
+    decided,
+    row_of,
+)
+from darwinn_testbench.comparison.compare import compare
+from darwinn_testbench.comparison.conversion import convert, default_policy
+from darwinn_testbench.comparison.pairing import Maps, Pair, arrange, pair, parse_maps
+from darwinn_testbench.comparison.program_localise import (
+    RunTapped,
+    localise_device,
+    localise_programs,
+)
+from darwinn_testbench.comparison.sides import DeviceProgram, open_reference, open_side
+from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
+from darwinn_testbench.programs.run import unique
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
+from darwinn_testbench.report import Verdict
+from darwinn_testbench.report.progress import ProgressCallback
+
+
+class ProgramCheck(Check):
+    """The calls of a program, against a reference, stored outputs, or nothing.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError, PolicyError, ModelError: an argument does not fit.
+        Unsupported, Unavailable: a program needs what its engine does not have; it is named.
+    """
+
+    noun = "call"
+
+    def __init__(self, asked: Asked) -> None:
+        if asked.reference is not None and asked.expected is not None:
+            raise InputError("--reference and --expected are two answers: give one")
+        if asked.localise and asked.reference is None:
+            raise InputError("--localise compares values within two programs: give --reference")
+        self.left, self.right = open_side(asked), open_reference(asked)
+        super().__init__(asked, self.left.file, cases_of(asked, self.left), None)
+        self.calls: list[tuple[str | None, Sequence[Datum]]] = []
+        self.references: list[tuple[str | None, Sequence[Datum]]] = []
+
+    def begin(self, progress: ProgressCallback) -> None:
+        """Nothing: a chip is prepared with its first call."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def run(self, number: int, case: Case) -> None:
+        """Make a call on both sides and judge its outputs."""
+        if case.fresh:
+            self.left.program.reset()
+        given = self._maps(case.function)
+        expected = case.stored if self.right is None else self._expect(case, given)
+        ports = self.left.inputs(case.function)
+        self.left.prepare()
+        start = time.perf_counter()
+        values = [case.inputs[port.name] for port in ports]
+        outputs = self.left.program.run(values, function=case.function)
+        seconds = time.perf_counter() - start
+        actual = _realised(outputs, self.left.outputs(case.function))
+        self.excitation.add({port.name: np.asarray(data) for port, data in actual}, {})
+        rows = {
+            port.name: replace(row_of(number, port.name, data, seconds, case), counterpart="")
+            for port, data in actual
+        }
+        if expected is None:
+            self.rows += [replace(row, verdict=self.asked.uncompared) for row in rows.values()]
+            return
+        wanted, data = _realised(expected, None), {port.name: data for port, data in actual}
+        for each in self._pairs([port for port, _ in actual], [port for port, _ in wanted], given):
+            name = each.left.name
+            self.rows.append(self._judge(rows[name], each, data[name], wanted[each.position][1]))
+        if self.asked.localise:
+            self.calls.append((case.function, values))
+            self._localise(number)
+
+    def _localise(self, number: int) -> None:
+        assert self.right is not None
+        rows = [row for row in self.rows if row.run == number]
+        reference = _again(self.right.program, self.references)
+        try:
+            if self.left.device is None:
+                own = _again(self.left.program, self.calls)
+                found = localise_programs(own, reference, number)
+            else:
+                found = self._localise_device(self.left.device, rows, reference, number)
+        except ExecutionError as error:
+            raise Unavailable(f"--localise: {error}") from error
+        wrong = next((row for row in rows if row.verdict is Verdict.MISMATCH), None)
+        if wrong is not None and not found:
+            found = [_of_output(wrong)]
+        self.divergences += found
+
+    def _localise_device(
+        self, device: DeviceProgram, rows: Sequence[OutputRow], reference: RunTapped, number: int
+    ) -> list[Divergence]:
+        _, values = self.calls[-1]
+        exact = all(row.policy == str(Exact()) for row in rows)
+        return localise_device(
+            device.session.program,
+            device.taps(values),
+            reference,
+            [np.asarray(value) for value in self.references[-1][1]],
+            [port.shape for port in device.model.tensor_ports],
+            self.asked.policy or (Exact() if exact else FLOAT_REFERENCE),
+            number,
+        )
+
+    def _maps(self, function: str | None) -> Maps:
+        return parse_maps(self.asked.maps, self.left.inputs(function), self.left.outputs(function))
+
+    def _expect(self, case: Case, maps: Maps) -> tuple[Output, ...]:
+        assert self.right is not None
+        function = case.function if case.function in self.right.program.functions else None
+        ports = self.right.inputs(function)
+        pairs = pair(
+            self.left.inputs(case.function),
+            ports,
+            maps.inputs,
+            kind="input",
+            files=(self.left.file, self.right.file),
+            device=self.left.device is not None,
+            all_right=True,
+        )
+        values: list[Datum] = [None] * len(ports)
+        for each in pairs:
+            given = convert(np.asarray(case.inputs[each.left.name]), each.left, each.right).values
+            shape = each.shape or each.right.shape
+            values[each.position] = arrange(given, each.layout, shape, where=str(each.right))
+        self.references.append((function, values))
+        try:
+            return self.right.program.run(values, function=function)
+        except Unavailable:
+            raise
+        except ExecutionError as error:
+            raise Unavailable(f"the reference {self.right.file} fails: {error}") from error
+
+    def _pairs(
+        self, actual: Sequence[Port], wanted: Sequence[Port], maps: Maps
+    ) -> tuple[Pair, ...]:
+        stored = self.right is None
+        return pair(
+            actual,
+            wanted,
+            maps.outputs,
+            kind="output",
+            files=(self.left.file, STORED if self.right is None else self.right.file),
+            device=self.left.device is not None and not stored,
+            all_right=stored,
+        )
+
+    def _judge(self, row: OutputRow, each: Pair, actual: Datum, expected: Datum) -> OutputRow:
+        by = STORED if self.right is None else REFERENCE
+        row = replace(row, counterpart=each.right.name, decided_by=by)
+        tensor, wanted = np.asarray(actual), np.asarray(expected)
+        if tensor.dtype.kind not in "fiub" or wanted.dtype.kind not in "fiub":
+            same = type(actual) is type(expected) and actual == expected
+            return row if same else _mismatch(row, f"{actual!r} instead of {expected!r}")
+        try:
+            converted = convert(wanted, each.right, each.left)
+            back, where = each.layout.back, str(each.right)
+            values = arrange(converted.values, back, tensor.shape, where=where)
+        except InputError as error:
+            return _mismatch(row, str(error))
+        exactly = self.right is None and tensor.dtype.kind == "f"
+        policy = NAMED["float32"] if exactly else default_policy(converted)
+        found = compare(
+            tensor, values, self.asked.policy or policy, zero_point=each.left.zero_point or 0
+        )
+        how = ", ".join(filter(None, [converted.how, str(back)]))
+        return decided(replace(row, comparison=found, conversion=how), by, found)
+
+    def _sides(self) -> dict[str, Any]:
+        asked = self.asked
+        return {
+            "reference": None if self.right is None else self.right.file,
+            "expected": None if asked.expected is None else os.fspath(asked.expected),
+            "model": None if self.left.device is None else asked.model,
+            "function": asked.function,
+            "engine": asked.engine,
+        }
+
+    def _found(self) -> dict[str, Any]:
+        device = self.left.device
+        return {
+            "divergences": self.divergences,
+            "assumptions": () if device is None else device.session.assumed,
+        }
+
+    def _verdict(self) -> Verdict | None:
+        return None if self.rows else self.asked.uncompared
+
+    def _summary(self) -> str:
+        rows, device = self.rows, self.left.device
+        if all(row.decided_by == COMPLETION for row in rows):
+            head = f"{len(rows)} of {len(rows)} outputs were produced"
+            text = f"{head} and compared with nothing (give --reference or --expected)"
+        else:
+            names = " and ".join(dict.fromkeys(row.policy for row in rows if row.policy))
+            passed = sum(row.verdict is Verdict.PASS for row in rows)
+            other = STORED if self.right is None else self.right.file
+            text = f"{passed} of {len(rows)} outputs agree with {other} ({names or 'exact'})"
+        return "; ".join(filter(None, [text, "" if device is None else device.model.note]))
+
+
+def _mismatch(row: OutputRow, message: str) -> OutputRow:
+    return replace(row, verdict=Verdict.MISMATCH, message=message)
+
+
+def _again(program: Reference, calls: Sequence[tuple[str | None, Sequence[Datum]]]) -> RunTapped:
+    """Makes the last of the calls again; the others bring the program's state to where it was."""
+
+    def run(tap: Tap) -> None:
+        program.reset()
+        for function, values in calls[:-1]:
+            program.run(values, function=function)
+        function, values = calls[-1]
+        program.run(values, function=function, tap=tap)
+
+    return run
+
+
+def _of_output(row: OutputRow) -> Divergence:
+    """An output that differs although nothing that corresponds before it does."""
+    comparison = row.comparison
+    return Divergence(
+        run=row.run,
+        first=True,
+        name=row.counterpart or "",
+        operation="what follows the last value that both sides have",
+        where=f"output {row.name}",
+        elements=row.tensor.size,
+        differing=row.tensor.size if comparison is None else comparison.outside,
+        max_difference=0 if comparison is None else comparison.max_difference,
+    )
+
+
+def _realised(outputs: Sequence[Output], ports: Sequence[Port] | None) -> list[tuple[Port, Datum]]:
+    """Ports of results, with the types and shapes that they turned out to have."""
+    named = ports or unique([Port(each.name, None, None) for each in outputs])
+    found: list[tuple[Port, Datum]] = []
+    for port, each in zip(named, outputs, strict=True):
+        data = each.data
+        known: dict[str, Any] = {"scale": each.scale, "zero_point": each.zero_point}
+        if data is not None and not isinstance(data, str):
+            array = np.asarray(data)
+            known |= {"dtype": array.dtype, "shape": array.shape}
+        found.append((replace(port, **known), data))
+    return found
