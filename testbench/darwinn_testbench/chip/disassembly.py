@@ -9,8 +9,9 @@ from typing import Any
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
 from darwinn_formats.files import Source
 from darwinn_sim.errors import IncompleteProgram
-from darwinn_sim.isa import disassembler, grading
+from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError, decode, unexplained_bits
+from darwinn_sim.isa.listing import disassembler
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 
