@@ -16,7 +16,7 @@ import numpy as np
 
 from darwinn_testbench.policy import AnyArray
 
-Datum = AnyArray | bool | int | float | str | None
+Datum = AnyArray | np.generic | bool | int | float | str | None
 """A value that goes into a function or comes out: None is the absent value."""
 
 
