@@ -12,6 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -119,6 +120,9 @@ class SlowTiming:
         if amount:
             self.later(lambda: flags.__setitem__(flag, flags[flag] + amount))
 
+    def count(self, owner: object, name: str, amount: int = 1) -> None:
+        self.later(lambda: setattr(owner, name, getattr(owner, name) + amount))
+
     def run(self) -> None:
         first = [self._infeed(), *(self._link_in(queue) for queue in self.queues)]
         ordered: list[Turn] = [self._unit(t, 1) for t in range(16)]
@@ -215,11 +219,11 @@ class SlowTiming:
             self._push(4)
         elif kind == steps.STEP_DESCRIPTOR:
             if target >= 3:
-                self.later(lambda: setattr(self, "outputs_issued", self.outputs_issued + 1))
+                self.count(self, "outputs_issued")
             else:
-                self.later(lambda: setattr(self, "inputs_issued", self.inputs_issued + 1))
+                self.count(self, "inputs_issued")
         elif kind == steps.STEP_HALT:
-            self.later(lambda: setattr(self, "halted", self.halted + 1))
+            self.count(self, "halted")
         if kind == steps.STEP_DESCRIPTOR:
             self.issued_in.append(self.now)
         return True
@@ -230,7 +234,7 @@ class SlowTiming:
 
     def _push(self, size: int) -> None:
         self.room_used += size
-        self.later(lambda: setattr(self, "pushed", self.pushed + size))
+        self.count(self, "pushed", size)
 
     def _scalar_fence(self, fields: Fields) -> bool:
         for t in range(16):
@@ -251,7 +255,7 @@ class SlowTiming:
             return False
         for t in range(16):
             if fields["reset_tile_fences"] >> t & 1:
-                self.fence_loads.append(lambda tile=self.tiles[t]: setattr(tile, "fences", 0))
+                self.fence_loads.append(partial(setattr, self.tiles[t], "fences", 0))
         for flag in range(9):
             if fields["reset_flags"] >> flag & 1:
                 self._load(self.flags, flag, fields["reset_value"])
@@ -278,8 +282,7 @@ class SlowTiming:
                 for flag in range(19):
                     if fields["reset_flags"] >> flag & 1:
                         self._load(tile.flags, flag, fields["reset_value"])
-                count = fields["increment"]
-                self.later(lambda n=count: setattr(tile, "fences", tile.fences + n))
+                self.count(tile, "fences", fields["increment"])
             else:
                 unit = tile.units[int(self.program.tables.unit[instruction])]
                 while unit.queued - unit.begun >= self.value["unit_queue"]:
@@ -287,17 +290,17 @@ class SlowTiming:
                 self._put(unit, instruction)
             self.dispatch_end = max(self.dispatch_end, self.now + 1)
             tile.queue.items.popleft()
-            self.later(lambda: setattr(tile.queue, "begun", tile.queue.begun + 1))
+            self.count(tile.queue, "begun")
             yield
 
     def _begin(self, queue: Queue) -> Generator[None, None, int]:
         while not queue.items:
             yield
-        self.later(lambda: setattr(queue, "begun", queue.begun + 1))
+        self.count(queue, "begun")
         return queue.items.popleft()
 
     def _complete(self, queue: Queue) -> None:
-        self.later(lambda: setattr(queue, "completed", queue.completed + 1))
+        self.count(queue, "completed")
 
     def _unit(self, number: int, unit: int) -> Turn:
         queue = self.tiles[number].units[unit]
@@ -704,7 +707,7 @@ class SlowTiming:
                 if stream is not None:
                     self.add(self.arrived, stream, size)
                 elif not left:
-                    self.later(lambda: setattr(self, "loaded", self.loaded + 1))
+                    self.count(self, "loaded")
         self.links_in_done += 1
 
     def _link_out(self) -> Turn:
@@ -729,7 +732,7 @@ class SlowTiming:
                 yield from self._sleep(max(last - self.now + self.value["write_cycles"], 1))
                 left -= size
                 self.link_end = max(self.link_end, self.now + 1)
-                self.later(lambda n=size: setattr(self, "delivered", self.delivered + n))
+                self.count(self, "delivered", size)
         self.link_out_done = True
 
 
