@@ -25,10 +25,7 @@ instructions = st.one_of(
     tables().map(lambda table: ("CoefficientTable", table, {})),
     wide_to_narrow.cases().map(lambda case: ("WideToNarrow", case[0], case[1])),
     narrow_to_wide.cases().map(lambda case: ("NarrowToWide", case[0], case[1])),
-    *(
-        tensor_unit.cases(name).map(lambda case, name=name: (name, case[0], case[2]))
-        for name in _OPERATIONS
-    ),
+    *map(tensor_unit.operations, _OPERATIONS),
 )
 
 

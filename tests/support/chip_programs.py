@@ -98,10 +98,7 @@ def work_of_a_tile(draw: Any) -> list[Operation]:
         st.one_of(
             narrow_to_wide.cases().map(lambda case: ("NarrowToWide", case[0], case[1])),
             wide_to_narrow.cases().map(lambda case: ("WideToNarrow", case[0], case[1])),
-            *(
-                tensor_unit.cases(name).map(lambda case, name=name: (name, case[0], case[2]))
-                for name in ("TensorMac", "TensorMax", "TensorSum")
-            ),
+            *map(tensor_unit.operations, ("TensorMac", "TensorMax", "TensorSum")),
         )
     )
     tiles = draw(st.sampled_from([1, 1 << 15, ALL_TILES]))

@@ -33,6 +33,11 @@ def cases(draw: Any, operation: str, aims: Aims = NO_AIMS) -> Case:
     return fields, draw(tables()), flags
 
 
+def operations(name: str) -> st.SearchStrategy[tuple[str, dict[str, Any], dict[int, int]]]:
+    """The instruction of a case of one operation, and the values of flags."""
+    return cases(name).map(lambda case: (name, case[0], case[2]))
+
+
 def run_both(operation: str, case: Case) -> tuple[bool, bool]:
     """Run engine and slow model, which must agree; return (ended, wrote results)."""
     fields, table, flags = case
