@@ -8,7 +8,7 @@ from typing import Any
 import cocotb
 import pyuvm
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
 from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import (
     GUARD_BYTES,
@@ -16,7 +16,6 @@ from darwinn_testbench.rtl.dma.programs import (
     Pressure,
     Program,
     ProgramGenerator,
-    Window,
 )
 
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)

@@ -59,7 +59,8 @@ def check(
     names = {each.name for each in report.figures["dma"] if each.name.endswith("(RTL)")}
     assert names >= {"inference 0 (RTL)"}
     assert all(each.verdict is Verdict.PASS for each in report.figures["dma"])
-    cycles: int = report.rows[0].rtl_cycles
+    cycles = report.rows[0].rtl_cycles
+    assert cycles is not None
     (model,) = open_models(compiled)
     harness, link = timing.chip_description("harness"), timing.host_link("harness")
     predicted = timing.simulate(model.compiled.inference, harness, link).cycles

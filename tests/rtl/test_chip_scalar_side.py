@@ -135,7 +135,11 @@ def test_fences_wait_and_load() -> None:
     units = Walk((64, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
     both.give("PopInput", units | {"fifo": 1, "producer_increment": 1})
     both.give_tiles("TileFence", {"tiles": 0b101, "increment": 1})
-    expected = {"expected": [64, *[0] * 8], "expected_valid": 1, "wait_idle": 0b11111}
+    expected: dict[str, Any] = {
+        "expected": [64, *[0] * 8],
+        "expected_valid": 1,
+        "wait_idle": 0b11111,
+    }
     tiles = {"tile_fence_valid": 0b101, "tile_fence_count": 1, "reset_tile_fences": 0b101}
     both.give("ScalarFence", expected | tiles | {"reset_flags": 0b11, "reset_value": 7})
     assert both.rtl.activations[: len(stream)].tobytes() == stream

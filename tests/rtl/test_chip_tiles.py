@@ -9,9 +9,9 @@ import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
+from harness_runs import require_toolchain
 from slow_model import mesh_bus as slow
 from stimulus import Walk
-from tile_runs import require_toolchain
 from unit_bench import Bench
 
 ALL = (1 << chip.TILES) - 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from chip_programs import FROM_RESET, Operation, counted_turns, programs
 from chip_runs import rtl_chip
+from darwinn_formats.files import Source
 from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.machine.lowering import lower
 from darwinn_testbench.chip.execution import Device, Session
 from darwinn_testbench.chip.inputs import random_inputs
-from darwinn_testbench.chip.model import Source, open_models
+from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from harness_runs import require_toolchain

@@ -38,11 +38,11 @@ WINDOW = Window(1 << 63, 64)
         (Descriptor(1, fence=True), Outcome.MALFORMED),
     ],
 )
-def test_outcome_of_a_descriptor(descriptor, outcome):
+def test_outcome_of_a_descriptor(descriptor: Descriptor, outcome: Outcome) -> None:
     assert WINDOW.outcome(descriptor) is outcome
 
 
-def test_bytes_go_from_memory_to_streams_and_from_the_output_to_memory():
+def test_bytes_go_from_memory_to_streams_and_from_the_output_to_memory() -> None:
     model = DescriptorModel(bytearray(range(64)), WINDOW, 8)
     model.perform(Descriptor(DescriptorTag.INPUT, WINDOW.base + 3, 4))
     model.perform(Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 62, 2), b"\xaa\xbb")
@@ -52,7 +52,7 @@ def test_bytes_go_from_memory_to_streams_and_from_the_output_to_memory():
     assert model.status()["fatal_err_int_status"] == 0
 
 
-def test_a_bad_word_reads_zeros_and_keeps_its_bytes():
+def test_a_bad_word_reads_zeros_and_keeps_its_bytes() -> None:
     model = DescriptorModel(bytearray(range(1, 65)), WINDOW, 8, frozenset((1,)))
     model.perform(Descriptor(DescriptorTag.PARAMETERS, WINDOW.base + 6, 4))
     model.perform(Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 15, 2), b"\xaa\xbb")
@@ -62,7 +62,7 @@ def test_a_bad_word_reads_zeros_and_keeps_its_bytes():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_programs_have_no_races(seed):
+def test_random_programs_have_no_races(seed: int) -> None:
     """Without a fence between, no word is written that is read or was to be read."""
     program = ProgramGenerator(Random(seed), 8, 16).program(longest=40)
     reads: set[int] = set()
@@ -82,7 +82,7 @@ def test_random_programs_have_no_races(seed):
     assert len(program.output) == sum(map(len, program.output_of()))
 
 
-def test_classes_of_transfers():
+def test_classes_of_transfers() -> None:
     assert [size_class(size, 8, 16).name for size in (1, 7, 8, 128, 129)] == [
         "BYTE",
         "BELOW_WORD",

@@ -116,7 +116,7 @@ def test_an_iteration_takes_a_cycle() -> None:
     cycles = []
     for runs in (4, 8):
         pair = TileAndModel({})
-        fields = {
+        fields: dict[str, Any] = {
             "partial_sum_read": 3,
             "mac_disable": 0,
             "main_limit": [31, runs - 1, 0, 0, 0, 0, 0, 0],

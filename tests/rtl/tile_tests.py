@@ -12,7 +12,7 @@ from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel.state import UNITS
 from darwinn_testbench.rtl.tile.bench import RingRow
-from darwinn_testbench.rtl.tile.environment import TileProgram, TileTest
+from darwinn_testbench.rtl.tile.environment import TileEnvironment, TileProgram, TileTest
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
 from slow_model.memory import Core, Tile
 from stimulus import Walk
@@ -189,7 +189,7 @@ def empty_core() -> dict[str, Any]:
 class RowsThroughTheTile(TileTest):
     """Every instruction, row, word and flag is the slow model's, under random back-pressure."""
 
-    async def scenario(self, environment):
+    async def scenario(self, environment: TileEnvironment) -> None:
         for _ in range(PROGRAMS):
             await environment.run_program(random_program(self.bench.random))
         assert len(environment.scoreboard.units) >= 6, environment.scoreboard.units

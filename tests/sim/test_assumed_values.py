@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from slow_model import ring_bus as slow_ring
 from slow_model import tensor_unit as slow
 from slow_model import wide_to_narrow as slow_wide_to_narrow
+from slow_model.traversal import walk as walk_elements
 from stimulus import Walk, constrained_random
 from unit_bench import Bench
 from unit_cases import ring_bus, ring_scalar_side, wide_to_narrow
@@ -55,7 +56,7 @@ def test_a_producer_sends_the_rows_of_its_prologue_first() -> None:
             "watcher_valid": [0, 0, 0],
             "targets": 1 << 9,
         }
-        most = len(slow_ring.walk(sending, "wide_read"))
+        most = len(walk_elements(sending, "wide_read"))
         assume(ring_bus.MIDDLE + most < chip.WIDE_ROWS)
         consumer = ("RingConsumerA", "RingConsumerB")[sending["consumer_b"]]
         walk = Walk((most, 1, 1, 1), (1, 0, 0, 0), base=ring_bus.MIDDLE)

@@ -43,7 +43,7 @@ def parts() -> tuple[schema.Program, tuple[bytes, ...]]:
     method.step(schema.DelegateCall(0, (x.index, y.index)))
     method.step(schema.FreeCall(y.index))
     for content in (1.5, "text", None, [1, 2], [0.5], [True, False], [x, y]):
-        method.argument(content)  # type: ignore[arg-type]
+        method.argument(content)
     method.output(y, index)
     getter = program.method("get")
     getter.output(getter.argument(42))

@@ -22,7 +22,7 @@ def require_toolchain(*, waves: bool = False) -> None:
         pytest.skip("no RTL toolchain: " + "; ".join(missing))
 
 
-def design(top: str = "harness", c_sources: tuple[str, ...] = (), **parameters: int) -> Design:
+def design(top: str = "harness", c_sources: tuple[str, ...] = (), /, **parameters: int) -> Design:
     """The harness, or another top module around it, with parameters of choice."""
     require_toolchain()
     from darwinn_testbench.rtl.build import Design

@@ -120,7 +120,7 @@ class Kind:
 
 
 KINDS = (
-    *(Kind(*parts) for parts in product((1, 2, 3), *[(False, True)] * 3)),
+    *(Kind(n, *others) for n in (1, 2, 3) for others in product((False, True), repeat=3)),
     *(Kind(0, False, double, False) for double in (False, True)),
 )
 """Every kind; a traversal of one element has neither a direction nor an alternate limit."""

@@ -40,10 +40,8 @@ def tables(target: type[Any], depth: int = 0) -> st.SearchStrategy[Any]:
 def contents(kind: Any, field: schema.Field, depth: int) -> st.SearchStrategy[Any]:
     optional = field.absent is None and not field.required
     match kind:
-        case schema.Scalar(primitive, None):
-            return NUMBERS[primitive]
-        case schema.Scalar(_, enum):
-            return st.sampled_from(list(enum))
+        case schema.Scalar(primitive, enum):
+            return st.sampled_from(list(enum)) if enum else NUMBERS[primitive]
         case schema.Union():
             members = [tables(target, depth + 1) for target in kind.members.values()]
             return st.none() | st.one_of(members)
@@ -108,7 +106,7 @@ def test_every_hint_kind_type_and_layout_of_the_schema_is_generated() -> None:
     visit(darwinn.Package)
     declared = {
         value
-        for value in vars(darwinn.loader.schema).values()
+        for value in vars(darwinn.schema).values()
         if dataclasses.is_dataclass(value) and isinstance(value, type)
     }
     assert reached == declared

@@ -375,7 +375,12 @@ def test_the_opcode_table_is_complete_and_unique() -> None:
 
 @pytest.mark.parametrize("prefix", iree.OPERATIONS)
 def test_every_operation_encodes_and_decodes(prefix: int) -> None:
-    values = {"S": b"abc", "V": (1, 2, 3), "M": ((1, 2),), "C": ((4, ((5, 6),)), (7, ()))}
+    values: dict[str, Any] = {
+        "S": b"abc",
+        "V": (1, 2, 3),
+        "M": ((1, 2),),
+        "C": ((4, ((5, 6),)), (7, ())),
+    }
     made = [
         (operation.mnemonic, tuple(values.get(field.kind, 9) for field in operation.fields))
         for operation in iree.OPERATIONS[prefix].values()

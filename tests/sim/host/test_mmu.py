@@ -90,14 +90,15 @@ def test_agrees_with_the_walk_of_every_byte(start: int, delta: int, size: int, s
     machine = Machine(seed)
     address = start + delta
     expected = [machine.walker.byte(address + position) for position in range(size)]
-    errors = [position for position, byte in enumerate(expected) if isinstance(byte, str)]
-    if errors:
+    faults = [(position, byte) for position, byte in enumerate(expected) if isinstance(byte, str)]
+    if faults:
+        first, fault = faults[0]
         with pytest.raises(PageFault) as caught:
             machine.mmu.translate(address, size)
-        assert caught.value.address == address + errors[0]
-        assert caught.value.size == size - errors[0]
-        assert machine.registers.get("page_fault_address") == address + errors[0]
-        bit = {"inbound_page_fault": 1, "extended_page_fault": 2}[expected[errors[0]]]
+        assert caught.value.address == address + first
+        assert caught.value.size == size - first
+        assert machine.registers.get("page_fault_address") == address + first
+        bit = {"inbound_page_fault": 1, "extended_page_fault": 2}[fault]
         assert machine.registers.get("hib_error_status") == bit
         assert machine.registers.get("hib_first_error_status") == bit
         assert machine.registers.get("fatal_err_int_status") == 1

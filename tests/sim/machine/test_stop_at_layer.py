@@ -17,7 +17,8 @@ MODELS = ("dense_256", "gabor_64x64_7k_4o_2s", "looming_64x64_3x3", "mobilenet_v
 @pytest.mark.parametrize("name", MODELS)
 def test_results_of_a_layer_are_complete_where_the_run_stops(corpus: Path, name: str) -> None:
     (model,) = darwinn.load(corpus / "darwinn" / f"{name}_edgetpu.tflite").models
-    assert model.caching is not None
+    caching = model.caching
+    assert caching is not None
     generator = np.random.default_rng(0)
     inputs = {
         layer.name or "": generator.integers(0, 256, layer.size_bytes, np.uint8).tobytes()
@@ -26,7 +27,7 @@ def test_results_of_a_layer_are_complete_where_the_run_stops(corpus: Path, name:
 
     def run(until: StopPoint | None, number: int) -> RunResult:
         chip = Accelerator()
-        chip.run(model.caching, {})
+        chip.run(caching, {})
         return chip.run(model.inference, inputs, until=until, taps=[Tap(layer=number)])
 
     count = len(layers.find(Accelerator().load(model.inference).chunks))

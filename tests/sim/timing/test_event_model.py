@@ -90,14 +90,12 @@ def check_accounts(result: timing.Timing) -> None:
 
 @cache
 def sample(name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
-    network, compiler = {
-        "dense": (random_dense((64, 64), 1), compile_stand_alone),
-        "two layers": (random_dense((64, 128, 32), 2), compile_network),
-        "convolution": (random_convolution(8, 8, 4, 4, 3), compile_network),
-    }[name]
-    chunks = [
-        bytes(part.bitstream) for part in compiler(network).executables[-1].instruction_bitstreams
-    ]
+    package = {
+        "dense": lambda: compile_stand_alone(random_dense((64, 64), 1)),
+        "two layers": lambda: compile_network(random_dense((64, 128, 32), 2)),
+        "convolution": lambda: compile_network(random_convolution(8, 8, 4, 4, 3)),
+    }[name]()
+    chunks = [bytes(part.bitstream) for part in package.executables[-1].instruction_bitstreams]
     return lower(chunks), tuple(map(len, chunks))
 
 

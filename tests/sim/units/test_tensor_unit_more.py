@@ -277,7 +277,7 @@ def test_a_maximum_takes_as_many_planes_as_multipliers_work(
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_nearest_pixel_is_taken_whole(start: int, strict: bool) -> None:
     """Twice as many columns: each pixel comes twice; a bias in the buffer is not added."""
-    fields = {
+    fields: dict[str, Any] = {
         "main_limit": [0, 0, 5, 0, 0, 0, 0, 0],
         "reduction_loops": 3,
         "partial_sum_read": 3,

@@ -141,8 +141,8 @@ def _cover_scalar(
     loaded = passed and fields["reset_flags"]
     coverage.hit("loads flags", when=loaded)
     coverage.hit("clears fence counts", when=passed and fields["reset_tile_fences"])
-    awaited = "0" if not fields["expected"][6] else "another value"
-    coverage.hit(f"DMA fence for {awaited} of flag 6", when=dma and passed)
+    value = "0" if not fields["expected"][6] else "another value"
+    coverage.hit(f"DMA fence for {value} of flag 6", when=dma and passed)
     coverage.hit("flags reached", when=passed and len(valid) == 9)
     coverage.hit(
         "flag around the turn", when=passed and any(fields["expected"][f] > 32767 for f in valid)

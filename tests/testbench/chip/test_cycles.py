@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import averaging_program as sample
 import pytest
@@ -143,7 +144,7 @@ def test_the_page_says_which_goal_is_missed_and_why() -> None:
             roofline_error=0.3,
         )
 
-    figures = {
+    figures: dict[str, Any] = {
         "chip": "beagle-max",
         "worst_error": 0.08,
         "mean_error": 0.05,

@@ -45,17 +45,17 @@ def test_every_kind_has_the_shape_and_the_dtype_that_are_asked_for(
     kind: InputKind, shape: list[int], dtype: Any, seed: int
 ) -> None:
     limits = (-2.0, 6.0) if np.dtype(dtype).kind == "f" else None
-    drawn = [
+    drawn, again = (
         draw(kind, tuple(shape), np.dtype(dtype), np.random.default_rng(seed), limits=limits)
         for _ in range(2)
-    ]
-    assert drawn[0].shape == tuple(shape)
-    assert drawn[0].dtype == dtype
-    np.testing.assert_array_equal(*drawn)
+    )
+    assert drawn.shape == tuple(shape)
+    assert drawn.dtype == dtype
+    np.testing.assert_array_equal(drawn, again)
     if limits is not None:
-        assert np.isfinite(drawn[0]).all()
-        assert drawn[0].min(initial=0) >= -2
-        assert drawn[0].max(initial=0) <= 6
+        assert np.isfinite(drawn).all()
+        assert drawn.min(initial=0) >= -2
+        assert drawn.max(initial=0) <= 6
 
 
 @pytest.mark.parametrize("shape", [(1, 24, 32, 3), (24, 32, 3), (1, 40, 5), (1, 3, 24, 32)])

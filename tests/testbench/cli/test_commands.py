@@ -278,7 +278,7 @@ def test_output_survives_a_terminal_without_unicode(
     monkeypatch.setattr(sys, "stdout", terminal)
     assert run_command_line(["inspect", str(name)]) == 0
     terminal.flush()
-    assert b"sch\\xf6n\\udcff.coral" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+    assert b"sch\\xf6n\\udcff.coral" in terminal.buffer.getvalue()
 
 
 def test_a_result_that_cannot_be_written_is_named_as_it_was_given(

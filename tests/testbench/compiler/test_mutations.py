@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_formats import darwinn
@@ -116,9 +117,14 @@ UNNEEDED = {
     ("dense", "RingProducer", "row_producer_increment"),
     ("convolution", "RingInfeed", "producer_increment"),
 }
+PROGRAMS: list[tuple[Sample, int]] = [
+    (DENSE, INFERENCE),
+    (CONVOLUTION, INFERENCE),
+    (DENSE, CACHING),
+]
 SIGNALS = [
     (network, which, *one)
-    for network, which in [(DENSE, INFERENCE), (CONVOLUTION, INFERENCE), (DENSE, CACHING)]
+    for network, which in PROGRAMS
     for one in {one[:2]: one for one in producers(network, which)}.values()
     if (network.name, *one[:2]) not in UNNEEDED
 ]
@@ -243,7 +249,8 @@ def test_a_wrong_size_of_a_layer_is_found_before_memory_of_that_size_is_taken(
 ) -> None:
     def edit(executable: Executable) -> Executable:
         (layer,) = getattr(executable, side)
-        return replace(executable, **{side: (replace(layer, **{field: value}),)})
+        layers: dict[str, Any] = {side: (replace(layer, **{field: value}),)}
+        return replace(executable, **layers)
 
     package = change(compile_network(CONVOLUTION), INFERENCE, edit)
     with pytest.raises(FormatError, match=r"size_bytes"):

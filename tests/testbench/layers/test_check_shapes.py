@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -74,7 +73,7 @@ def test_tensors_of_any_rank_are_compared(
             return check_layers(
                 network,
                 expected,
-                SimpleNamespace(chunks=(), tables=program(writes).tables),
+                program(writes),
                 [] if words is None else [words],
                 inputs=[0],
                 outputs=sent or {len(kinds): values[len(kinds)]},

@@ -11,6 +11,7 @@ import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import matrix_product, uncompiled
 from darwinn_testbench.compiler.bef import bef_file
@@ -18,7 +19,7 @@ from darwinn_testbench.compiler.executorch import executorch_program
 from darwinn_testbench.compiler.natives import NATIVES
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Report, Verdict
 from faulty_networks import INPUT, LAYERS, NETWORK, with_wrong_weights
 from vmfb_matmul import constants_of, weights_of
 
@@ -74,7 +75,7 @@ def test_a_wrong_weight_of_an_image_is_named_in_the_other_layout() -> None:
     (found,) = report.figures["divergences"]
     assert found.layers == (0,)
     assert found.operation == "quantized_decomposed::quantize_per_tensor.out"
-    assert found.differing == report.rows[0].comparison.outside
+    assert found.differing == outside(report)
 
 
 def test_a_wrong_weight_is_named_against_an_iree_module(corpus: Path) -> None:
@@ -88,7 +89,14 @@ def test_a_wrong_weight_is_named_against_an_iree_module(corpus: Path) -> None:
     assert found.layers == (0,)
     assert "dispatch" in found.operation
     assert found.elements == 32
-    assert found.differing == report.rows[0].comparison.outside
+    assert found.differing == outside(report)
+
+
+def outside(report: Report[OutputRow]) -> int:
+    """Elements of the first output that are further off than allowed."""
+    comparison = report.rows[0].comparison
+    assert comparison is not None
+    return comparison.outside
 
 
 def chain(weights: Sequence[float], *, name: str = "") -> bytes:

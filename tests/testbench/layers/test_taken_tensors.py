@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_formats import darwinn
@@ -24,7 +25,7 @@ from faulty_networks import INPUT, LAYERS, NETWORK, with_wrong_weights
 
 Declare = Callable[..., None]
 
-DEVICES = {
+DEVICES: dict[tuple[int, ...], bytes] = {
     wrong: darwinn.dump(compile_network(with_wrong_weights(NETWORK, wrong)))
     for wrong in ((), (0,), (1,), (2,), (0, 2))
 }
@@ -44,7 +45,7 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
     return declared
 
 
-def judge(folder: Path, wrong: tuple[int, ...] = (), **options: bool) -> Report[OutputRow]:
+def judge(folder: Path, wrong: tuple[int, ...] = (), **options: Any) -> Report[OutputRow]:
     reference = folder / "model.tflite"
     reference.write_bytes(uncompiled(NETWORK))
     return verify(DEVICES[wrong], reference, [{"input": INPUT}], **options)

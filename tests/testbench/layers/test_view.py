@@ -180,7 +180,7 @@ def test_a_real_network_is_recovered_whole(corpus: Path, name: str) -> None:
     operators = [each for each in expected.operators if each.name in KINDS]
     assert len(rows) == len(operators)
     assert model.caching is not None
-    makers = {}
+    makers: dict[int, str] = {}
     for row, operator in zip(rows, operators, strict=True):
         check_layer(row, operator, expected)
         check_sources(row, operator, makers, report)
@@ -205,7 +205,7 @@ def check_layer(row: LayerRow, operator: Operator, expected: Network) -> None:
         assert row.weight_zero_point == weights.zero_point[0]
         assert row.scale == conversion_factor(given.scale[0], output, weights.scale)[0]
         bounds = clip_bounds(output, options["fused_activation_function"])
-        np.testing.assert_allclose(row.clip, bounds, rtol=1e-6)
+        assert row.clip == pytest.approx(bounds, rel=1e-6, abs=0)
         if row.kind != "dense":
             assert row.kernel == weights.shape[1:3]
             assert row.stride == (options["stride_h"], options["stride_w"])

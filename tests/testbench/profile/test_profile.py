@@ -25,6 +25,7 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense
+from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.profile import figures, memory_in_use
 from darwinn_testbench.profile.figures import Point, Region
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
@@ -34,7 +35,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
-NETWORKS = {
+NETWORKS: dict[str, Sample] = {
     "dense": random_dense([40, 200, 72], 0),
     "convolution": random_convolution(16, 64, 8, 20, 0),
 }

@@ -25,7 +25,7 @@ func.func @add(%a: i32, %b: i32) -> i32 {
 
 def add_module() -> bytes:
     """An IREE module with one function."""
-    body = ["entry", ("add.i32", (0, 1, 2)), ("return", ([2],))]
+    body: list[iree_modules.Source] = ["entry", ("add.i32", (0, 1, 2)), ("return", ([2],))]
     return iree_modules.module([iree_modules.FunctionSource("add", "0ii_i", body)])
 
 

@@ -66,7 +66,7 @@ convolutions = st.fixed_dictionaries(
 
 def taps(
     size: tuple[int, ...], output: tuple[int, ...], geometry: dict[str, Any]
-) -> list[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """(place in the output, position in the window, place in the image) that meet."""
     found = []
     for place in itertools.product(*map(range, output)):
@@ -136,14 +136,16 @@ def test_maxima_are_the_greatest_of_their_window(geometry: dict[str, Any], round
         for margin, width in zip(geometry["padding"], geometry["kernel"], strict=True)
     )
     x = floats(1, 2, *geometry["size"])
-    options = [geometry[key] for key in ("kernel", "stride", "padding", "dilation")]
-    span = [d * (k - 1) + 1 for d, k in zip(geometry["dilation"], geometry["kernel"], strict=True)]
+    kernel, stride, padding, dilation = (
+        geometry[key] for key in ("kernel", "stride", "padding", "dilation")
+    )
+    span = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     if any(
         size + 2 * margin < room
-        for size, margin, room in zip(geometry["size"], geometry["padding"], span, strict=True)
+        for size, margin, room in zip(geometry["size"], padding, span, strict=True)
     ):
         return
-    best, index = windows.max_pool(x, *options, round_up)
+    best, index = windows.max_pool(x, kernel, stride, padding, dilation, round_up)
     expected = np.full(best.shape, -np.inf, np.float32)
     for place, _, source in taps(geometry["size"], best.shape[2:], geometry):
         for channel in range(2):
@@ -162,8 +164,8 @@ def test_maxima_are_the_greatest_of_their_window(geometry: dict[str, Any], round
 
 def requantise_slowly(value: int, multiplier: int, shift: int) -> int:
     """CMSIS-NN: doubling high product of the shifted value, then a rounded division."""
-    high = (value * 2 ** max(shift, 0) * multiplier + 2**30) // 2**31
-    divisor = 2 ** max(-shift, 0)
+    high = ((value << max(shift, 0)) * multiplier + 2**30) // 2**31
+    divisor = 1 << max(-shift, 0)
     quotient, rest = divmod(abs(high), divisor)
     return (quotient + (2 * rest >= divisor > 1)) * (1 if high >= 0 else -1)
 
@@ -180,11 +182,10 @@ def test_integer_convolutions_of_the_cortex_library() -> None:
     bias = integers(3, low=-1000, high=1000).astype(np.int32)
     multipliers = np.array([2**30, 2**30 + 5, 2**31 - 1], np.int32)
     shifts = np.array([-7, -6, -8], np.int32)
-    scratch = np.zeros(0, np.uint8)
     call = ([2, 1], [1, 0], [1, 1])
-    actual = quantised.cortex_convolution(
-        x, weight, bias, *call, 5, -3, multipliers, shifts, -128, 127, scratch
-    )
+    rest = (5, -3, multipliers, shifts, -128, 127, np.zeros(0, np.uint8))
+    whole, depth = (*call, *rest), (*call, 3, *rest)
+    actual = quantised.cortex_convolution(x, weight, bias, *whole)
     assert actual.shape == (1, 3, 3, 2)
     for place in np.ndindex(actual.shape):
         _, channel, row, column = place
@@ -199,9 +200,8 @@ def test_integer_convolutions_of_the_cortex_library() -> None:
         assert actual[place] == min(max(scaled - 3, -128), 127)
     # A depthwise convolution is one of as many groups as channels, with its weights turned.
     depthwise = weight.transpose(3, 1, 2, 0)[:1]
-    options = (*call, 3, 5, -3, multipliers, shifts, -128, 127, scratch)
-    by_channel = quantised.cortex_depthwise_convolution(x[:, :1], depthwise, bias, *options)
-    same = quantised.cortex_convolution(x[:, :1], weight[..., :1], bias, *call, *options[4:])
+    by_channel = quantised.cortex_depthwise_convolution(x[:, :1], depthwise, bias, *depth)
+    same = quantised.cortex_convolution(x[:, :1], weight[..., :1], bias, *whole)
     np.testing.assert_array_equal(by_channel, same)
 
 

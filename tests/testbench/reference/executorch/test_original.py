@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.policy import NAMED, FloatTolerance, Policy
+from darwinn_testbench.policy import NAMED, AnyArray, FloatTolerance, Policy
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.element_types import ONE_TYPE
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
-from darwinn_testbench.reference.protocol import Datum, Reference
+from darwinn_testbench.reference.protocol import Datum, Port, Reference
 
 REASON = unavailable()
 needs_original = pytest.mark.skipif(bool(REASON), reason=REASON or "installed")
@@ -141,12 +141,16 @@ def test_what_the_runtime_refuses_is_an_execution_error(corpus: Path) -> None:
     for program, reason in REFUSED.items():
         with pytest.raises(ExecutionError, match=reason):
             runtime = OriginalRuntime(corpus / "pte" / f"{program}.pte")
-            runtime.run([np.zeros(port.shape, port.dtype) for port in runtime.inputs()])
+            runtime.run([zeros_of(port) for port in runtime.inputs()])
     runtime = OriginalRuntime(corpus / "pte" / "a_add.pte")
     with pytest.raises(ExecutionError, match="1 inputs, the method takes 2"):
         runtime.run([np.zeros((2, 3), np.float32)])
     with pytest.raises(ExecutionError, match="shows no intermediate values"):
         runtime.run([], tap=lambda entry: None)
+
+
+def zeros_of(port: Port) -> AnyArray:
+    return np.zeros([size or 0 for size in port.shape or ()], port.dtype)
 
 
 def assert_same(actual: Datum, expected: Datum, policy: Policy) -> None:

@@ -13,7 +13,7 @@ from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import NAMED, Policy
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.protocol import Intermediate, Reference
+from darwinn_testbench.reference.protocol import Intermediate, Port, Reference
 
 EXACT, FLOAT32 = NAMED["exact"], NAMED["float32"]
 SECONDS = 5.0
@@ -192,16 +192,12 @@ def redrawn(entry: Any, random: np.random.Generator) -> Any:
 
 def test_ports_are_as_the_source_declares_them(corpus: Path) -> None:
     reference = IreeReference(path_of(corpus, "v17/matmul_i8_dyn.vmvx"))
-    assert [(port.name, port.dtype, port.shape) for port in reference.inputs()] == [
-        ("input0", np.int8, (None, None)),
-        ("input1", np.int8, (None, None)),
-    ]
+    assert reference.inputs() == tuple(
+        Port(name, np.dtype(np.int8), (None, None)) for name in ("input0", "input1")
+    )
     assert reference.outputs()[0].dtype == np.int32
     older = IreeReference(path_of(corpus, "v15/add.vmvx"))
-    assert [(port.name, port.dtype, port.shape) for port in older.inputs()] == [
-        ("input0", None, None),
-        ("input1", None, None),
-    ]
+    assert older.inputs() == (Port("input0", None, None), Port("input1", None, None))
 
 
 def test_a_call_names_what_does_not_fit(corpus: Path) -> None:

@@ -15,9 +15,16 @@ from darwinn_testbench.reference.iree.element_types import (
     spelled_dtype,
 )
 from darwinn_testbench.reference.iree.memory import Buffer
+from darwinn_testbench.reference.protocol import Port
 
-DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
-DTYPES |= {"i8": np.int8, "i16": np.int16, "i64": np.int64}
+DTYPES: dict[str, type[np.generic]] = {
+    "f32": np.float32,
+    "i32": np.int32,
+    "u32": np.uint32,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i64": np.int64,
+}
 
 
 def buffer_of(array: Any) -> Buffer:
@@ -276,10 +283,10 @@ def test_declarations_are_read() -> None:
     )
     assert found is not None
     arguments, results = found
-    assert [(entry.port.name, entry.port.dtype, entry.port.shape) for entry in arguments] == [
-        ("a", np.uint8, (1, None, 3)),
-        ("b", np.float32, ()),
-        ("c", np.int64, ()),
+    assert [entry.port for entry in arguments] == [
+        Port("a", np.dtype(np.uint8), (1, None, 3)),
+        Port("b", np.dtype(np.float32), ()),
+        Port("c", np.dtype(np.int64), ()),
     ]
     assert results[0].port.dtype == np.bool_
     assert parse_declaration("nothing of the kind") is None

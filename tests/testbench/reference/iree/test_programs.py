@@ -12,7 +12,7 @@ import pytest
 from darwinn_formats.iree import schema
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from iree_modules import IMPORT, FunctionSource, imports, module, ref, rodata
+from iree_modules import IMPORT, FunctionSource, Source, imports, module, ref, rodata
 
 TABLES = {"rodata_segments": rodata(b"\x01\x02\x03\x80\xff\xff\xff\xff", b"text")}
 FUNCTION = FunctionSource
@@ -291,7 +291,7 @@ def test_failures_name_function_place_and_reason() -> None:
 
 
 def test_fail_gives_its_status_and_message() -> None:
-    source = ["start", ("fail", [0, b"no luck"]), "on", ("return", [[]])]
+    source: list[Source] = ["start", ("fail", [0, b"no luck"]), "on", ("return", [[]])]
     reference = IreeReference(module([FUNCTION("f", "0i_v", source)]))
     assert reference.run([0]) == ()
     with pytest.raises(ExecutionError, match="f at 1: not found: no luck"):
@@ -309,7 +309,7 @@ def test_imports_that_are_missing_are_all_named() -> None:
 
 
 def test_an_optional_import_may_be_missing() -> None:
-    source = [
+    source: list[Source] = [
         "start",
         ("import.resolved", [IMPORT, 0]),
         ("return", [[0]]),
@@ -320,19 +320,19 @@ def test_an_optional_import_may_be_missing() -> None:
 
 
 def test_operations_that_are_missing_are_named() -> None:
-    source = ["start", ("buffer.hash", [ref(0), 0, 2, 4]), ("return", [[]])]
+    source: list[Source] = ["start", ("buffer.hash", [ref(0), 0, 2, 4]), ("return", [[]])]
     with pytest.raises(Unsupported, match=r"operations .*: buffer\.hash"):
         IreeReference(module([FUNCTION("f", "0v_v", source)]))
 
 
 def test_an_initializer_runs_once_and_reset_runs_it_again() -> None:
-    initializer = [
+    initializer: list[Source] = [
         "start",
         ("const.i32", [40, 0]),
         ("global.store.i32", [4, 0]),
         ("return", [[]]),
     ]
-    count = [
+    count: list[Source] = [
         "start",
         ("global.load.i32", [4, 0]),
         ("const.i32", [1, 1]),
@@ -344,7 +344,7 @@ def test_an_initializer_runs_once_and_reset_runs_it_again() -> None:
         module([FUNCTION("__init", "0v_v", initializer), FUNCTION("count", "0v_i", count)])
     )
     assert reference.functions == ("count",)
-    assert [int(reference.run([])[0].data) for _ in range(3)] == [41, 42, 43]
+    assert [reference.run([])[0].data for _ in range(3)] == [41, 42, 43]
     reference.reset()
     assert reference.run([])[0].data == 41
 
@@ -366,10 +366,15 @@ def test_inputs_that_do_not_fit_are_named(inputs: list[Any], reason: str) -> Non
 
 
 def test_registers_are_as_new_in_every_call() -> None:
-    source = ["start", ("return", [[9]])]
-    noisy = ["start", ("const.i32", [5, 9]), ("call", [0, [], [3]]), ("return", [[3]])]
+    quiet: list[Source] = ["start", ("return", [[9]])]
+    noisy: list[Source] = [
+        "start",
+        ("const.i32", [5, 9]),
+        ("call", [0, [], [3]]),
+        ("return", [[3]]),
+    ]
     reference = IreeReference(
-        module([FUNCTION("quiet", "0v_i", source), FUNCTION("noisy", "0v_i", noisy)])
+        module([FUNCTION("quiet", "0v_i", quiet), FUNCTION("noisy", "0v_i", noisy)])
     )
     for _ in range(2):
         assert reference.run([], function="noisy")[0].data == 0
@@ -395,7 +400,7 @@ def test_a_dispatch_may_not_import_the_device() -> None:
     kernel = FUNCTION("k", "0rrriiiiiiiii_v", ["start", ("return", [[]])], cells=16)
     inner = module([kernel], imported_functions=imports(("hal.devices.count", "0v_i")))
     create = imports(("hal.executable.create", "0rIrrr_r"))
-    source = [
+    source: list[Source] = [
         "start",
         ("const.ref.rodata", [0, ref(0)]),
         ("const.ref.rodata", [1, ref(1)]),

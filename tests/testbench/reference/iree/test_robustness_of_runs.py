@@ -20,7 +20,8 @@ def datum_for(port: Port) -> Datum:
     if port.dtype is None or port.shape is None:
         return np.ones((4, 4), np.float32)
     if not port.shape:
-        return port.dtype.type(3)
+        number: Datum = port.dtype.type(3)
+        return number
     return np.ones([size or 2 for size in port.shape], port.dtype)
 
 

@@ -93,7 +93,7 @@ def on_chip(image: Image, size: tuple[int, int], options: dict[str, bool]) -> ND
         fields |= {f"{name}_loop": loop, f"{name}_start": start, f"{name}_step": step}
         fields[f"{name}_pitch"] = pitches[name]
     bench = Bench([(INTERPOLATE, fields)])
-    octets = bench.tiles[0]["narrow"].view(np.uint8)
+    octets: NDArray[np.uint8] = bench.tiles[0]["narrow"].view(np.uint8)
     octets[SOURCE : SOURCE + bordered.size] = bordered.ravel()
     bench.run()
     assert bench.fault is None

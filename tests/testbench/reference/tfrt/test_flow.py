@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from bef_flow_cases import FLOW, Flow
+from bef_flow_cases import FLOW
+from bef_lifetime_cases import Flow
 from bef_run import run
 
 
