@@ -10,7 +10,6 @@ import pyuvm
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel.state import UNITS
 from darwinn_testbench.rtl.tile.bench import RingRow
 from darwinn_testbench.rtl.tile.environment import TileEnvironment, TileProgram, TileTest
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
@@ -22,7 +21,7 @@ MESH = tuple(mesh_bus.DIRECTIONS)
 WHOLE = 7
 """A depth that stands for the whole traversal."""
 
-FENCE = ("TileFence", {"wait_idle": (1 << UNITS) - 1, "increment": 1})
+FENCE = ("TileFence", {"wait_idle": (1 << chip.TILE_UNITS) - 1, "increment": 1})
 
 
 def fields(name: str, **values: Any) -> dict[str, Any]:
