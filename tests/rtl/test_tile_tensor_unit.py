@@ -78,6 +78,20 @@ def test_ties_round_to_even() -> None:
     assert pair.rtl.narrow[4096:4100].tolist() == [0, 2, 2, 4]
 
 
+@pytest.mark.parametrize(("disabled", "expected"), [(14, 10), (12, 20), (0, 40)])
+def test_a_maximum_is_that_of_its_byte_planes(disabled: int, expected: int) -> None:
+    """Of the first, the first two, or all four, where the granule begins a row."""
+    pair = TileAndModel({})
+    lanes = np.full(4, 0x281E140A, np.uint32)
+    pair.rtl.wide[:4] = lanes
+    pair.slow.wide[:16] = lanes.tobytes()
+    fields = PLAIN | {"mac_disable": disabled, "output_scale": 1.0}
+    pair.give(slow.MAXIMUM, fields)
+    slow.run(pair.slow, slow.MAXIMUM, fields)
+    pair.run()
+    assert pair.rtl.narrow[4096:4100].tolist() == [expected] * 4
+
+
 def test_sums_in_wide_memory_go_on() -> None:
     """Two sums, each begun in the first pass of the reduction and finished in the second."""
     pair = TileAndModel({})
