@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -30,10 +31,11 @@ from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.kernel import state, unwritten
-from darwinn_sim.machine import diagnosis, layers, schedule
+from darwinn_sim.machine import diagnosis, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower, patch
+from darwinn_sim.machine.observer import Observer, Progress, Wanted
 from darwinn_sim.units import scalar_core
 
 DEFAULT_WORK_LIMIT = 1 << 31
@@ -44,11 +46,7 @@ _WORK_BETWEEN_REPORTS = 1 << 26
 _DESCRIPTOR_WORK = 1 << 13
 """Work that a descriptor counts for: about as long as the host takes to serve it, so that a program
 which issues descriptors without end is ended as soon as any other."""
-_TAP_WORDS = 1 << 20
 _CACHED_PROGRAMS = 8
-
-Progress = Callable[[int, int], None]
-"""Called with (bundles executed, tensor iterations done) while a run goes on."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,35 @@ def compile_kernels() -> None:
     schedule.run(core[0], state.new_tiles(), nothing.tables, np.zeros(1, state.TAP))
 
 
+class Engine(Protocol):
+    """What executes programs: the kernels of the model, or another implementation of the chip."""
+
+    def power_up(self, strict: bool) -> HostInterface:
+        """Begin with a chip as after power-up; its interface to the host."""
+
+    def run_of(
+        self, accelerator: Accelerator, program: LoweredProgram, wanted: Wanted
+    ) -> ProgramRun:
+        """A run of a program that was submitted."""
+
+
+class ModelEngine:
+    """The kernels of the model, behind a host interface of the kind ``host``."""
+
+    def __init__(self, host: Callable[[HostMemory], HostInterface] = HostInterface) -> None:
+        self._host = host
+
+    def power_up(self, strict: bool) -> HostInterface:
+        """A host interface with nothing in flight; the tiles are the accelerator's."""
+        return self._host(HostMemory(strict=strict))
+
+    def run_of(
+        self, accelerator: Accelerator, program: LoweredProgram, wanted: Wanted
+    ) -> ProgramRun:
+        """A run on the accelerator's tiles."""
+        return ProgramRun(accelerator, program, wanted)
+
+
 class Accelerator:
     """A simulated Beagle with its driver: run executables on it, one after another.
 
@@ -94,6 +121,7 @@ class Accelerator:
         work_limit: work that a run may do before it is called endless.
         assumptions: execute values whose meaning is assumed; False refuses them. A program's are
             in ``load(executable).assumptions``, those of all programs in ``assumed``.
+        engine: what executes programs; the kernels of the model by default.
     """
 
     def __init__(
@@ -104,7 +132,9 @@ class Accelerator:
         dma_only: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
         assumptions: bool = True,
+        engine: Engine | None = None,
     ) -> None:
+        self.engine = engine or ModelEngine()
         self.strict = strict
         self.assumptions = assumptions
         self.seed = seed
@@ -113,15 +143,13 @@ class Accelerator:
         self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[tuple[bytes, ...], tuple[Assumption, ...]] = {}
-        self.observer: Callable[[int], None] | None = None
-        """Called with a tile that stands before an observed segment (``tensor_plan.SEGMENT``)."""
         self.power_ups = 0
         """How often the chip was powered up: its memories are lost when this grows."""
         self._power_up()
 
     def _power_up(self) -> None:
         self.power_ups += 1
-        self.host = self._new_host()
+        self.host = self.engine.power_up(self.strict)
         self._driver = Driver(self.host, seed=self.seed)
         self._driver.open()
         self._tiles = state.new_tiles()
@@ -131,18 +159,6 @@ class Accelerator:
         self._core["dma_only"] = self.dma_only
         # The generator of the kernels has 64 bits; a longer seed differs in its lower ones alone.
         self._core["random"] = np.uint64((self.seed << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF)
-
-    def _new_host(self) -> HostInterface:
-        return HostInterface(HostMemory(strict=self.strict))
-
-    def _new_run(
-        self,
-        program: LoweredProgram,
-        until: StopPoint | None,
-        taps: Sequence[Tap],
-        progress: Progress | None,
-    ) -> ProgramRun:
-        return ProgramRun(self, program, until, taps, progress)
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Put ``data`` into wide memory of ``tile`` from ``row`` on, as if a program had.
@@ -190,6 +206,8 @@ class Accelerator:
         *,
         until: StopPoint | None = None,
         taps: Sequence[Tap] = (),
+        look: Callable[[int], None] | None = None,
+        program: LoweredProgram | None = None,
         progress: Progress | None = None,
         as_far_as_it_goes: bool = False,
     ) -> RunResult:
@@ -203,6 +221,8 @@ class Accelerator:
             inputs: bytes of each input layer in device order.
             until: stop here instead of at the end.
             taps: what to copy out of the chip.
+            look: called with a tile that stands before an observed segment (``observer.Wanted``).
+            program: executed in place of the executable's own, which it is made from.
             progress: called now and then.
             as_far_as_it_goes: a program that waits for a further chunk stops there; otherwise that
                 is an error.
@@ -213,8 +233,8 @@ class Accelerator:
             Deadlock: nothing can go on; names the waiting units and flags.
             SimulationError: a fault of memory, page table, descriptor or program.
         """
-        program = self.load(executable)
-        run = self._new_run(program, until, taps, progress)
+        wanted = Wanted(until, taps, look, progress)
+        run = self.engine.run_of(self, program or self.load(executable), wanted)
         request = self._driver.prepare(executable, inputs)
         before = self._contents() if self.strict else None
         try:
@@ -239,7 +259,7 @@ class Accelerator:
         self._driver.submit(request)
         program = run.program
         stopped = run.execute()
-        tapped = run.collect(self._tiles, self._core)
+        tapped = run.observer.collect(self._tiles)
         transfers = list(self.host.transfers)
         incomplete = not stopped and self._is_incomplete(program)
         if incomplete and not as_far_as_it_goes:
@@ -289,7 +309,7 @@ class Accelerator:
             unwritten.change(self._tiles, self._core_array, random)
             # Only the bytes are wanted, and the check of all operands takes long.
             self._core["strict"] = 0
-            run = self._new_run(self.load(executable), None, (), None)
+            run = self.engine.run_of(self, self.load(executable), Wanted())
             again, _ = self._execute(run, self._driver.prepare(executable, inputs), False)
             differing = differing_output(executable, result.outputs, again.outputs)
             if differing is not None:
@@ -323,69 +343,19 @@ class Accelerator:
 class ProgramRun:
     """One run of a program: drives the kernels and serves what they ask of the host."""
 
-    def __init__(
-        self,
-        accelerator: Accelerator,
-        program: LoweredProgram,
-        until: StopPoint | None,
-        taps: Sequence[Tap],
-        progress: Progress | None,
-    ) -> None:
+    def __init__(self, accelerator: Accelerator, program: LoweredProgram, wanted: Wanted) -> None:
         self.host = accelerator.host
         self.tiles = accelerator._tiles
         self.core = accelerator._core
-        self.core_array = accelerator._core_array
         self.dma_only = accelerator.dma_only
         self.random = accelerator._random
         self.work_limit = accelerator.work_limit
-        self.observer = accelerator.observer
         self.program = program
-        self.taps = taps
-        self.progress = progress
-        self.records: list[NDArray[np.void]] = []
         self.core["fault"] = state.NO_FAULT
-        for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised", "tap_length"):
+        for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised"):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
-        layer_taps = any(tap.layer >= 0 for tap in taps)
-        self.layers = layers.find(program.chunks) if layer_taps or until else ()
-        self.tap_buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
-        self.core["tap_begin"], self.core["tap_end"] = self._tap_range()
-        self._set_stop(until)
-
-    def _tap_range(self) -> tuple[int, int]:
-        wanted = [self._layer(tap.layer) for tap in self.taps if tap.layer >= 0]
-        if not wanted:
-            return 0, 0
-        return min(layer.first for layer in wanted), max(layer.last for layer in wanted) + 1
-
-    def _layer(self, number: int) -> layers.Layer:
-        if number >= len(self.layers):
-            known = f"layers are 0 to {len(self.layers) - 1}" if self.layers else "it has none"
-            raise ValueError(f"there is no layer {number} in the program: {known}")
-        return self.layers[number]
-
-    def _set_stop(self, until: StopPoint | None) -> None:
-        self.core["stop_pc"] = self.core["until_left"] = -1
-        if until is None:
-            return
-        if until.layer < 0:
-            self.core["stop_pc"] = self._stop_pc(until)
-            return
-        layer = self._layer(until.layer)
-        self.core["until_first"], self.core["until_last"] = layer.first, layer.last
-        self.core["until_left"] = layer.executions
-
-    def _stop_pc(self, until: StopPoint) -> int:
-        if until.chunk >= len(self.program.starts):
-            last = len(self.program.starts) - 1
-            raise ValueError(f"there is no chunk {until.chunk}: chunks are 0 to {last}")
-        pc = self.program.starts[until.chunk] + until.pc
-        if not 0 <= until.pc < self.program.chunks[until.chunk].bundles or (
-            self.program.tables.at[pc] < 0
-        ):
-            raise ValueError(f"no instruction starts at bundle {until.pc} of chunk {until.chunk}")
-        return pc
+        self.observer = Observer(self.core, program, wanted)
 
     def execute(self) -> bool:
         """Run every chunk that the host has queued; True if the stop point was reached."""
@@ -409,8 +379,8 @@ class ProgramRun:
         core = self.core
         while True:
             core["work_limit"] = min(self.work_limit, int(core["work"]) + _WORK_BETWEEN_REPORTS)
-            reason = schedule.run(core, self.tiles, self.program.tables, self.tap_buffer)
-            self._report()
+            reason = schedule.run(core, self.tiles, self.program.tables, self.observer.buffer)
+            self.observer.report()
             if reason == scalar_core.FAULT:
                 raise self._fault()
             if reason == scalar_core.DESCRIPTOR:
@@ -423,12 +393,10 @@ class ProgramRun:
                 self.host.fence()
                 continue
             if reason == scalar_core.TAP_FULL:
-                self._take_tapped()
+                self.observer.take()
                 self.tiles["awake"] = 1
                 continue
-            if reason == scalar_core.STOPPED and self.observer:
-                self.observer(int(core["observed_tile"]))
-                core["until_left"] = -1
+            if reason == scalar_core.STOPPED and self.observer.looks():
                 continue
             if reason == scalar_core.SPENT:
                 if core["work"] >= self.work_limit:
@@ -446,10 +414,6 @@ class ProgramRun:
             if halted and (not waiting or awaits_chunk(self.program.chunks)):
                 return False
             raise Deadlock(waiting)
-
-    def _report(self) -> None:
-        if self.progress:
-            self.progress(int(self.core["steps"]), int(self.core["iterations"]))
 
     def _fault(self) -> SimulationError:
         core = self.core
@@ -504,46 +468,7 @@ class ProgramRun:
             self.host.push(data, written)
             self.core["output_pending"] = self.host.output_pending
             moved = True
-        return self._take_tapped() or moved
-
-    def _take_tapped(self) -> bool:
-        count = int(self.core["tap_length"])
-        if count:
-            self.records.append(self.tap_buffer[:count].copy())
-            self.core["tap_length"] = 0
-        return count > 0
-
-    def collect(self, tiles: NDArray[np.void], core: NDArray[np.void]) -> list[TappedBytes]:
-        """What the taps ask for, after the run."""
-        self._take_tapped()
-        words = self._words_by_layer()
-        return [TappedBytes(tap, self._tapped(tap, words, tiles, core)) for tap in self.taps]
-
-    def _words_by_layer(self) -> dict[int, NDArray[np.void]]:
-        """The words that were tapped, by number of layer; those of a layer as they were written."""
-        firsts = np.array([layer.first for layer in self.layers], np.int64)
-        parts: dict[int, list[NDArray[np.void]]] = {}
-        while self.records:
-            record = self.records.pop(0)
-            numbers = np.searchsorted(firsts, record["instruction"], side="right") - 1
-            record = record[np.argsort(numbers, kind="stable")]
-            ends = np.cumsum(np.bincount(numbers))
-            for number in np.unique(numbers).tolist():
-                start = ends[number - 1] if number else 0
-                parts.setdefault(number, []).append(record[start : ends[number]])
-        return {number: np.concatenate(each) for number, each in parts.items()}
-
-    def _tapped(
-        self,
-        tap: Tap,
-        words: Mapping[int, NDArray[np.void]],
-        tiles: NDArray[np.void],
-        core: NDArray[np.void],
-    ) -> NDArray[np.void] | NDArray[np.uint8]:
-        if tap.layer >= 0:
-            return words.get(tap.layer, self.tap_buffer[:0])
-        source = core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
-        return source.view(np.uint8)[tap.start : tap.end].copy()
+        return self.observer.take() or moved
 
     def statistics(self) -> dict[str, int]:
         """Counts of the run."""

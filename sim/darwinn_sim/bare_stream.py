@@ -32,7 +32,7 @@ from darwinn_formats.darwinn.bundle import (
 )
 from numpy.typing import NDArray
 
-from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
@@ -74,8 +74,8 @@ class _Field(NamedTuple):
 class _ListeningHost(HostInterface):
     """Notes the descriptors and moves nothing, so that no address need be mapped."""
 
-    def __init__(self) -> None:
-        super().__init__(HostMemory())
+    def __init__(self, memory: HostMemory) -> None:
+        super().__init__(memory)
         self.descriptors: list[Descriptor] = []
 
     def issue(self, tag: int, address: int, size: int) -> None:
@@ -90,22 +90,20 @@ class _ListeningHost(HostInterface):
         pass
 
 
-class _Listener(Accelerator):
+class _Listener:
     """A chip whose scalar core runs alone, attached to a host that only listens."""
 
     def __init__(self) -> None:
-        super().__init__(dma_only=True, work_limit=WORK_LIMIT)
-
-    def _new_host(self) -> HostInterface:
-        self.listening = _ListeningHost()
-        return self.listening
+        engine = ModelEngine(_ListeningHost)
+        self._accelerator = Accelerator(dma_only=True, work_limit=WORK_LIMIT, engine=engine)
 
     def listen(self, chunks: Sequence[bytes]) -> list[Descriptor]:
         """The descriptors that ``chunks`` issue, interrupts included."""
         # After an incomplete program the chip is powered up anew, with another host.
-        host = self.listening
+        host = self._accelerator.host
+        assert isinstance(host, _ListeningHost)
         host.descriptors.clear()
-        self.run(_executable(chunks, (), (), ()), {}, as_far_as_it_goes=True)
+        self._accelerator.run(_executable(chunks, (), (), ()), {}, as_far_as_it_goes=True)
         return list(host.descriptors)
 
 

@@ -161,18 +161,6 @@ def trace(
     )
 
 
-class _MarkingAccelerator(Accelerator):
-    """A chip that executes another program in place of one that was loaded."""
-
-    replacement: tuple[LoweredProgram, LoweredProgram] | None = None
-
-    def load(self, executable: Executable) -> LoweredProgram:
-        program = super().load(executable)
-        if self.replacement is not None and program is self.replacement[0]:
-            return self.replacement[1]
-        return program
-
-
 class _MarkedRun:
     """One run of a model, in which the layers of ``window`` and all inputs write marks."""
 
@@ -184,7 +172,7 @@ class _MarkedRun:
         seed: int,
         assumptions: bool,
     ) -> None:
-        accelerator = _MarkingAccelerator(seed=seed, assumptions=assumptions)
+        accelerator = Accelerator(seed=seed, assumptions=assumptions)
         if caching is not None:
             accelerator.run(_with_places(caching, 0), {})
         self.program = accelerator.load(inference)
@@ -202,15 +190,19 @@ class _MarkedRun:
         self._found: dict[tuple[int, int], _Found] = {}
         self._words_of: dict[tuple[str, int, int], Words] = {}
         self._origins: dict[tuple[int, ...], Origin] = {}
-        accelerator.replacement = self.program, self._marked()
-        accelerator.observer = self._observe
         inputs = {
             layer.name: bytes([self._mark_of_input(k)])
             * (layer_bytes(layer) * max(1, inference.batch_size))
             for k, layer in enumerate(inference.input_layers)
         }
         memory = accelerator._core["memory"]
-        result = accelerator.run(_with_places(inference, _STREAMED), inputs, as_far_as_it_goes=True)
+        result = accelerator.run(
+            _with_places(inference, _STREAMED),
+            inputs,
+            look=self._observe,
+            program=self._marked(),
+            as_far_as_it_goes=True,
+        )
         self.outputs = {
             layer.name: self._made_by(_elements(layer, result.outputs[layer.name]))
             for layer in inference.output_layers

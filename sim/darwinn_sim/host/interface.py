@@ -280,35 +280,40 @@ class HostInterface:
         Raises ``DescriptorFault`` for a length of 0, an unknown tag, or an interrupt with an
         address or a size, and what reading or writing host memory raises.
         """
+        self.note(tag, address, size)
+        if tag >= DescriptorTag.INTERRUPT_0:
+            self._outputs.append(_Range(0, 0, tag - DescriptorTag.INTERRUPT_0))
+        elif tag == DescriptorTag.OUTPUT:
+            self._outputs.append(_Range(address, size))
+        else:
+            if self.memory.strict:
+                self._check_readable(address, size)
+            self._streams[DescriptorTag(tag)].append(_Range(address, size))
+            return
+        self._deliver_output()
+
+    def note(self, tag: int, address: int, size: int) -> None:
+        """Check and trace a descriptor without performing it; raises as :meth:`issue`."""
         if DescriptorTag.INTERRUPT_0 <= tag < DescriptorTag.INTERRUPT_0 + HOST_INTERRUPTS:
-            self._issue_interrupt(tag, address, size)
+            self._note_interrupt(tag, address, size)
             return
         if tag not in _KIND_OF_TAG:
             raise DescriptorFault(tag, address, size, "unknown tag")
         if not size:
             self._refuse_length_0(tag, address)
         self._record(DescriptorTag(tag), address, size)
-        if tag == DescriptorTag.OUTPUT:
-            self._outputs.append(_Range(address, size))
-            self._deliver_output()
-            return
-        if self.memory.strict:
-            self._check_readable(address, size)
-        self._streams[DescriptorTag(tag)].append(_Range(address, size))
 
     def _refuse_length_0(self, tag: int, address: int) -> None:
         self.interrupts.report_error("length_0_dma")
         raise DescriptorFault(tag, address, 0, "length 0")
 
-    def _issue_interrupt(self, tag: int, address: int, size: int) -> None:
+    def _note_interrupt(self, tag: int, address: int, size: int) -> None:
         if address or size:
             raise DescriptorFault(tag, address, size, "an interrupt has neither address nor size")
         number = tag - DescriptorTag.INTERRUPT_0
         self.transfers.append(
             Transfer(TransferKind.INTERRUPT, TransferDirection.OUTFEED, number=number)
         )
-        self._outputs.append(_Range(0, 0, number))
-        self._deliver_output()
 
     def _record(self, tag: DescriptorTag, address: int, size: int) -> None:
         mapping = self.mappings.find(address)

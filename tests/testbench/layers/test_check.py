@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_sim import accelerator
 from darwinn_sim.kernel import state
-from darwinn_sim.machine import layers
+from darwinn_sim.machine import layers, observer
 from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_testbench.chip.execution import Session
 from darwinn_testbench.chip.inputs import random_inputs
@@ -190,7 +189,7 @@ def test_a_small_tap_buffer_changes_nothing(corpus: Path, monkeypatch: pytest.Mo
     (inputs,) = random_inputs(model.ports, 1, 1)
     results: list[Any] = []
     for words in (1 << 20, 128):
-        monkeypatch.setattr(accelerator, "_TAP_WORDS", words)
+        monkeypatch.setattr(observer, "_TAP_WORDS", words)
         results.append(session.infer(inputs, taps=taps))
     untapped = session.infer(inputs)
     for name, output in untapped.outputs.items():

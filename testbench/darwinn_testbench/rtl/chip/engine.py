@@ -6,13 +6,13 @@ unit or tile, and each descriptor, goes to the RTL in program order; scalar fenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
-from darwinn_sim.accelerator import Accelerator, ProgramRun, Progress
+from darwinn_sim.accelerator import Accelerator, ProgramRun
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
@@ -20,8 +20,8 @@ from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import state
-from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.machine.observer import Wanted
 from darwinn_sim.units import scalar_core
 from numpy.typing import NDArray
 
@@ -74,19 +74,12 @@ class _RtlHost(HostInterface):
         return None
 
     def issue(self, tag: int, address: int, size: int) -> None:
-        super().issue(tag, address, size)
-        # What is on its way is on its way in the RTL.
-        for stream in self._streams.values():
-            stream.clear()
-        self._outputs.clear()
+        self.note(tag, address, size)
         self.player.descriptor(tag, address, size)
 
     def fence(self) -> None:
         super().fence()
         self.player.descriptor(0, 0, 0, fence=True)
-
-    def _deliver_output(self) -> None:
-        """Outputs and interrupts leave through the RTL."""
 
     def take_events(self) -> None:
         """Pass interrupts on; raise ``RtlFailure`` for a transfer that failed."""
@@ -116,17 +109,16 @@ class _RtlRun(ProgramRun):
 
     def __init__(
         self,
-        accelerator: RtlAccelerator,
+        host: _RtlHost,
+        accelerator: Accelerator,
         program: LoweredProgram,
-        until: StopPoint | None,
-        taps: Sequence[Tap],
-        progress: Progress | None,
+        wanted: Wanted,
     ) -> None:
-        if until is not None or taps:
+        if wanted.until or wanted.taps or wanted.look:
             raise Unavailable("the RTL engine has neither stop points nor taps")
-        super().__init__(accelerator, program, until, taps, progress)
-        self._host = accelerator.rtl_host
-        self._player = self._host.player
+        super().__init__(accelerator, program, wanted)
+        self._host = host
+        self._player = host.player
         self._scalar_core = Core(self.core, program)
         self._begin = self._player.cycle
         self._rows = self._player.rows
@@ -205,6 +197,37 @@ class _RtlRun(ProgramRun):
         }
 
 
+class RtlEngine:
+    """A chip in RTL (``accelerator.Engine``).
+
+    Args are those of :class:`RtlAccelerator`; it raises ``SimulationFailed`` at power-up.
+    """
+
+    def __init__(self, seed: int, design: Design, waves: Path | None) -> None:
+        self.design = design
+        self._seed, self._waves = seed, waves
+        self._host: _RtlHost | None = None
+
+    def power_up(self, strict: bool) -> HostInterface:
+        """Begin with a chip as after power-up."""
+        self.close()
+        player = ChipPlayer(self._seed, self.design, waves=self._waves)
+        self._host = _RtlHost(HostMemory(strict=strict), player)
+        return self._host
+
+    def run_of(
+        self, accelerator: Accelerator, program: LoweredProgram, wanted: Wanted
+    ) -> ProgramRun:
+        """A run on the RTL; raises ``Unavailable`` for stop points and taps."""
+        assert self._host is not None
+        return _RtlRun(self._host, accelerator, program, wanted)
+
+    def close(self) -> None:
+        """Give the chip back; its waves are complete then."""
+        if self._host is not None:
+            self._host.player.close()
+
+
 class RtlAccelerator(Accelerator):
     """A chip in RTL with the model's driver: takes the place of ``Accelerator``.
 
@@ -223,33 +246,16 @@ class RtlAccelerator(Accelerator):
         missing = toolchain.missing(waves=waves is not None)
         if missing:
             raise Unavailable("the RTL engine needs: " + "; ".join(missing))
-        self._design = design or player.design(waves=waves is not None)
-        self._waves = waves
-        self._player: ChipPlayer | None = None
+        built = design or player.design(waves=waves is not None)
+        self.rtl = RtlEngine(seed, built, waves)
         try:
-            super().__init__(seed=seed)
+            super().__init__(seed=seed, engine=self.rtl)
         except SimulationFailed as error:
             raise Unavailable(f"the RTL engine: {error}") from error
 
     def close(self) -> None:
         """Give the chip back; its waves are complete then."""
-        if self._player is not None:
-            self._player.close()
-
-    def _new_host(self) -> HostInterface:
-        self.close()
-        self._player = ChipPlayer(self.seed, self._design, waves=self._waves)
-        self.rtl_host = _RtlHost(HostMemory(), self._player)
-        return self.rtl_host
-
-    def _new_run(
-        self,
-        program: LoweredProgram,
-        until: StopPoint | None,
-        taps: Sequence[Tap],
-        progress: Progress | None,
-    ) -> ProgramRun:
-        return _RtlRun(self, program, until, taps, progress)
+        self.rtl.close()
 
     def load(self, executable: Executable) -> LoweredProgram:
         """Decode and lower ``executable``; see ``Accelerator.load``.
@@ -259,7 +265,7 @@ class RtlAccelerator(Accelerator):
         """
         program = super().load(executable)
         check_assumptions(program)
-        tiles = self._design.parameters["Tiles"]
+        tiles = self.rtl.design.parameters["Tiles"]
         if tiles < chip.TILES:
             check_tiles(program, tiles)
         return program

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
-from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
@@ -242,12 +242,6 @@ class _RecordingHost(HostInterface):
         }
 
 
-class _RecordingAccelerator(Accelerator):
-    def _new_host(self) -> HostInterface:
-        self.recorder = _RecordingHost(HostMemory(strict=self.strict))
-        return self.recorder
-
-
 def record(
     executable: Executable, inputs: Mapping[str, bytes], window_base: int, *, seed: int = 0
 ) -> tuple[Workload, WorkloadResult]:
@@ -255,9 +249,10 @@ def record(
 
     ``window_base`` is the device address of bus address 0. Raises what ``Accelerator.run`` raises.
     """
-    accelerator = _RecordingAccelerator(dma_only=True, seed=seed)
+    accelerator = Accelerator(dma_only=True, seed=seed, engine=ModelEngine(_RecordingHost))
+    host = accelerator.host
+    assert isinstance(host, _RecordingHost)
     transfers = accelerator.run(executable, inputs).transfers
-    host = accelerator.recorder
     workload = Workload(
         [descriptor_of(transfer) for transfer in transfers],
         {address - window_base: data for address, data in host.before.items()},

@@ -1,0 +1,140 @@
+"""What a run shows on the way: its stop point, its taps, and tiles to whoever looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.kernel import state
+from darwinn_sim.machine import layers
+from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.machine.lowering import LoweredProgram
+
+_TAP_WORDS = 1 << 20
+
+
+Progress = Callable[[int, int], None]
+"""Called with (bundles executed, tensor iterations done) while a run goes on."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be seen of a run.
+
+    It stops at ``until``. ``taps`` copy out. ``look`` is called with the number of a tile that
+    stands before an observed segment (``tensor_plan.SEGMENT``), ``progress`` now and then.
+    """
+
+    until: StopPoint | None = None
+    taps: Sequence[Tap] = ()
+    look: Callable[[int], None] | None = None
+    progress: Progress | None = None
+
+
+class Observer:
+    """Sees what is wanted of one run: tells the kernels, in ``core``, what to watch for.
+
+    ``buffer`` takes the words that layers write (``state.TAP``).
+
+    Raises:
+        ValueError: the program has no such layer, chunk or instruction.
+    """
+
+    def __init__(self, core: NDArray[np.void], program: LoweredProgram, wanted: Wanted) -> None:
+        self.core, self.program, self.wanted = core, program, wanted
+        layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
+        self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
+        self.buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
+        self._records: list[NDArray[np.void]] = []
+        core["tap_length"] = 0
+        core["tap_begin"], core["tap_end"] = self._tap_range()
+        self._set_stop(wanted.until)
+
+    def report(self) -> None:
+        """Say how far the run is."""
+        if self.wanted.progress is not None:
+            self.wanted.progress(int(self.core["steps"]), int(self.core["iterations"]))
+
+    def looks(self) -> bool:
+        """Show the tile before which the run has stopped; False if nobody looks."""
+        if self.wanted.look is None:
+            return False
+        self.wanted.look(int(self.core["observed_tile"]))
+        self.core["until_left"] = -1
+        return True
+
+    def _tap_range(self) -> tuple[int, int]:
+        wanted = [self._layer(tap.layer) for tap in self.wanted.taps if tap.layer >= 0]
+        if not wanted:
+            return 0, 0
+        return min(layer.first for layer in wanted), max(layer.last for layer in wanted) + 1
+
+    def _layer(self, number: int) -> layers.Layer:
+        if number >= len(self.layers):
+            known = f"layers are 0 to {len(self.layers) - 1}" if self.layers else "it has none"
+            raise ValueError(f"there is no layer {number} in the program: {known}")
+        return self.layers[number]
+
+    def _set_stop(self, until: StopPoint | None) -> None:
+        self.core["stop_pc"] = self.core["until_left"] = -1
+        if until is None:
+            return
+        if until.layer < 0:
+            self.core["stop_pc"] = self._stop_pc(until)
+            return
+        layer = self._layer(until.layer)
+        self.core["until_first"], self.core["until_last"] = layer.first, layer.last
+        self.core["until_left"] = layer.executions
+
+    def _stop_pc(self, until: StopPoint) -> int:
+        if until.chunk >= len(self.program.starts):
+            last = len(self.program.starts) - 1
+            raise ValueError(f"there is no chunk {until.chunk}: chunks are 0 to {last}")
+        pc = self.program.starts[until.chunk] + until.pc
+        if not 0 <= until.pc < self.program.chunks[until.chunk].bundles or (
+            self.program.tables.at[pc] < 0
+        ):
+            raise ValueError(f"no instruction starts at bundle {until.pc} of chunk {until.chunk}")
+        return pc
+
+    def take(self) -> bool:
+        """Take the tapped words out, so that there is room for more; True if there were any."""
+        count = int(self.core["tap_length"])
+        if count:
+            self._records.append(self.buffer[:count].copy())
+            self.core["tap_length"] = 0
+        return count > 0
+
+    def collect(self, tiles: NDArray[np.void]) -> list[TappedBytes]:
+        """What the taps ask for, after the run."""
+        self.take()
+        words = self._words_by_layer()
+        return [TappedBytes(tap, self._tapped(tap, words, tiles)) for tap in self.wanted.taps]
+
+    def _words_by_layer(self) -> dict[int, NDArray[np.void]]:
+        """The words that were tapped, by number of layer; those of a layer as they were written."""
+        firsts = np.array([layer.first for layer in self.layers], np.int64)
+        parts: dict[int, list[NDArray[np.void]]] = {}
+        while self._records:
+            record = self._records.pop(0)
+            numbers = np.searchsorted(firsts, record["instruction"], side="right") - 1
+            record = record[np.argsort(numbers, kind="stable")]
+            ends = np.cumsum(np.bincount(numbers))
+            for number in np.unique(numbers).tolist():
+                start = ends[number - 1] if number else 0
+                parts.setdefault(number, []).append(record[start : ends[number]])
+        return {number: np.concatenate(each) for number, each in parts.items()}
+
+    def _tapped(
+        self,
+        tap: Tap,
+        words: Mapping[int, NDArray[np.void]],
+        tiles: NDArray[np.void],
+    ) -> NDArray[np.void] | NDArray[np.uint8]:
+        if tap.layer >= 0:
+            return words.get(tap.layer, self.buffer[:0])
+        source = self.core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
+        return source.view(np.uint8)[tap.start : tap.end].copy()
