@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from darwinn_sim.timing.trace import record
 from slow_model.narrow_to_wide import read_target
 from slow_model.ring_bus import INFEED_FLAGS, UNIT_BYTES
 from slow_model.sync import Watchers, at_least, produce
-from slow_model.traversal import walk
+from slow_model.traversal import Element, walk
 
 Turn = Generator[None, None, None]
 Fields = dict[str, Any]
@@ -61,6 +61,22 @@ class Tile:
     """Words put into and taken from each mesh FIFO."""
     ring: list[list[int]] = field(default_factory=lambda: [[0, 0, 0] for _ in range(2)])
     """Rows sent to, arrived in and taken from each ring FIFO."""
+
+
+@dataclass(frozen=True)
+class Inbound:
+    """What the link brings in: a chunk of the program, or the data of a descriptor.
+
+    ``issued`` descriptors, ``data`` of them for data that comes in, come up to this one, and
+    before it ``promised`` bytes go out.
+    """
+
+    size: int
+    stream: int | None = None
+    chunk: int = 0
+    issued: int = 0
+    data: int = 0
+    promised: int = 0
 
 
 class SlowTiming:
@@ -202,41 +218,47 @@ class SlowTiming:
             return self.loaded > target
         if kind == steps.STEP_DISPATCH:
             queues = [self.tiles[t].queue for t in range(16) if target >> t & 1]
-            if any(q.queued - q.begun >= self.value["tile_queue"] for q in queues):
-                return False
-            for queue in queues:
-                self._put(queue, instruction)
-        elif kind == steps.STEP_FENCE:
+            return self._put(queues, "tile_queue", instruction)
+        if kind == steps.STEP_FENCE:
             return self._scalar_fence(self.fields[instruction])
-        elif kind == steps.STEP_UNIT:
-            queue = self.units[(1, 0, 2, 3)[target]]
-            if queue.queued - queue.begun >= self.value["scalar_queue"]:
-                return False
-            self._put(queue, instruction)
-        elif kind == steps.STEP_PUSH:
+        if kind == steps.STEP_UNIT:
+            return self._put([self.units[(1, 0, 2, 3)[target]]], "scalar_queue", instruction)
+        if kind == steps.STEP_PUSH:
             if self.room_used + 4 - self.delivered > self.value["host_fifo_bytes"]:
                 return False
             self._push(4)
         elif kind == steps.STEP_DESCRIPTOR:
-            if target >= 3:
-                self.count(self, "outputs_issued")
-            else:
-                self.count(self, "inputs_issued")
+            self.issued_in.append(self.now)
+            self.count(self, "outputs_issued" if target >= 3 else "inputs_issued")
         elif kind == steps.STEP_HALT:
             self.count(self, "halted")
-        if kind == steps.STEP_DESCRIPTOR:
-            self.issued_in.append(self.now)
         return True
 
-    def _put(self, queue: Queue, instruction: int) -> None:
-        queue.queued += 1
-        self.later(lambda: queue.items.append(instruction))
+    def _put(self, queues: Sequence[Queue], room: str, instruction: int) -> bool:
+        """Queue an instruction for all of them, if each has room."""
+        if any(queue.queued - queue.begun >= self.value[room] for queue in queues):
+            return False
+        for queue in queues:
+            queue.queued += 1
+            self.later(partial(queue.items.append, instruction))
+        return True
 
     def _push(self, size: int) -> None:
         self.room_used += size
         self.count(self, "pushed", size)
 
     def _scalar_fence(self, fields: Fields) -> bool:
+        if not self._fence_is_passed(fields):
+            return False
+        for t in range(16):
+            if fields["reset_tile_fences"] >> t & 1:
+                self.fence_loads.append(partial(setattr, self.tiles[t], "fences", 0))
+        for flag in range(9):
+            if fields["reset_flags"] >> flag & 1:
+                self._load(self.flags, flag, fields["reset_value"])
+        return True
+
+    def _fence_is_passed(self, fields: Fields) -> bool:
         for t in range(16):
             if fields["tile_fence_valid"] >> t & 1 and (
                 self.tiles[t].fences < fields["tile_fence_count"]
@@ -251,15 +273,7 @@ class SlowTiming:
             queue = self.units[unit]
             if fields["wait_idle"] >> bit & 1 and queue.completed < queue.queued:
                 return False
-        if fields["wait_idle"] >> 4 & 1 and self.delivered < self.room_used:
-            return False
-        for t in range(16):
-            if fields["reset_tile_fences"] >> t & 1:
-                self.fence_loads.append(partial(setattr, self.tiles[t], "fences", 0))
-        for flag in range(9):
-            if fields["reset_flags"] >> flag & 1:
-                self._load(self.flags, flag, fields["reset_value"])
-        return True
+        return not fields["wait_idle"] >> 4 & 1 or self.delivered >= self.room_used
 
     def _load(self, flags: list[int], flag: int, value: int) -> None:
         self.fence_loads.append(lambda: flags.__setitem__(flag, value))
@@ -285,9 +299,8 @@ class SlowTiming:
                 self.count(tile, "fences", fields["increment"])
             else:
                 unit = tile.units[int(self.program.tables.unit[instruction])]
-                while unit.queued - unit.begun >= self.value["unit_queue"]:
+                while not self._put([unit], "unit_queue", instruction):
                     yield
-                self._put(unit, instruction)
             self.dispatch_end = max(self.dispatch_end, self.now + 1)
             tile.queue.items.popleft()
             self.count(tile.queue, "begun")
@@ -451,11 +464,8 @@ class SlowTiming:
                 moved = 0
             if closed:
                 # The row before is written with this word, or the word waits with it.
-                row = next(rows)
-                while not writing.passes(tile.flags, row.begins):
-                    yield
+                yield from self._write_row(tile, writing, fields, next(rows))
                 self.last_change = self.now
-                self.add(tile.flags, 13, produce(fields, "producer", row.ends))
                 closed = False
             while not reading.passes(tile.flags, element.begins):
                 yield
@@ -468,19 +478,24 @@ class SlowTiming:
                 closed, words = True, 0
                 moved = self.value["narrow_to_wide_words_per_cycle"]
             elif full:
-                row = next(rows)
-                while not writing.passes(tile.flags, row.begins):
-                    yield
+                if (yield from self._write_row(tile, writing, fields, next(rows))):
                     # The row takes the place of a word in its cycle.
                     moved = 1
-                self.add(tile.flags, 13, produce(fields, "producer", row.ends))
                 words = 0
         if closed:
             yield
-            row = next(rows)
-            while not writing.passes(tile.flags, row.begins):
-                yield
-            self.add(tile.flags, 13, produce(fields, "producer", row.ends))
+            yield from self._write_row(tile, writing, fields, next(rows))
+
+    def _write_row(
+        self, tile: Tile, watchers: Watchers, fields: Fields, row: Element
+    ) -> Generator[None, None, bool]:
+        """Write a row as soon as it may be; whether it had to wait."""
+        waited = False
+        while not watchers.passes(tile.flags, row.begins):
+            yield
+            waited = True
+        self.add(tile.flags, 13, produce(fields, "producer", row.ends))
+        return waited
 
     def _to_narrow(self, number: int, fields: Fields) -> Turn:
         tile = self.tiles[number]
@@ -656,59 +671,58 @@ class SlowTiming:
         free = max(free, self.now * _LINK_UNITS) + size * time
         return free, -(-free // _LINK_UNITS) - 1
 
+    def _inbound(self, queue: int | None) -> Iterator[Inbound]:
+        data = issued = promised = 0
+        for step in self.steps:
+            tag, size = int(step["target"]), int(step["size"])
+            if step["kind"] == steps.STEP_CHUNK:
+                if queue in (None, 0):
+                    yield Inbound(self.chunk_bytes[tag], chunk=tag)
+            elif step["kind"] == steps.STEP_DESCRIPTOR:
+                issued += 1
+                promised += size * (tag >= 3)
+                data += tag < 3
+                if tag < 3 and queue in (None, tag):
+                    yield Inbound(size, (1, 0)[tag - 1], 0, issued, data, promised)
+
     def _link_in(self, queue: int | None = None) -> Turn:
         """All that comes in, or that of one queue: chunks (0), parameters (2) or activations."""
-        speed = self.host.bytes_per_second_in if self.host else None
         on_request = bool(self.host and self.host.on_request.value)
-        data, promised, outputs, issued = 0, 0, 0, 0
-        for step in self.steps:
-            tag = int(step["target"])
+        for transfer in self._inbound(queue):
             asked = -1
-            if step["kind"] == steps.STEP_DESCRIPTOR:
-                issued += 1
-            if queue is not None and step["kind"] in (steps.STEP_CHUNK, steps.STEP_DESCRIPTOR):
-                of_queue = 0 if step["kind"] == steps.STEP_CHUNK else tag
-                if of_queue != queue:
-                    data += step["kind"] == steps.STEP_DESCRIPTOR and tag < 3
-                    continue
-            if step["kind"] == steps.STEP_DESCRIPTOR and tag >= 3:
-                outputs += 1
-                promised += int(step["size"])
-            if step["kind"] == steps.STEP_CHUNK:
-                while self.halted < tag:
+            if transfer.stream is None:
+                while self.halted < transfer.chunk:
                     yield
                 asked = self.now - 1
-                left, stream = self.chunk_bytes[tag], None
-            elif step["kind"] == steps.STEP_DESCRIPTOR and tag < 3:
-                left, stream = int(step["size"]), (1, 0)[tag - 1]
-                while queue is None and outputs and self.delivered < promised:
-                    yield
-                data += 1
             else:
-                continue
-            while stream is not None and on_request and self.inputs_issued < data:
-                yield
-            if on_request and stream is not None:
-                asked = self.issued_in[issued - 1]
+                while queue is None and self.delivered < transfer.promised:
+                    yield
+                while on_request and self.inputs_issued < transfer.data:
+                    yield
+                if on_request:
+                    asked = self.issued_in[transfer.issued - 1]
             yield from self._sleep(max(asked + self.value["read_cycles"] - self.now, 0))
-            while left:
-                size = min(self.value["link_word_bytes"], left)
-                if stream is not None:
-                    while (on_request and self.inputs_issued < data) or (
-                        self.room_in[stream] + size - self.taken[stream]
-                        > self.value["host_fifo_bytes"]
-                    ):
-                        yield
-                    self.room_in[stream] += size
-                self.in_free, last = self._burst(self.in_free, size, speed)
-                yield from self._sleep(max(last - self.now, 1))
-                left -= size
-                self.link_end = max(self.link_end, self.now + 1)
-                if stream is not None:
-                    self.add(self.arrived, stream, size)
-                elif not left:
-                    self.count(self, "loaded")
+            yield from self._receive(transfer.size, transfer.stream)
+            if transfer.stream is None:
+                self.count(self, "loaded")
         self.links_in_done += 1
+
+    def _receive(self, left: int, stream: int | None) -> Turn:
+        """The bytes of a transfer, word by word; those of a stream only where there is room."""
+        speed = self.host.bytes_per_second_in if self.host else None
+        while left:
+            size = min(self.value["link_word_bytes"], left)
+            if stream is not None:
+                most = self.value["host_fifo_bytes"] - size
+                while self.room_in[stream] - self.taken[stream] > most:
+                    yield
+                self.room_in[stream] += size
+            self.in_free, last = self._burst(self.in_free, size, speed)
+            yield from self._sleep(max(last - self.now, 1))
+            left -= size
+            self.link_end = max(self.link_end, self.now + 1)
+            if stream is not None:
+                self.add(self.arrived, stream, size)
 
     def _link_out(self) -> Turn:
         speed = self.host.bytes_per_second_out if self.host else None

@@ -94,11 +94,7 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
         first, last = reduction_edges(fields, element.index)
         total = sums[i % len(sums)]
         if accumulator is None:
-            accumulator = [0 if operation != MAXIMUM else -(1 << 30)] * 64
-            again = fields["partial_sum_read"] == 1 and not first
-            if again or fields["partial_sum_read"] in (0, 2):
-                row = tile.row(total.address >> 2)
-                accumulator = [int.from_bytes(word, "little", signed=True) for word in row]
+            accumulator = _begin(tile, operation, fields, total.address, again=not first)
         read, granule = reads[i % len(reads)].address, parameters[i % len(parameters)]
         for lane in range(count):
             terms = _terms(tile, operation, fields, read, granule.address, lane, zero_row, element)
@@ -110,8 +106,7 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
         tile.flags[2] += produce(fields, "partial_sum_producer", total.ends)
         if ends[i]:
             if fields["partial_sum_read"] in (0, 1):
-                words = [v.to_bytes(4, "little", signed=True) for v in accumulator[:count]]
-                tile.write_row(total.address >> 2, words)
+                _store(tile, total.address, accumulator[:count])
             if fields["partial_sum_read"] in (2, 3) or last:
                 half = scale_half(watchers)
                 results = [
@@ -121,11 +116,22 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                 _write(tile, fields, results, writes)
             accumulator = None
         if fields["load_parameter_zero_point"] and fields["output_block_loop"] in element.ends:
-            zero_row += fields["zero_point_stride"]
-            if zero_row > fields["zero_point_limit"]:
-                zero_row = fields["zero_point_base"]
+            following = zero_row + fields["zero_point_stride"]
+            wraps = following > fields["zero_point_limit"]
+            zero_row = fields["zero_point_base"] if wraps else following
     assert next(writes, None) is None
     return True
+
+
+def _begin(tile: Tile, operation: str, fields: Fields, address: int, *, again: bool) -> list[int]:
+    """Sums of all lanes before a run of them: what is in memory, or that of nothing."""
+    if fields["partial_sum_read"] in (0, 2) or (fields["partial_sum_read"] == 1 and again):
+        return [int.from_bytes(word, "little", signed=True) for word in tile.row(address >> 2)]
+    return [0 if operation != MAXIMUM else -(1 << 30)] * 64
+
+
+def _store(tile: Tile, address: int, sums: list[int]) -> None:
+    tile.write_row(address >> 2, [total.to_bytes(4, "little", signed=True) for total in sums])
 
 
 def _terms(

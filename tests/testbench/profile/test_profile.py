@@ -7,7 +7,7 @@ import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -220,25 +220,26 @@ def test_values_in_memory_are_those_of_a_plain_count(profiled: Report[ProfileRow
                 accesses[word].append((int(span["start"]), False))
         changes: Counter[int] = Counter()
         for times in accesses.values():
-            begin = end = -1
-            for cycle, is_read in sorted(times, key=lambda each: (each[0], not each[1])):
-                if is_read and begin >= 0:
-                    end = cycle
-                elif not is_read and end >= 0:
-                    changes.update({begin: 4, end: -4})
-                    begin, end = cycle, -1
-                elif not is_read and begin < 0:
-                    begin = cycle
-            if end >= 0:
+            for begin, end in lives(times):
                 changes[begin] += 4
                 changes[end] -= 4
-        level = 0
-        slow = []
-        for cycle in cycles.tolist():
-            level += changes[cycle]
-            slow.append(level)
-        assert slow == sizes.tolist()
-        assert level == 0
+        assert sizes.tolist() == list(accumulate(changes[cycle] for cycle in cycles.tolist()))
+        assert not sizes[-1:].any()
+
+
+def lives(accesses: list[tuple[int, bool]]) -> Iterator[tuple[int, int]]:
+    """From when to when a word holds a value, of the cycles in which it is read and written."""
+    begin = end = -1
+    for cycle, is_read in sorted(accesses, key=lambda each: (each[0], not each[1])):
+        if is_read and begin >= 0:
+            end = cycle
+        elif not is_read and end >= 0:
+            yield begin, end
+            begin, end = cycle, -1
+        elif not is_read and begin < 0:
+            begin = cycle
+    if end >= 0:
+        yield begin, end
 
 
 @pytest.mark.parametrize(
