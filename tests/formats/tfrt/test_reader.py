@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import damaged_files
 import pytest
@@ -194,10 +195,10 @@ def _main(change: Callable[[tfrt.Body], tfrt.Body]) -> bytes:
     return tfrt.dump(replace(file, functions=functions))
 
 
-def _kernel(number: int, **fields: object) -> Callable[[tfrt.Body], tfrt.Body]:
+def _kernel(number: int, **fields: Any) -> Callable[[tfrt.Body], tfrt.Body]:
     def change(body: tfrt.Body) -> tfrt.Body:
         kernels = list(body.kernels)
-        kernels[number] = replace(kernels[number], **fields)  # type: ignore[arg-type]
+        kernels[number] = replace(kernels[number], **fields)
         return replace(body, kernels=tuple(kernels))
 
     return change

@@ -164,7 +164,9 @@ def test_tables_are_in_the_order_of_the_walk() -> None:
     assert file.strings == tuple(
         sorted(["", "a.one", "aa", "b.inner", "f32", "i32", "i64", "i8", "outer", "z", "zz"])
     )
-    kernel = file.functions[1].body.kernels[0]  # type: ignore[union-attr]
+    body = file.functions[1].body
+    assert body is not None
+    kernel = body.kernels[0]
     assert kernel.attribute_names == ("aa", "zz")
     assert kernel.functions == (1, 0)
 

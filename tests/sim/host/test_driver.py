@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,8 +60,8 @@ def chunk(buffers: tuple[Buffer, ...] = ALL, *, last: bool = True) -> Instructio
     return InstructionBitstream(frame(build([MOVE] * len(fields)), last=last), fields)
 
 
-def executable(**changes: object) -> Executable:
-    fields: dict[str, object] = {
+def executable(**changes: Any) -> Executable:
+    fields: dict[str, Any] = {
         "batch_size": 1,
         "scratch_size_bytes": 9000,
         "instruction_bitstreams": (chunk(),),
@@ -68,7 +69,7 @@ def executable(**changes: object) -> Executable:
         "input_layers": (Layer(name="image", size_bytes=5000),),
         "output_layers": (Layer(name="logits", size_bytes=3000, any_layer=OutputLayer()),),
     }
-    return Executable(**(fields | changes))  # type: ignore[arg-type]
+    return Executable(**(fields | changes))
 
 
 IMAGE_BYTES = np.random.default_rng(5).integers(0, 256, 5000, np.uint8).tobytes()

@@ -185,9 +185,9 @@ def test_a_wrong_constant_shows(position: str) -> None:
     network = NETWORKS["one layer"]
     image = random_input(network, 0)
 
-    def spoil(*arguments: object) -> object:
+    def spoil(*arguments: Any) -> object:
         tensors = dict(zip(("weights", "bias", "factors"), arguments[2:5], strict=True))
-        wrong = np.asarray(tensors[position].data)  # type: ignore[attr-defined]
+        wrong = np.asarray(tensors[position].data)
         changed = dense(wrong.copy() * wrong.dtype.type(0))
         given = [changed if name == position else value for name, value in tensors.items()]
         return NATIVES["darwinn.fully_connected"](*arguments[:2], *given, *arguments[5:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 from unittest import mock
 
@@ -67,7 +68,7 @@ def test_tensors_of_any_rank_are_compared(
     words, writes = tapped(0, image, generator) if image.size else (None, [1] * 16)
     sent = data.draw(st.sampled_from([{}, {len(kinds): values[len(kinds)]}]))
 
-    def check(given: dict[int, Array]) -> tuple[TensorRow, ...]:
+    def check(given: Mapping[int, Array]) -> tuple[TensorRow, ...]:
         expected = TensorValues({**values, **given}, {})
         with mock.patch.object(layers, "find", lambda _: (layer(0, output_zero_point=ZERO_POINT),)):
             return check_layers(
@@ -85,7 +86,7 @@ def test_tensors_of_any_rank_are_compared(
         if row.finding is Finding.DIFFERS:
             assert row.value is not None
             assert (row.value.shape, str(row.value.dtype)) == (row.shape, row.dtype)
-    assert all(each.differing for each in localise_layers(check, 0))  # type: ignore[arg-type]
+    assert all(each.differing for each in localise_layers(check, 0))
 
 
 @given(shapes)

@@ -92,13 +92,14 @@ def extent(size: int, kernel: int, options: Mapping[str, Any], axis: str) -> int
 
 def slow_convolution(network: Network, image: Array, depthwise: bool) -> Array:
     source, weights, bias, output = network.tensors
+    assert weights.constant is not None and bias.constant is not None
     options = network.operators[0].options
     kernel = weights.shape[1:3]
     before = [padding_before(image.shape[1 + k], kernel[k], options, "hw"[k]) for k in (0, 1)]
     result = np.zeros(output.shape, output.dtype)
     multiplier = output.shape[3] // image.shape[3]
     for n, y, x, c in np.ndindex(*output.shape):
-        total = int(bias.constant[c]) if network.operators[0].inputs[2] != ABSENT else 0  # type: ignore[index]
+        total = int(bias.constant[c]) if network.operators[0].inputs[2] != ABSENT else 0
         for ky, kx in np.ndindex(*kernel):
             row = y * options["stride_h"] + ky * options["dilation_h_factor"] - before[0]
             column = x * options["stride_w"] + kx * options["dilation_w_factor"] - before[1]
@@ -107,7 +108,7 @@ def slow_convolution(network: Network, image: Array, depthwise: bool) -> Array:
             depths = [c // multiplier] if depthwise else range(image.shape[3])
             for depth in depths:
                 index = (0, ky, kx, c) if depthwise else (c, ky, kx, depth)
-                weight = int(weights.constant[index]) - int(weights.zero_point[0])  # type: ignore[index]
+                weight = int(weights.constant[index]) - int(weights.zero_point[0])
                 total += weight * (int(image[n, row, column, depth]) - int(source.zero_point[0]))
         scale = float(weights.scale[c if len(weights.scale) > 1 else 0])
         factor = slow_factor(float(source.scale[0]), scale, output)

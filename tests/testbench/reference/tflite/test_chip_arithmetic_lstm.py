@@ -56,8 +56,9 @@ def slow_lstm(network: Network, sequence: Array) -> tuple[Array, Array, Array]:
         for c in range(CELLS):
             sums = []
             for gate in range(4):
-                fed = int(tensors[9 + gate].constant[c])  # type: ignore[index]
-                fed += dot(tensors[1 + gate], c, sequence[batch, step], -20)
+                bias = tensors[9 + gate].constant
+                assert bias is not None
+                fed = int(bias[c]) + dot(tensors[1 + gate], c, sequence[batch, step], -20)
                 back = dot(tensors[5 + gate], c, before, OUTPUT_ZERO)
                 scales = [float(tensors[k + gate].scale[0]) for k in (1, 5)]
                 first = slow_output(fed, slow_factor(0.01, scales[0], tensors[15]), tensors[15])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from darwinn_formats import tfrt
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.protocol import Intermediate, Reference
+from darwinn_testbench.reference.protocol import Datum, Intermediate, Reference
 from darwinn_testbench.reference.tfrt import DenseHostTensor, KernelError, TfrtReference, dense
 
 QUANTISED = """
@@ -121,10 +121,10 @@ def test_every_call_is_the_same(reference: TfrtReference) -> None:
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(
-    reference: TfrtReference, inputs: list[object], function: str, message: str
+    reference: TfrtReference, inputs: list[Datum], function: str, message: str
 ) -> None:
     with pytest.raises(ExecutionError, match=message):
-        reference.run(inputs, function=function)  # type: ignore[arg-type]
+        reference.run(inputs, function=function)
 
 
 def test_native_functions_that_are_missing_are_named() -> None:
