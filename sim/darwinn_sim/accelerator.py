@@ -31,7 +31,7 @@ from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.kernel import state, unwritten
-from darwinn_sim.machine import diagnosis, schedule
+from darwinn_sim.machine import core_alone, diagnosis, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower, patch
@@ -155,8 +155,8 @@ class Accelerator:
         self._tiles = state.new_tiles()
         self._core_array = state.new_core()
         self._core = self._core_array[0]
-        self._core["strict"] = self.strict
-        self._core["dma_only"] = self.dma_only
+        # Without tiles, what they would have written is missing everywhere.
+        self._core["strict"] = self.strict and not self.dma_only
         # The generator of the kernels has 64 bits; a longer seed differs in its lower ones alone.
         self._core["random"] = np.uint64((self.seed << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF)
 
@@ -379,15 +379,12 @@ class ProgramRun:
         core = self.core
         while True:
             core["work_limit"] = min(self.work_limit, int(core["work"]) + _WORK_BETWEEN_REPORTS)
-            reason = schedule.run(core, self.tiles, self.program.tables, self.observer.buffer)
+            reason = self._run_chip()
             self.observer.report()
             if reason == scalar_core.FAULT:
                 raise self._fault()
             if reason == scalar_core.DESCRIPTOR:
                 self._issue()
-                continue
-            if reason == scalar_core.INTERRUPT:
-                self._raise_interrupt()
                 continue
             if reason == scalar_core.FENCED:
                 self.host.fence()
@@ -415,6 +412,12 @@ class ProgramRun:
                 return False
             raise Deadlock(waiting)
 
+    def _run_chip(self) -> int:
+        """Let the chip go on until it needs the host; a reason of ``scalar_core``."""
+        if self.dma_only:
+            return core_alone.run(self.core, self.program.tables)
+        return schedule.run(self.core, self.tiles, self.program.tables, self.observer.buffer)
+
     def _fault(self) -> SimulationError:
         core = self.core
         memory, reason = state.FAULT_REASONS[int(core["fault"])]
@@ -437,19 +440,15 @@ class ProgramRun:
     def _issue(self) -> None:
         """Hand the descriptor that the scalar core has just issued to the host interface."""
         self.core["work"] += _DESCRIPTOR_WORK
-        low, high, size, tag = (int(word) for word in self.core["descriptor"])
-        self.host.issue(tag, low | high << 32, size)
+        handed = self.core["handed"]
+        tag, size = int(handed["target"]), int(handed["size"])
+        self.host.issue(tag, int(handed["address"]), size)
         if self.dma_only:
             if tag in (DescriptorTag.INPUT, DescriptorTag.PARAMETERS):
                 self.host.pull(tag, size)
             elif tag == DescriptorTag.OUTPUT:
                 self.host.push(self.random.integers(0, 256, size, np.uint8))
         self.core["output_pending"] = self.host.output_pending
-
-    def _raise_interrupt(self) -> None:
-        """Raise the host interrupt of the instruction that the scalar core has just executed."""
-        self.core["work"] += _DESCRIPTOR_WORK
-        self.host.issue(DescriptorTag.INTERRUPT_0 + int(self.core["interrupt"]), 0, 0)
 
     def _serve_host(self) -> bool:
         """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""

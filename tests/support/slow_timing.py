@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import ChipDescription, HostLink
-from darwinn_sim.timing import machine as steps
 from darwinn_sim.timing.trace import record
 from slow_model.narrow_to_wide import read_target
 from slow_model.ring_bus import INFEED_FLAGS, UNIT_BYTES
@@ -214,23 +214,23 @@ class SlowTiming:
 
     def _try_step(self, step: Any) -> bool:
         kind, target, instruction = int(step["kind"]), int(step["target"]), int(step["instruction"])
-        if kind == steps.STEP_CHUNK:
+        if kind == Handover.CHUNK:
             return self.loaded > target
-        if kind == steps.STEP_DISPATCH:
+        if kind == Handover.DISPATCH:
             queues = [self.tiles[t].queue for t in range(16) if target >> t & 1]
             return self._put(queues, "tile_queue", instruction)
-        if kind == steps.STEP_FENCE:
+        if kind == Handover.FENCE:
             return self._scalar_fence(self.fields[instruction])
-        if kind == steps.STEP_UNIT:
+        if kind == Handover.UNIT:
             return self._put([self.units[(1, 0, 2, 3)[target]]], "scalar_queue", instruction)
-        if kind == steps.STEP_PUSH:
+        if kind == Handover.PUSH:
             if self.room_used + 4 - self.delivered > self.value["host_fifo_bytes"]:
                 return False
             self._push(4)
-        elif kind == steps.STEP_DESCRIPTOR:
+        elif kind == Handover.DESCRIPTOR:
             self.issued_in.append(self.now)
             self.count(self, "outputs_issued" if target >= 3 else "inputs_issued")
-        elif kind == steps.STEP_HALT:
+        elif kind == Handover.HALT:
             self.count(self, "halted")
         return True
 
@@ -675,10 +675,10 @@ class SlowTiming:
         data = issued = promised = 0
         for step in self.steps:
             tag, size = int(step["target"]), int(step["size"])
-            if step["kind"] == steps.STEP_CHUNK:
+            if step["kind"] == Handover.CHUNK:
                 if queue in (None, 0):
                     yield Inbound(self.chunk_bytes[tag], chunk=tag)
-            elif step["kind"] == steps.STEP_DESCRIPTOR:
+            elif step["kind"] == Handover.DESCRIPTOR:
                 issued += 1
                 promised += size * (tag >= 3)
                 data += tag < 3
@@ -727,7 +727,7 @@ class SlowTiming:
     def _link_out(self) -> Turn:
         speed = self.host.bytes_per_second_out if self.host else None
         free = sent = 0
-        issued = self.steps[self.steps["kind"] == steps.STEP_DESCRIPTOR]
+        issued = self.steps[self.steps["kind"] == Handover.DESCRIPTOR]
         for number, step in enumerate(issued[issued["target"] >= 3]):
             while self.outputs_issued <= number:
                 yield

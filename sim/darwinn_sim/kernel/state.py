@@ -9,6 +9,8 @@ descriptor, an output. In the scalar core, which takes words apart, the shadow h
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -138,6 +140,44 @@ SCALAR_UNIT = np.dtype(
 )
 """PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
 
+
+class Handover(IntEnum):
+    """What the scalar core asks of others with an instruction."""
+
+    NOTHING = 0
+    """The instruction concerns the core alone."""
+    CHUNK = 1
+    """To fetch a chunk of instructions, before its first one."""
+    DISPATCH = 2
+    """To take an instruction into the queues of the tiles ``target``; ``base`` goes with it."""
+    FENCE = 3
+    """To wait for units and flags; ``target`` is 1 for what DMA hints call a fence."""
+    UNIT = 4
+    """To take an instruction into the queue of unit ``target`` beside the core."""
+    PUSH = 5
+    """To append ``word``, of which bits ``written`` follow from written ones, to the output."""
+    DESCRIPTOR = 6
+    """To move ``size`` bytes at ``address`` for tag ``target``, or to raise an interrupt."""
+    HALT = 7
+    """Nothing more of this chunk."""
+
+
+HANDED = np.dtype(
+    [
+        ("kind", "i8"),
+        ("instruction", "i8"),
+        ("row", "i8"),
+        ("target", "i8"),
+        ("base", "i8"),
+        ("address", "u8"),
+        ("size", "i8"),
+        ("word", "u4"),
+        ("written", "u4"),
+    ]
+)
+"""An instruction as the scalar core hands it over: a ``Handover``, the instruction with its row in
+its table, and what registers say of it. ``base`` replaces a base address, -1: it does not."""
+
 LOOP = np.dtype([("start", "i8"), ("end", "i8"), ("left", "i8")])
 MAX_LOOP_DEPTH = 16
 
@@ -156,7 +196,7 @@ CORE = np.dtype(
         ("pc", "i8"),
         ("end_pc", "i8"),
         ("halted", "i8"),
-        ("interrupt", "i8"),
+        ("handed", HANDED),
         ("loops", LOOP, (MAX_LOOP_DEPTH,)),
         ("loop_depth", "i8"),
         ("flags", "i8", (chip.SCALAR_FLAGS,)),
@@ -170,11 +210,11 @@ CORE = np.dtype(
         ("output_pending", "i8"),
         ("ring", ROW_FIFO),
         ("steps", "i8"),
+        ("bundles", "i8"),
         ("work", "i8"),
         ("work_limit", "i8"),
         ("stop_pc", "i8"),
         ("strict", "i8"),
-        ("dma_only", "i8"),
         ("random", "u8"),
         ("fault", "i8"),
         ("fault_pc", "i8"),
@@ -197,7 +237,9 @@ CORE = np.dtype(
     align=True,
 )
 """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of the
-run. ``work`` counts the elements that units have moved; they pause at ``work_limit``.
+run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts instructions,
+``bundles`` those that they stand in, ``work`` the elements that units have moved, too; they pause
+at ``work_limit``.
 ``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
 awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
 is to be observed. ``origin_*`` name the first operand that

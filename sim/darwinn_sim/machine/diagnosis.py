@@ -12,7 +12,7 @@ from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units import scalar_core, tile_fence
+from darwinn_sim.units import scalar_fence, tile_fence
 
 SCALAR_FLAG_NAMES = tuple(flag.label for flag in ScalarFlag)
 TILE_FLAG_NAMES = tuple(flag.label for flag in TileFlag)
@@ -84,7 +84,7 @@ def _fence(
             expected, value = int(fence["expected"][flag]), int(core["flags"][flag])
             yield f"{name} is {value}, expected {expected}"
     for bit, name in enumerate(state.SCALAR_UNIT_NAMES):
-        if not scalar_core._idle(core, int(fence["wait_idle"]) & (1 << bit)):
+        if not scalar_fence.are_idle(core, int(fence["wait_idle"]) & (1 << bit)):
             yield f"{name} is not idle"
 
 

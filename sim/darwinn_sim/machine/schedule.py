@@ -15,12 +15,14 @@ from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.units import (
     input_pop,
     mesh_bus,
     narrow_to_wide,
     ring_bus,
     scalar_core,
+    scalar_fence,
     tensor_unit,
     tile_fence,
     wide_to_narrow,
@@ -38,7 +40,7 @@ _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:
-        reason = scalar_core.run(core, tiles, tables)
+        reason = _run_core(core, tiles, tables)
         if reason not in _SETTLES:
             return reason
         steps = core.steps
@@ -58,6 +60,64 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
                 return scalar_core.FAULT
         if not moved and core.steps == steps:
             return reason
+
+
+@inner
+def _run_core(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
+    """Run the scalar core until something stops it, or what it hands over cannot be taken."""
+    while True:
+        reason = scalar_core.run(core, tables)
+        if reason != scalar_core.HANDS_OVER:
+            return reason
+        if not _take(core, tiles, tables):
+            return scalar_core.BLOCKED
+        reason = scalar_core.pass_on(core, tables)
+        if reason != scalar_core.NEXT:
+            return reason
+
+
+@inner
+def _take(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+    """Take what the scalar core hands over; False if that has to wait."""
+    handed = core.handed
+    if handed.kind == Handover.DISPATCH:
+        return _dispatch_to_tiles(tiles, handed)
+    if handed.kind == Handover.UNIT:
+        return _queue(core.units[handed.target], handed.row)
+    if handed.kind == Handover.FENCE:
+        return scalar_fence.reached(core, tiles, tables.scalar_fence[handed.row])
+    if handed.kind == Handover.PUSH:
+        if core.output.length + 4 > chip.HOST_FIFO_BYTES:
+            return False
+        ring_bus.push_output(core, handed.word, state.bytes_of(handed.written), core.pc)
+    return True
+
+
+@inner
+def _dispatch_to_tiles(tiles: NDArray[np.void], handed: Record) -> bool:
+    """Append a tile instruction to the queues of its tiles; False if one of them is full."""
+    for number in range(chip.TILES):
+        if (handed.target >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
+            return False
+    for number in range(chip.TILES):
+        if (handed.target >> number) & 1:
+            tile = tiles[number]
+            entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
+            entry.instruction = handed.instruction
+            entry.base = handed.base
+            tile.queue_length += 1
+            tile.awake = 1
+    return True
+
+
+@inner
+def _queue(unit: Record, row: int) -> bool:
+    """Append an instruction to the queue of a unit beside the core; False if that is full."""
+    if unit.queue_length == chip.UNIT_QUEUE:
+        return False
+    unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
+    unit.queue_length += 1
+    return True
 
 
 @inner

@@ -10,10 +10,10 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.layers import TENSOR_NAMES
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.description import ChipDescription, HostLink
-from darwinn_sim.timing.machine import STEP_DESCRIPTOR, STEP_DISPATCH
 from darwinn_sim.timing.trace import record
 
 OVERHEAD = 1.17
@@ -60,11 +60,11 @@ def static_bound(
     steps = record(program)
     tables = program.tables
     iterations = np.zeros(chip.TILES, np.int64)
-    for step in steps[steps["kind"] == STEP_DISPATCH]:
+    for step in steps[steps["kind"] == Handover.DISPATCH]:
         if tables.opcode[step["instruction"]] in _TENSOR_OPCODES:
             place = tables.tensor_plan.place[step["row"]]
             iterations[_tiles(int(step["target"]))] += place["iterations"]
-    descriptors = steps[steps["kind"] == STEP_DESCRIPTOR]
+    descriptors = steps[steps["kind"] == Handover.DESCRIPTOR]
     incoming = np.isin(descriptors["target"], (DescriptorTag.INPUT, DescriptorTag.PARAMETERS))
     outgoing = descriptors["target"] == DescriptorTag.OUTPUT
     clock = chip_parameters.clock.value

@@ -8,6 +8,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
@@ -17,13 +18,6 @@ from darwinn_sim.timing.machine import (
     INTERRUPT,
     LINK_UNITS,
     PARAMETERS,
-    STEP_CHUNK,
-    STEP_DESCRIPTOR,
-    STEP_DISPATCH,
-    STEP_FENCE,
-    STEP_HALT,
-    STEP_PUSH,
-    STEP_UNIT,
     Machine,
     busy,
     complete,
@@ -73,24 +67,24 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
 @inner
 def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     """Do a step; if it must wait, wait and return False."""
-    if step.kind == STEP_CHUNK:
+    if step.kind == Handover.CHUNK:
         loaded = _CHIP + lanes.CHUNKS_LOADED
         if machine.counters[loaded] <= step.target:
             wait(machine, index, loaded, step.target + 1)
             return False
-    elif step.kind == STEP_DISPATCH:
+    elif step.kind == Handover.DISPATCH:
         return _dispatch(machine, index, step)
-    elif step.kind == STEP_FENCE:
+    elif step.kind == Handover.FENCE:
         return _fence(machine, index, tables.scalar_fence[step.row])
-    elif step.kind == STEP_UNIT:
+    elif step.kind == Handover.UNIT:
         return _queue(machine, index, step)
-    elif step.kind == STEP_PUSH:
+    elif step.kind == Handover.PUSH:
         if not room_for_output(machine, index, _PUSH_BYTES):
             return False
         push_output(machine, _PUSH_BYTES)
-    elif step.kind == STEP_DESCRIPTOR:
+    elif step.kind == Handover.DESCRIPTOR:
         _issue(machine, step.target)
-    elif step.kind == STEP_HALT:
+    elif step.kind == Handover.HALT:
         effect(machine, _CHIP + lanes.CHUNKS_HALTED, 1)
     return True
 

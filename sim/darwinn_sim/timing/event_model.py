@@ -15,6 +15,7 @@ from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
@@ -100,9 +101,9 @@ def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
     inbound: list[tuple[int, int, int]] = []
     outbound: list[tuple[int, int, int]] = []
     promised = 0
-    for step in steps[np.isin(steps["kind"], (parts.STEP_CHUNK, parts.STEP_DESCRIPTOR))]:
+    for step in steps[np.isin(steps["kind"], (Handover.CHUNK, Handover.DESCRIPTOR))]:
         target, size = int(step["target"]), int(step["size"])
-        if step["kind"] == parts.STEP_CHUNK:
+        if step["kind"] == Handover.CHUNK:
             inbound.append((parts.INSTRUCTIONS, sizes[target], target))
         elif target in _KIND_OF_TAG:
             if outbound and inbound[-1][0] != parts.HOST_FENCE:
@@ -113,14 +114,14 @@ def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
             outbound.append((parts.OUTPUT, size, 0))
         else:
             outbound.append((parts.INTERRUPT, 0, target - DescriptorTag.INTERRUPT_0))
-    descriptors = steps["kind"] == parts.STEP_DESCRIPTOR
+    descriptors = steps["kind"] == Handover.DESCRIPTOR
     steps["target"][descriptors] = steps["target"][descriptors] >= DescriptorTag.OUTPUT
     return _Plan(steps, _table(inbound), _table(outbound))
 
 
 def _check_lengths(program: LoweredProgram, steps: NDArray[np.void]) -> None:
     """Stop as the chip does at a descriptor of no bytes, which would never have moved its last."""
-    moves = (steps["kind"] == parts.STEP_DESCRIPTOR) & (steps["target"] <= DescriptorTag.OUTPUT)
+    moves = (steps["kind"] == Handover.DESCRIPTOR) & (steps["target"] <= DescriptorTag.OUTPUT)
     for step in steps[moves & (steps["size"] == 0)][:1]:
         chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
         raise ChipFault("DMA", f"length 0 of descriptor tag {step['target']}", chunk, pc, -1, 0)

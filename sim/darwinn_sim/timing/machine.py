@@ -141,18 +141,8 @@ STEP = np.dtype(
         ("size", "i8"),
     ]
 )
-"""What the scalar core does after ``gap`` cycles with itself, in ``length`` cycles. ``target``: set
-of tiles, unit, chunk, or tag of a descriptor of ``size`` bytes."""
-
-(
-    STEP_CHUNK,
-    STEP_DISPATCH,
-    STEP_FENCE,
-    STEP_UNIT,
-    STEP_PUSH,
-    STEP_DESCRIPTOR,
-    STEP_HALT,
-) = range(7)
+"""What the scalar core hands over (``state.HANDED``) after ``gap`` bundles of its own, with one of
+``length`` bundles. ``target`` of a chunk is its number."""
 
 TRANSFER = np.dtype(
     [

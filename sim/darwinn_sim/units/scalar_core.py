@@ -13,6 +13,9 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.codes import (
     AluOperation,
+    DescriptorTag,
+    DescriptorWord,
+    InputFifo,
     LoadOperation,
     ScalarFlag,
     ScalarFunction,
@@ -20,9 +23,9 @@ from darwinn_sim.isa.codes import (
     StoreOperation,
 )
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
-from darwinn_sim.units import ring_bus
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.units.tables import Tables
 
 DISPATCH = np.dtype(
@@ -42,10 +45,13 @@ DISPATCH = np.dtype(
 raised (-1: none), where a tile instruction goes, and the registers that may replace its tile set
 and base."""
 
-BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, INTERRUPT = range(9)
-"""Why the core stopped: it waits; it has halted; it issues a descriptor; it has passed a DMA fence;
-it has reached the stop point; it has used up its steps; a fault; the tap must be emptied; it raises
-the host interrupt ``core.interrupt``."""
+BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, HANDS_OVER = range(9)
+"""Why the core stopped: it waits; it has halted; it has issued a descriptor or an interrupt; it has
+passed a DMA fence; it has reached the stop point; it has used up its steps; a fault; the tap must
+be emptied; it stands before an instruction that others have to take first (``core.handed``)."""
+
+NEXT = -1
+"""It goes on."""
 
 _SCALAR = BY_NAME["Scalar"].opcode
 _HALT = BY_NAME["Halt"].opcode
@@ -74,8 +80,12 @@ def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
 
 
 @compiled
-def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
-    """Execute from ``core.pc`` until something stops the core; return one of the reasons above."""
+def run(core: Record, tables: Tables) -> int:
+    """Execute up to an instruction that others have to take, or something else that stops it.
+
+    Returns one of the reasons above. After ``HANDS_OVER``, whoever runs the core sees to what
+    ``core.handed`` asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
+    """
     while True:
         if core.halted:
             return HALTED
@@ -83,90 +93,139 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
             return STOPPED
         if core.work >= core.work_limit:
             return SPENT
-        if not is_in_program(core, tables):
+        if not 0 <= core.pc < core.end_pc or tables.at[core.pc] < 0:
+            state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
             return FAULT
-        reason = execute(core, tiles, tables, tables.at[core.pc])
-        if reason == BLOCKED:
-            return BLOCKED
-        core.steps += 1
-        core.work += 1
-        if core.fault:
+        _hand_over(core, tables, tables.at[core.pc])
+        if core.handed.kind != Handover.NOTHING:
+            return HANDS_OVER
+        if pass_on(core, tables) != NEXT:
             return FAULT
-        if reason >= 0:
-            return reason
+
+
+@compiled
+def pass_on(core: Record, tables: Tables) -> int:
+    """Go on behind an instruction, with what it does to the core itself; ``NEXT`` or a reason."""
+    pc = core.pc
+    end = following(tables, pc)
+    kind = core.handed.kind
+    instruction = core.handed.instruction
+    if tables.opcode[instruction] == _SCALAR:
+        _scalar(core, tables.scalar[core.handed.row])
+    elif kind == Handover.NOTHING:
+        _execute(core, tables, instruction, end)
+    elif tables.opcode[instruction] == _HALT:
+        core.halted = 1
+    else:
+        if kind == Handover.DISPATCH:
+            _check_base(core, tables.dispatch[instruction])
+        _advance(core, end)
+    core.steps += 1
+    core.bundles += end - pc
+    core.work += 1
+    if core.fault:
+        return FAULT
+    if kind == Handover.DESCRIPTOR:
+        return DESCRIPTOR
+    return FENCED if kind == Handover.FENCE and core.handed.target else NEXT
 
 
 @inner
-def is_in_program(core: Record, tables: Tables) -> bool:
-    """True if an instruction starts at the program counter; otherwise that is a fault."""
-    inside = 0 <= core.pc < core.end_pc and tables.at[core.pc] >= 0
-    if not inside:
-        state.fail(core, state.FAULT_PROGRAM_COUNTER, core.pc, -1, core.pc)
-    return bool(inside)
-
-
-_NEXT = -1
-
-
-@inner
-def execute(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> int:
-    """Execute one instruction; ``_NEXT``: go on, otherwise a reason to stop."""
+def _hand_over(core: Record, tables: Tables, instruction: int) -> None:
+    """Say in ``core.handed`` what the instruction before which the core stands asks of others."""
+    handed = core.handed
     opcode = tables.opcode[instruction]
-    row = tables.row[instruction]
+    handed.kind = Handover.NOTHING
+    handed.instruction = instruction
+    handed.row = tables.row[instruction]
     if opcode == _SCALAR:
-        bundle = tables.scalar[row]
-        if bundle.gate:
-            _decide(core, bundle.predicate)
-            if core.predicates[bundle.predicate] != bundle.polarity:
-                _advance(core, core.pc + 1)
-                return _NEXT
-        if (
-            bundle.store_op == StoreOperation.PUSH
-            and not core.dma_only
-            and core.output.length + 4 > chip.HOST_FIFO_BYTES
-        ):
-            return BLOCKED
-        _scalar(core, bundle)
-        _advance(core, core.pc + 1)
-        return DESCRIPTOR if bundle.store_op == StoreOperation.ISSUE else _NEXT
+        _hand_over_bundle(core, tables.scalar[handed.row])
+        return
     common = tables.dispatch[instruction]
     if common.gate and core.predicates[common.predicate] != common.polarity:
-        _advance(core, following(tables, core.pc))
-        return _NEXT
-    if opcode == _HALT:
-        core.halted = 1
-        core.interrupt = common.interrupt
-        return HALTED if common.interrupt < 0 else INTERRUPT
-    if opcode == _INTERRUPT:
-        core.interrupt = common.interrupt
-        _advance(core, core.pc + 1)
-        return INTERRUPT
-    if opcode == _BRANCH:
-        branch = tables.branch[row]
+        return
+    handed.target = handed.base = -1
+    handed.address = handed.size = 0
+    if common.interrupt >= 0:
+        handed.kind = Handover.DESCRIPTOR
+        handed.target = DescriptorTag.INTERRUPT_0 + common.interrupt
+    elif opcode == _HALT:
+        handed.kind = Handover.HALT
+    elif opcode == _FENCE:
+        handed.kind = Handover.FENCE
+        handed.target = _is_dma_fence(tables.scalar_fence[handed.row])
+    elif opcode in (_POP, _INFEED, _OUTFEED):
+        handed.kind = Handover.UNIT
+        handed.target = _unit(tables, opcode, handed.row)
+    elif tables.unit[instruction] >= 0 or opcode == _TILE_FENCE:
+        handed.kind = Handover.DISPATCH
+        handed.target = _targets(core, common)
+        if common.base_override:
+            handed.base = np.int64(core.registers[common.base_register])
+
+
+@inner
+def _hand_over_bundle(core: Record, bundle: Record) -> None:
+    handed = core.handed
+    if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
+        return
+    if bundle.store_op == StoreOperation.PUSH:
+        handed.kind = Handover.PUSH
+        handed.target = -1
+        handed.size = 0
+        handed.word = core.registers[bundle.store_register]
+        handed.written = core.registers_written[bundle.store_register]
+    elif bundle.store_op == StoreOperation.ISSUE:
+        handed.kind = Handover.DESCRIPTOR
+        low = np.uint64(core.descriptor[DescriptorWord.ADDRESS_LOW])
+        high = np.uint64(core.descriptor[DescriptorWord.ADDRESS_HIGH])
+        handed.address = low | high << np.uint64(32)
+        handed.size = core.descriptor[DescriptorWord.SIZE]
+        handed.target = core.descriptor[DescriptorWord.TAG]
+
+
+@inner
+def _unit(tables: Tables, opcode: int, row: int) -> int:
+    """Unit beside the core that executes an instruction."""
+    if opcode == _POP:
+        activations = tables.pop[row].fifo == InputFifo.ACTIVATIONS
+        return ScalarUnit.AV_POP if activations else ScalarUnit.PARAMETER_POP
+    return ScalarUnit.RING_INFEED if opcode == _INFEED else ScalarUnit.RING_OUTFEED
+
+
+@inner
+def _targets(core: Record, where: Record) -> int:
+    """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
+    if where.tiles_override:
+        _use_now(core, where.tiles_register, np.uint32(0xFFFF))
+        return int(core.registers[where.tiles_register]) & 0xFFFF
+    return where.tiles  # type: ignore[no-any-return]
+
+
+@inner
+def _check_base(core: Record, where: Record) -> None:
+    if where.base_override:
+        _use_now(core, where.base_register, state.ALL_BITS)
+
+
+@inner
+def _execute(core: Record, tables: Tables, instruction: int, end: int) -> None:
+    """Execute an instruction other than a bundle that concerns the core alone; ``end`` follows."""
+    opcode = tables.opcode[instruction]
+    common = tables.dispatch[instruction]
+    gated = common.gate and core.predicates[common.predicate] != common.polarity
+    if opcode == _BRANCH and not gated:
+        branch = tables.branch[tables.row[instruction]]
         if branch.conditional:
             _decide(core, branch.branch_predicate)
         taken = not branch.conditional or (
             core.predicates[branch.branch_predicate] == branch.branch_polarity
         )
         _advance(core, core.pc + (branch.offset if taken else 1))
-        return _NEXT
-    if opcode == _LOOP:
-        _enter_loop(core, tables.loop[row])
-        return _NEXT
-    if opcode == _FENCE:
-        fence = tables.scalar_fence[row]
-        if not core.dma_only and not _fence_reached(core, tiles, fence):
-            return BLOCKED
-        _pass_fence(core, tiles, fence)
-        _advance(core, core.pc + 2)
-        return FENCED if _is_dma_fence(fence) else _NEXT
-    if opcode in (_POP, _INFEED, _OUTFEED):
-        return _issue_scalar_unit(core, tables, opcode, row)
-    for_tiles = (tables.unit[instruction] >= 0 or opcode == _TILE_FENCE) and not core.dma_only
-    if for_tiles and not _dispatch(core, tiles, tables, instruction):
-        return BLOCKED
-    _advance(core, following(tables, core.pc))
-    return _NEXT
+    elif opcode == _LOOP and not gated:
+        _enter_loop(core, tables.loop[tables.row[instruction]])
+    else:
+        _advance(core, end)
 
 
 @compiled
@@ -217,13 +276,18 @@ def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
 
 @inner
 def _scalar(core: Record, bundle: Record) -> None:
-    registers = core.operands
-    copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
-    copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
-    _store_slot(core, bundle, registers)
-    _load_slot(core, bundle, registers)
-    _alu_slot(core, bundle, registers)
-    _function_slot(core, bundle, registers)
+    """Execute a scalar bundle; a word that is pushed has been taken by then."""
+    if bundle.gate:
+        _decide(core, bundle.predicate)
+    if not bundle.gate or core.predicates[bundle.predicate] == bundle.polarity:
+        registers = core.operands
+        copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
+        copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
+        _store_slot(core, bundle, registers)
+        _load_slot(core, bundle, registers)
+        _alu_slot(core, bundle, registers)
+        _function_slot(core, bundle, registers)
+    _advance(core, core.pc + 1)
 
 
 @inner
@@ -231,11 +295,7 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
     operation = bundle.store_op
     value = registers[bundle.store_register]
     where = bundle.store_address
-    if operation == StoreOperation.PUSH:
-        if not core.dma_only:
-            written = state.bytes_of(core.operands_written[bundle.store_register])
-            ring_bus.push_output(core, value, written, core.pc)
-    elif operation == StoreOperation.DESCRIPTOR:
+    if operation == StoreOperation.DESCRIPTOR:
         _use(core, bundle.store_register)
         core.descriptor[where & 3] = value
     elif StoreOperation.DIRECT <= operation <= StoreOperation.POST_INCREMENT:
@@ -314,21 +374,21 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
 @inner
 def _use(core: Record, register: int) -> None:
     """A register's value is an address or a part of a descriptor: it must have been written."""
-    if core.operands_written[register] != state.ALL_BITS and not core.dma_only:
+    if core.operands_written[register] != state.ALL_BITS:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
 def _use_now(core: Record, register: int, bits: np.uint32) -> None:
     """Like :func:`_use`, outside a scalar bundle, and for some bits."""
-    if core.registers_written[register] & bits != bits and not core.dma_only:
+    if core.registers_written[register] & bits != bits:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
 def _decide(core: Record, predicate: int) -> None:
     """A predicate decides what is executed: it must follow from what has been written."""
-    if not core.predicates_written[predicate] and not core.dma_only:
+    if not core.predicates_written[predicate]:
         state.uninitialised(core, core.pc, -1, predicate)
 
 
@@ -458,114 +518,3 @@ def _is_dma_fence(fence: Record) -> bool:
         fence.expected_valid == 1 << ScalarFlag.RING_PRODUCER_B
         and fence.wait_idle == 1 << ScalarUnit.DRAIN
     )
-
-
-@inner
-def _fence_reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
-    for number in range(chip.TILES):
-        waits = (fence.tile_fence_valid >> number) & 1
-        if waits and tiles[number].fence_count < fence.tile_fence_count:
-            return False
-    for flag in range(chip.SCALAR_FLAGS):
-        waits = (fence.expected_valid >> flag) & 1
-        if waits and not sync.reached(core.flags[flag], fence.expected[flag]):
-            return False
-    return _idle(core, fence.wait_idle)
-
-
-@compiled
-def _idle(core: Record, units: int) -> bool:
-    """True if the scalar units of a ScalarFence.wait_idle mask are idle."""
-    for unit in range(state.QUEUED_SCALAR_UNITS):
-        if (units >> unit) & 1 and not state.idle(core.units[unit]):
-            return False
-    # Rows that wait on the ring for a later outfeed do not count: programs send them before a fence
-    # on this bit and issue the outfeed after it.
-    delivered = core.output.length == 0 and not core.output_pending
-    outfeed_idle = state.idle(core.units[ScalarUnit.RING_OUTFEED])
-    return not (units >> ScalarUnit.DRAIN) & 1 or (outfeed_idle and delivered)
-
-
-@inner
-def _pass_fence(core: Record, tiles: NDArray[np.void], fence: Record) -> None:
-    for number in range(chip.TILES):
-        if (fence.reset_tile_fences >> number) & 1:
-            tiles[number].fence_count = 0
-    for flag in range(chip.SCALAR_FLAGS):
-        if (fence.reset_flags >> flag) & 1:
-            core.flags[flag] = fence.reset_value
-
-
-@inner
-def _issue_scalar_unit(core: Record, tables: Tables, opcode: int, row: int) -> int:
-    """Queue an instruction for PopInput, RingInfeed or RingOutfeed."""
-    next_pc = following(tables, core.pc)
-    if core.dma_only:
-        if opcode == _OUTFEED and not tables.outfeed[row].to_host:
-            _fill_scalar_memory(core, tables.outfeed[row])
-        _advance(core, next_pc)
-        return _NEXT
-    if opcode == _POP:
-        fifo = tables.pop[row].fifo
-        unit = core.units[ScalarUnit.AV_POP if fifo else ScalarUnit.PARAMETER_POP]
-    else:
-        unit = core.units[ScalarUnit.RING_INFEED if opcode == _INFEED else ScalarUnit.RING_OUTFEED]
-    if unit.queue_length == chip.UNIT_QUEUE:
-        return BLOCKED
-    unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
-    unit.queue_length += 1
-    _advance(core, next_pc)
-    return _NEXT
-
-
-@inner
-def _fill_scalar_memory(core: Record, parameters: Record) -> None:
-    """DMA-only mode: what the tiles would have sent comes from a seeded generator (xorshift64)."""
-    write = core.units[ScalarUnit.RING_OUTFEED].buffer
-    traversal.start(write, parameters.buffer)
-    while not write.done:
-        address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
-        value = core.random
-        value ^= value << np.uint64(13)
-        value ^= value >> np.uint64(7)
-        value ^= value << np.uint64(17)
-        core.random = value
-        core.memory[address] = np.uint32(value & np.uint64(0xFFFFFFFF))
-        core.memory_written[address] = state.ALL_BITS
-        core.work += 1
-        if state.paused(core):
-            # Arbitrary data: where a hostile program asks for endless amounts, some is enough.
-            return
-        traversal.step(write, parameters.buffer)
-
-
-@inner
-def targets(core: Record, where: Record) -> int:
-    """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
-    if where.tiles_override:
-        _use_now(core, where.tiles_register, np.uint32(0xFFFF))
-        return int(core.registers[where.tiles_register]) & 0xFFFF
-    return where.tiles  # type: ignore[no-any-return]
-
-
-@inner
-def _dispatch(core: Record, tiles: NDArray[np.void], tables: Tables, instruction: int) -> bool:
-    """Append a tile instruction to the queues of its tiles; False if one of them is full."""
-    where = tables.dispatch[instruction]
-    receivers = targets(core, where)
-    for number in range(chip.TILES):
-        if (receivers >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
-            return False
-    base = np.int64(-1)
-    if where.base_override:
-        _use_now(core, where.base_register, state.ALL_BITS)
-        base = np.int64(core.registers[where.base_register])
-    for number in range(chip.TILES):
-        if (receivers >> number) & 1:
-            tile = tiles[number]
-            entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
-            entry.instruction = instruction
-            entry.base = base
-            tile.queue_length += 1
-            tile.awake = 1
-    return True

@@ -20,6 +20,7 @@ from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import state
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
 from darwinn_sim.units import scalar_core
@@ -29,7 +30,6 @@ from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.build import Design, SimulationFailed
 from darwinn_testbench.rtl.chip import player
-from darwinn_testbench.rtl.chip.handover import Core
 from darwinn_testbench.rtl.chip.player import ChipPlayer, RtlFailure
 
 WINDOW_BASE = 1 << 63
@@ -119,7 +119,6 @@ class _RtlRun(ProgramRun):
         super().__init__(accelerator, program, wanted)
         self._host = host
         self._player = host.player
-        self._scalar_core = Core(self.core, program)
         self._begin = self._player.cycle
         self._rows = self._player.rows
 
@@ -136,17 +135,14 @@ class _RtlRun(ProgramRun):
         while True:
             reason = self._run_core()
             self._host.take_events()
+            if reason == scalar_core.SPENT:
+                raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
+            if reason == scalar_core.HANDS_OVER:
+                self._take()
+                reason = scalar_core.pass_on(self.core, self.program.tables)
             if reason == scalar_core.FAULT:
                 raise self._fault()
-            if reason == scalar_core.DESCRIPTOR:
-                self._issue()
-            elif reason == scalar_core.INTERRUPT:
-                self._raise_interrupt()
-            elif reason == scalar_core.BLOCKED:
-                self._hand_over()
-            elif reason == scalar_core.SPENT:
-                raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
-            else:
+            if reason == scalar_core.HALTED:
                 break
         if last:
             self._player.settle()
@@ -159,33 +155,36 @@ class _RtlRun(ProgramRun):
         core["work_limit"] = self.work_limit
         core["memory"][:] = self._player.scalar_memory
         core["memory_written"][:] = state.ALL_BITS
-        reason = self._scalar_core.run()
+        reason = scalar_core.run(core, self.program.tables)
         self._player.scalar_memory[:] = core["memory"]
-        output = core["output"]
-        if output["length"]:
-            places = int(output["head"]) + np.arange(int(output["length"]))
-            data = output["data"][places % chip.HOST_FIFO_BYTES]
-            for word in data.view("<u4").tolist():
-                self._player.push(word)
-            output["head"] = output["length"] = 0
         return reason
 
-    def _hand_over(self) -> None:
-        """Give the instruction before which the core stands to the RTL, if there is one."""
-        instruction = self._scalar_core.next()
-        if instruction is None:
-            return
-        name = INSTRUCTIONS[instruction.opcode].name
-        begin, end = (BUNDLE_BYTES * bundle for bundle in (instruction.begin, instruction.end))
-        self._player.hand_over(
-            f"{name} of chunk {instruction.chunk}, pc {instruction.begin}",
-            self._host.chunk[begin:end],
-            instruction.tiles,
-            instruction.base,
-        )
-        self._scalar_core.skip()
-        if instruction.dma_fence:
+    def _take(self) -> None:
+        """Give the RTL what the scalar core hands over."""
+        handed = self.core["handed"]
+        kind = Handover(int(handed["kind"]))
+        if kind is Handover.DESCRIPTOR:
+            self._issue()
+        elif kind is Handover.PUSH:
+            self._player.push(int(handed["word"]))
+        elif kind is not Handover.HALT:
+            tiles = int(handed["target"]) if kind is Handover.DISPATCH else 0
+            self._hand_over(int(handed["instruction"]), tiles, int(handed["base"]))
+        if kind is Handover.FENCE and handed["target"]:
             self._host.fence()
+
+    def _hand_over(self, instruction: int, tiles: int, base: int) -> None:
+        """Give an instruction to its unit, or to tiles; a base of -1 leaves its own."""
+        tables = self.program.tables
+        pc = int(tables.pc[instruction])
+        chunk, begin = self.program.locate(pc)
+        end = begin + scalar_core.following(tables, pc) - pc
+        self._player.hand_over(
+            f"{INSTRUCTIONS[int(tables.opcode[instruction])].name} of chunk {chunk}, pc {begin}",
+            self._host.chunk[BUNDLE_BYTES * begin : BUNDLE_BYTES * end],
+            tiles,
+            None if base < 0 else base,
+        )
 
     def statistics(self) -> dict[str, int]:
         """Counts of the run; ``rtl_cycles`` is the time in the RTL."""
