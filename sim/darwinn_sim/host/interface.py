@@ -46,6 +46,18 @@ _RUN_STATE_OF_COMMAND = {0: 0, 1: 1, 2: 4}
 """Run status that a unit without work reaches at each run-control command."""
 
 
+def refusal(tag: int, address: int, size: int) -> str:
+    """Why the chip cannot carry out a descriptor of the scalar core; empty if it can."""
+    if DescriptorTag.INTERRUPT_0 <= tag < DescriptorTag.INTERRUPT_0 + HOST_INTERRUPTS:
+        return "an interrupt has neither address nor size" if address or size else ""
+    if tag not in _KIND_OF_TAG:
+        return "unknown tag"
+    return "" if size else _LENGTH_0
+
+
+_LENGTH_0 = "length 0"
+
+
 class DescriptorFault(SimulationError):
     """A descriptor that the chip cannot carry out."""
 
@@ -294,22 +306,21 @@ class HostInterface:
 
     def note(self, tag: int, address: int, size: int) -> None:
         """Check and trace a descriptor without performing it; raises as :meth:`issue`."""
-        if DescriptorTag.INTERRUPT_0 <= tag < DescriptorTag.INTERRUPT_0 + HOST_INTERRUPTS:
-            self._note_interrupt(tag, address, size)
-            return
-        if tag not in _KIND_OF_TAG:
-            raise DescriptorFault(tag, address, size, "unknown tag")
-        if not size:
+        reason = refusal(tag, address, size)
+        if reason == _LENGTH_0:
             self._refuse_length_0(tag, address)
+        if reason:
+            raise DescriptorFault(tag, address, size, reason)
+        if tag >= DescriptorTag.INTERRUPT_0:
+            self._note_interrupt(tag)
+            return
         self._record(DescriptorTag(tag), address, size)
 
     def _refuse_length_0(self, tag: int, address: int) -> None:
         self.interrupts.report_error("length_0_dma")
-        raise DescriptorFault(tag, address, 0, "length 0")
+        raise DescriptorFault(tag, address, 0, _LENGTH_0)
 
-    def _note_interrupt(self, tag: int, address: int, size: int) -> None:
-        if address or size:
-            raise DescriptorFault(tag, address, size, "an interrupt has neither address nor size")
+    def _note_interrupt(self, tag: int) -> None:
         number = tag - DescriptorTag.INTERRUPT_0
         self.transfers.append(
             Transfer(TransferKind.INTERRUPT, TransferDirection.OUTFEED, number=number)

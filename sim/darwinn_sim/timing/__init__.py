@@ -8,7 +8,7 @@ from darwinn_sim.timing.description import (
     chip_description,
     host_link,
 )
-from darwinn_sim.timing.event_model import simulate, simulate_program
+from darwinn_sim.timing.event_model import require_completion, simulate, simulate_program
 from darwinn_sim.timing.lanes import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 
@@ -26,6 +26,7 @@ __all__ = [
     "built_in",
     "chip_description",
     "host_link",
+    "require_completion",
     "simulate",
     "simulate_program",
     "static_bound",

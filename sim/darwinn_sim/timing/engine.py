@@ -17,13 +17,13 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
     """Run until one of the reasons above."""
     clock = machine.clock[0]
     while True:
+        if clock.fault:
+            return FAULT
         now = NEVER
         for group in range(lanes.GROUPS):
             now = min(now, machine.group_wake[group])
         if now == NEVER:
             return QUIET
-        if clock.fault:
-            return FAULT
         if now >= limit:
             return LATE
         if len(machine.spans) and clock.spans + lanes.LANES > len(machine.spans):

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.host.driver import DriverError
+from darwinn_sim.host.interface import refusal
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.state import Handover
@@ -60,13 +62,31 @@ def simulate(
         UnsupportedInstruction, DecodeError: as ``program.lower``.
         Deadlock: nothing can go on; names who waits for what.
         ChipFault: rows and words do not fit together, or the program leaves its chunk.
+        DriverError: it ends without host interrupt 0, or raises it twice.
     """
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     if not any(chunks):
         raise FormatError("instruction_bitstreams", "the executable has no instructions")
     sizes = [len(chunk) for chunk in chunks]
     program = lower(chunks, assumptions=assumptions)
-    return simulate_program(program, sizes, chip_parameters, host, spans=spans, limit=limit)
+    timed = simulate_program(program, sizes, chip_parameters, host, spans=spans, limit=limit)
+    require_completion(timed)
+    return timed
+
+
+def require_completion(timed: Timing) -> None:
+    """A run that ends has raised host interrupt 0 once: that is how the driver learns of it.
+
+    Raises ``DriverError``, as the driver does.
+    """
+    if awaits_chunk(timed.program.chunks):
+        return
+    kinds = ((each.kind, each.number) for each in timed.transfers)
+    signals = sum(each == (TransferKind.INTERRUPT, 0) for each in kinds)
+    if not signals:
+        raise DriverError("the device has not signalled completion of the request")
+    if signals > 1:
+        raise DriverError(f"{signals - 1} host interrupts 0 without a request")
 
 
 def simulate_program(
@@ -97,7 +117,7 @@ class _Plan:
 def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
     """What the link moves: chunks and descriptors in the order in which they are executed."""
     steps = record(program)
-    _check_lengths(program, steps)
+    _check_descriptors(program, steps)
     inbound: list[tuple[int, int, int]] = []
     outbound: list[tuple[int, int, int]] = []
     promised = 0
@@ -119,12 +139,14 @@ def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
     return _Plan(steps, _table(inbound), _table(outbound))
 
 
-def _check_lengths(program: LoweredProgram, steps: NDArray[np.void]) -> None:
-    """Stop as the chip does at a descriptor of no bytes, which would never have moved its last."""
-    moves = (steps["kind"] == Handover.DESCRIPTOR) & (steps["target"] <= DescriptorTag.OUTPUT)
-    for step in steps[moves & (steps["size"] == 0)][:1]:
-        chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
-        raise ChipFault("DMA", f"length 0 of descriptor tag {step['target']}", chunk, pc, -1, 0)
+def _check_descriptors(program: LoweredProgram, steps: NDArray[np.void]) -> None:
+    """Stop at the first descriptor that the host interface refuses, by the address it has here."""
+    for step in steps[steps["kind"] == Handover.DESCRIPTOR]:
+        tag = int(step["target"])
+        reason = refusal(tag, int(step["address"]), int(step["size"]))
+        if reason:
+            chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
+            raise ChipFault("DMA", f"descriptor tag {tag}: {reason}", chunk, pc, -1, 0)
 
 
 def _table(transfers: list[tuple[int, int, int]]) -> NDArray[np.void]:
@@ -203,8 +225,9 @@ class _Run:
         clock = self.machine.clock[0]
         index = int(clock["fault_lane"])
         unit, reason = state.FAULT_REASONS[int(clock["fault"])]
-        instruction = int(self.machine.lanes[index]["instruction"])
-        chunk, pc = self.program.locate(int(self.program.tables.pc[instruction]))
+        chunk, pc = self.program.locate(
+            int(self.program.tables.pc[int(clock["fault_instruction"])])
+        )
         tile = index // lanes.GROUP_LANES - lanes.FIRST_TILE_GROUP
         return ChipFault(unit, reason, chunk, pc, tile, 0)
 

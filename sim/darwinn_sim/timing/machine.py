@@ -75,6 +75,7 @@ CLOCK = np.dtype(
         ("link_out_free", "i8"),
         ("fault", "i8"),
         ("fault_lane", "i8"),
+        ("fault_instruction", "i8"),
     ]
 )
 """The present cycle, how many effects and spans are stored, the ring, and when the link's streams
@@ -138,6 +139,7 @@ STEP = np.dtype(
         ("instruction", "i8"),
         ("row", "i8"),
         ("target", "i8"),
+        ("address", "u8"),
         ("size", "i8"),
     ]
 )

@@ -254,7 +254,9 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
         size = 2 if tables.tensor[lane.row].function & OUTPUT_16BIT else 1
         _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables, cycle)
     lane.position += 1
-    ended = lane.position == tables.tensor_plan.place[lane.row].segments
+    place = tables.tensor_plan.place[lane.row]
+    ended = lane.position == place.segments
+    _check(machine, index, not ended or lane.words == place.writes, state.FAULT_RESULT_COUNT)
     lane.phase = _DRAINS if ended else _STARTS
 
 
@@ -340,6 +342,9 @@ def _row_is_written(machine: Machine, index: int, counters: int, parameters: Rec
     lane = machine.lanes[index]
     if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
         return False
+    if lane.second.done:
+        _check(machine, index, False, state.FAULT_ROW_COUNT)
+        return False
     ended = traversal.step(lane.second, parameters.wide_write)
     effect(
         machine, counters + TileFlag.NARROW_TO_WIDE_WRITE, sync.produce(parameters.producer, ended)
@@ -382,6 +387,7 @@ def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
     if not holds and not clock.fault:
         clock.fault = fault
         clock.fault_lane = index
+        clock.fault_instruction = machine.lanes[index].instruction
 
 
 @inner

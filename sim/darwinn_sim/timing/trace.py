@@ -78,6 +78,7 @@ def _record(core: Record, tables: Tables, block: NDArray[np.void]) -> tuple[int,
         step.instruction = core.handed.instruction
         step.row = core.handed.row
         step.target = core.handed.target
+        step.address = core.handed.address
         step.size = core.handed.size
         core_alone.answer(core, tables)
         bundles = core.bundles

@@ -231,6 +231,7 @@ def time_executable(
         program = lower(chunks, assumptions=assumptions)
         facts["assumed"] = program.assumptions
         result = timing.simulate_program(program, sizes, chip, host)
+        timing.require_completion(result)
         bound = timing.static_bound(program, sizes, chip, host)
     except (SimulationError, DecodeError) as error:
         verdict = verdict_of(error) or Verdict.FAULT

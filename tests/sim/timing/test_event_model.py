@@ -11,8 +11,11 @@ import pytest
 from averaging_program import watch
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.host.driver import DriverError
+from darwinn_sim.host.interface import DescriptorFault, HostInterface
+from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.isa.codes import StoreOperation, TileUnit
+from darwinn_sim.isa.codes import AluOperation, StoreOperation, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import Cause, ChipDescription, HostLink
 from darwinn_sim.timing.description import Confidence, Quantity
@@ -44,6 +47,16 @@ def host_of(into: float, out: float, *, on_request: bool) -> HostLink:
         for name, value in zip(names, values, strict=True)
     }
     return HostLink(**{**vars(known), **changed})
+
+
+def descriptor(tag: int, low: int, size: int) -> list[tuple[str, dict[str, int]]]:
+    """Bundles that issue a descriptor."""
+    operations: list[tuple[str, dict[str, int]]] = []
+    for word, value in enumerate((low, 0, size, tag)):
+        move = {"alu_op": AluOperation.MOVE, "alu_immediate": 1, "alu_b": value}
+        store = {"store_op": StoreOperation.DESCRIPTOR, "store_address": word}
+        operations += [("Scalar", move), ("Scalar", store)]
+    return [*operations, ("Scalar", {"store_op": StoreOperation.ISSUE})]
 
 
 def both(
@@ -351,11 +364,41 @@ def test_an_endless_run_is_ended() -> None:
         timing.simulate_program(program, sizes, limit=50)
 
 
-def test_a_descriptor_of_no_bytes_is_a_fault() -> None:
-    issue = ("Scalar", {"store_op": StoreOperation.ISSUE})
-    chunk = frame(build([issue]))
-    with pytest.raises(ChipFault, match=r"DMA: length 0 of descriptor tag 0 \(chunk 0, pc 1"):
+@pytest.mark.parametrize(
+    ("tag", "low", "size", "reason"),
+    [
+        (1, 0, 0, "length 0"),
+        (0, 0, 8, "unknown tag"),
+        (0, 0, 0, "unknown tag"),
+        (8, 0, 0, "unknown tag"),
+        (4, 0, 8, "an interrupt has neither address nor size"),
+        (7, 64, 0, "an interrupt has neither address nor size"),
+    ],
+)
+def test_a_descriptor_that_the_host_interface_refuses_is_a_fault(
+    tag: int, low: int, size: int, reason: str
+) -> None:
+    chunk = frame(build(descriptor(tag, low, size)))
+    with pytest.raises(ChipFault, match=rf"DMA: descriptor tag {tag}: {reason} \(chunk 0, pc 9"):
         timing.simulate_program(lower((chunk,)), (len(chunk),), limit=1000)
+    with pytest.raises(DescriptorFault, match=reason):
+        HostInterface(HostMemory()).issue(tag, low, size)
+
+
+@pytest.mark.parametrize(
+    ("interrupts", "message"),
+    [
+        ((1,), "the device has not signalled completion"),
+        ((0, 0, 1), "1 host interrupts 0 without a request"),
+    ],
+)
+def test_a_run_that_does_not_end_in_one_interrupt_0_is_no_request(
+    interrupts: tuple[int, ...], message: str
+) -> None:
+    chunk = frame(build([("Interrupt", {"interrupt": number}) for number in interrupts]))
+    timed = timing.simulate_program(lower((chunk,)), (len(chunk),))
+    with pytest.raises(DriverError, match=message):
+        timing.require_completion(timed)
 
 
 def test_a_slower_link_is_waited_for_as_such() -> None:

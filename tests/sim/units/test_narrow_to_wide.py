@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from darwinn_sim import chip
+from darwinn_sim import chip, timing
+from darwinn_sim.errors import ChipFault
 from darwinn_sim.kernel import state
 from functional_coverage import Coverage
 from hypothesis import given
@@ -102,6 +103,8 @@ def test_rows_and_places_that_do_not_match_are_a_fault(gathered: int, places: in
         "narrow-to-wide",
         "the write traversal ends before or after the rows",
     )
+    with pytest.raises(ChipFault, match="ends before or after the rows"):
+        timing.simulate_program(bench.program, (16,))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_sim import chip
+from darwinn_sim import chip, timing
+from darwinn_sim.errors import ChipFault
 from darwinn_sim.kernel import state
 from functional_coverage import Coverage
 from hypothesis import given
@@ -192,6 +193,9 @@ def test_what_the_chip_cannot_do_is_a_fault(
     bench = one_product(1, [1, 1, 1, 1], changes)
     bench.run()
     assert bench.fault == fault
+    if fault[0] == "tensor unit":
+        with pytest.raises(ChipFault, match=fault[1]):
+            timing.simulate_program(bench.program, (16,))
     assert (int(bench.core["fault_pc"]), int(bench.core["fault_tile"])) == (1, 0)
 
 
