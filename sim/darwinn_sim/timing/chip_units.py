@@ -12,13 +12,6 @@ from darwinn_sim.kernel.state import Handover
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
-    ACTIVATIONS,
-    HOST_FENCE,
-    INSTRUCTIONS,
-    INTERRUPT,
-    LINK_UNITS,
-    PARAMETERS,
-    Machine,
     busy,
     complete,
     effect,
@@ -31,6 +24,15 @@ from darwinn_sim.timing.machine import (
     wait,
 )
 from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
+from darwinn_sim.timing.state import (
+    ACTIVATIONS,
+    HOST_FENCE,
+    INSTRUCTIONS,
+    INTERRUPT,
+    LINK_UNITS,
+    PARAMETERS,
+    Machine,
+)
 from darwinn_sim.units.tables import Tables
 
 _CHIP = lanes.CHIP_COUNTERS

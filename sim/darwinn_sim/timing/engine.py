@@ -5,7 +5,8 @@ from __future__ import annotations
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
-from darwinn_sim.timing.machine import NEVER, Machine, apply_effects, forget
+from darwinn_sim.timing.machine import apply_effects, forget
+from darwinn_sim.timing.state import NEVER, Machine
 from darwinn_sim.units.tables import Tables
 
 QUIET, SPANS_FULL, FAULT, LATE = range(4)

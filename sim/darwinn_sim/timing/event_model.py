@@ -22,12 +22,11 @@ from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import engine, lanes, waiting
-from darwinn_sim.timing import machine as parts
+from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
 from darwinn_sim.timing.lanes import CAUSES, Cause
-from darwinn_sim.timing.machine import Machine
-from darwinn_sim.timing.rates import RUN
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
+from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.trace import record
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
@@ -182,7 +181,7 @@ class _Run:
             wake=_first_turns(),
             group_wake=np.zeros(lanes.GROUPS, np.int64),
             counters=np.zeros(lanes.COUNTERS, np.int64),
-            runs=np.zeros(lanes.COUNTERS, RUN),
+            runs=np.zeros(lanes.COUNTERS, parts.RUN),
             first_waiter=np.full(lanes.COUNTERS, -1, np.int64),
             effects=np.zeros(parts.MAX_EFFECTS, parts.EFFECT),
             causes=lanes.causes(),

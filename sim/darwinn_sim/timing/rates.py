@@ -7,17 +7,9 @@ adds to a counter with each of them is a run of that counter: ``rate`` at the en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from darwinn_sim.kernel import traversal
 from darwinn_sim.kernel.compiled import Record, inner
-
-if TYPE_CHECKING:
-    from darwinn_sim.timing.machine import Machine
-
-RUN = np.dtype([("first", "i8"), ("last", "i8"), ("rate", "i8")])
+from darwinn_sim.timing.state import Machine
 
 UNREACHED = -1
 

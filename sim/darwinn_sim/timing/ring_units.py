@@ -14,9 +14,6 @@ from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
-    NEVER,
-    NO_INSTRUCTION,
-    Machine,
     book,
     busy,
     complete,
@@ -31,6 +28,7 @@ from darwinn_sim.timing.machine import (
     wake_at,
 )
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
+from darwinn_sim.timing.state import NEVER, NO_INSTRUCTION, Machine
 from darwinn_sim.timing.tile_units import begin, end_turn
 from darwinn_sim.units import mesh_bus, ring_bus
 from darwinn_sim.units.tables import Tables

@@ -14,9 +14,6 @@ from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import lanes
 from darwinn_sim.timing.lanes import Cause
 from darwinn_sim.timing.machine import (
-    FLAG_CYCLES,
-    MOST_AHEAD,
-    Machine,
     busy,
     complete,
     effect,
@@ -34,6 +31,7 @@ from darwinn_sim.timing.machine import (
     wake_at,
 )
 from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
+from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
 from darwinn_sim.units import tile_fence
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_unit import OUTPUT_16BIT

@@ -15,7 +15,7 @@ from darwinn_sim.kernel.compiled import Record, compiled
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine import core_alone
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.timing.machine import STEP
+from darwinn_sim.timing.state import STEP
 from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 

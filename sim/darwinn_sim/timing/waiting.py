@@ -9,7 +9,7 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES, tokens_text
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import lanes
-from darwinn_sim.timing.machine import Machine
+from darwinn_sim.timing.state import Machine
 
 _TILE_COUNTERS = (
     (lanes.FENCES, "tile fences passed"),
