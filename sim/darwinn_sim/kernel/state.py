@@ -54,11 +54,11 @@ UNIT = np.dtype(
         ("first", traversal.STATE),
         ("second", traversal.STATE),
         ("waited", "i8", (sync.MAX_WATCHERS,)),
-        ("first_ready", "i8"),
-        ("second_ready", "i8"),
+        ("ready", "i8"),
         ("first_done", "i8"),
         ("second_done", "i8"),
         ("position", "i8"),
+        ("words", "i8"),
         ("row_closed", "i8"),
         ("row", ROW),
         ("accumulator", "i4", (chip.LANES,)),
@@ -69,7 +69,9 @@ UNIT = np.dtype(
     ]
 )
 """A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
-``second`` are the states of the instruction's traversals; ``*_ready``: its watchers have passed."""
+``second`` are the states of the instruction's traversals; ``ready``: the watchers of its next
+element have passed; ``words``: in the row that is gathered. Lanes of the event model call these
+the same, and so both go by the same steps."""
 
 WORD_FIFO = np.dtype(
     [
@@ -132,9 +134,10 @@ SCALAR_UNIT = np.dtype(
         ("queue", "i8", (chip.UNIT_QUEUE,)),
         ("queue_head", "i8"),
         ("queue_length", "i8"),
-        ("buffer", traversal.STATE),
+        ("first", traversal.STATE),
         ("waited", "i8", (sync.MAX_WATCHERS,)),
         ("position", "i8"),
+        ("words", "i8"),
         ("row", ROW),
     ]
 )
@@ -364,13 +367,12 @@ def next_instruction(unit: Record) -> bool:
     unit.queue_head = (unit.queue_head + 1) % chip.UNIT_QUEUE
     unit.queue_length -= 1
     unit.waited[:] = 0
-    unit.first_ready = 0
-    unit.second_ready = 0
+    unit.ready = 0
     unit.first_done = 0
     unit.second_done = 0
     unit.position = 0
+    unit.words = 0
     unit.row_closed = 0
-    unit.row.words = 0
     return True
 
 

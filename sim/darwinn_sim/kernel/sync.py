@@ -102,6 +102,18 @@ def passes_side(
 
 
 @compiled
+def begins(unit: Record, side: int) -> int:
+    """Blocks that begin at the next element of a traversal of a unit, the second or the first."""
+    return unit.second.begins if side == 1 else unit.first.begins  # type: ignore[no-any-return]
+
+
+@compiled
+def lets_pass(unit: Record, watchers: Record, flags: Record, side: int) -> bool:
+    """Test the watchers of one side of a unit's instruction at its next element."""
+    return passes_side(watchers, unit.waited, flags, begins(unit, side), side)
+
+
+@compiled
 def produce(producer: Record, ended: int) -> int:
     """What ``producer`` adds to its flag when the blocks of ``ended`` have ended."""
     return producer.increment & (ended >> producer.depth)  # type: ignore[no-any-return]

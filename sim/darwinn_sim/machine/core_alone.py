@@ -37,7 +37,7 @@ def answer(core: Record, tables: Tables) -> None:
     if handed.kind != Handover.UNIT or handed.target != ScalarUnit.RING_OUTFEED:
         return
     parameters = tables.outfeed[handed.row]
-    write = core.units[ScalarUnit.RING_OUTFEED].buffer
+    write = core.units[ScalarUnit.RING_OUTFEED].first
     if parameters.to_host:
         return
     traversal.start(write, parameters.buffer)

@@ -141,13 +141,13 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
     for which in (ScalarUnit.PARAMETER_POP, ScalarUnit.AV_POP):
         unit = core.units[which]
         if _begin_scalar_unit(unit):
-            traversal.start(unit.buffer, tables.pop[unit.current].buffer)
+            traversal.start(unit.first, tables.pop[unit.current].buffer)
         if unit.current != state.IDLE:
             moved |= input_pop.advance(core, unit, tables.pop[unit.current])
     moved |= _advance_infeed(core, tiles, tables, False)
     unit = core.units[ScalarUnit.RING_OUTFEED]
     if _begin_scalar_unit(unit):
-        traversal.start(unit.buffer, tables.outfeed[unit.current].buffer)
+        traversal.start(unit.first, tables.outfeed[unit.current].buffer)
     if unit.current != state.IDLE:
         moved |= ring_bus.outfeed(core, unit, tables.outfeed[unit.current])
     return moved
@@ -157,7 +157,7 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
 def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
     unit = core.units[ScalarUnit.RING_INFEED]
     if _begin_scalar_unit(unit):
-        traversal.start(unit.buffer, tables.infeed[unit.current].buffer)
+        traversal.start(unit.first, tables.infeed[unit.current].buffer)
     if unit.current == state.IDLE:
         return False
     return ring_bus.infeed(core, tiles, unit, tables.infeed[unit.current], may_send)
@@ -173,7 +173,7 @@ def _begin_scalar_unit(unit: Record) -> bool:
     unit.queue_length -= 1
     unit.waited[:] = 0
     unit.position = 0
-    unit.row.words = 0
+    unit.words = 0
     return True
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.isa.codes import ScalarUnit
+from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.timing import lanes
@@ -33,6 +33,7 @@ from darwinn_sim.timing.state import (
     PARAMETERS,
     Machine,
 )
+from darwinn_sim.units import input_pop
 from darwinn_sim.units.tables import Tables
 
 _CHIP = lanes.CHIP_COUNTERS
@@ -188,18 +189,17 @@ def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
     if lane.instruction < 0 and not begin_scalar_unit(machine, index, which, tables):
         return
     parameters = tables.pop[lane.row]
-    size = chip.ACTIVATION_UNIT_BYTES if parameters.fifo else chip.PARAMETER_UNIT_BYTES
+    size = input_pop.unit_bytes(parameters)
     arrived = _CHIP + lanes.BYTES_ARRIVED + parameters.fifo
     if machine.counters[arrived] < lane.total + size:
         wait(machine, index, arrived, lane.total + size)
         return
     if not passes(machine, index, parameters.watchers, _CHIP, lane.first.begins, -1):
         return
-    ended = traversal.step(lane.first, parameters.buffer)
+    amount = input_pop.step(lane, parameters)
     lane.total += size
     lane.elements += 1
-    flag = ScalarFlag.AV_POP if parameters.fifo else ScalarFlag.PARAMETER_POP
-    effect(machine, _CHIP + flag, sync.produce(parameters.producer, ended))
+    effect(machine, _CHIP + input_pop.flag(parameters), amount)
     effect(machine, _CHIP + lanes.BYTES_TAKEN + parameters.fifo, size)
     busy(machine, index, 1)
     if lane.first.done:

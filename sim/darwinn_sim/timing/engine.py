@@ -88,9 +88,9 @@ def _tile_turn(machine: Machine, index: int, tables: Tables) -> None:
     elif number == lanes.CONSUMER_B:
         ring_units.consume(machine, index, tile, tables, 1)
     elif number == lanes.TO_WIDE:
-        tile_units.narrow_to_wide(machine, index, tile, tables)
+        tile_units.pack(machine, index, tile, tables)
     elif number == lanes.TO_NARROW:
-        tile_units.wide_to_narrow(machine, index, tile, tables)
+        tile_units.spread(machine, index, tile, tables)
     elif number < lanes.RECEIVE:
         ring_units.send_words(machine, index, tile, number - lanes.SEND, tables)
     else:

@@ -237,6 +237,13 @@ def passes(
 
 
 @inner
+def lets_pass(machine: Machine, index: int, watchers: Record, flags: int, side: int) -> bool:
+    """Test the watchers of one side at the next element, as ``sync.lets_pass``; or wait for one."""
+    begins = sync.begins(machine.lanes[index], side)
+    return passes(machine, index, watchers, flags, begins, side)
+
+
+@inner
 def settle_watched(machine: Machine, watchers: Record, flags: int) -> None:
     """Bring the flags that are watched up to the present cycle."""
     for k in range(watchers.count):
@@ -293,7 +300,8 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     lane.waited[:] = 0
     lane.ready = 0
     lane.done = 0
-    lane.closed = 0
+    lane.row_closed = 0
+    lane.held_up = 0
     lane.phase = 0
     lane.position = 0
     lane.words = 0

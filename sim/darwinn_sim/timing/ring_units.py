@@ -48,13 +48,13 @@ _ON_THE_RING = 1
 def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> bool:
     """The ring carries nothing and all receivers have room; otherwise wait for that.
 
-    ``closed`` tells that the sender has waited for room. A row that is taken makes room at once if
+    ``held_up`` tells that the sender has waited for room. A row that is taken makes room at once if
     the chip says so, in the cycle before the one in which that is seen here.
     """
     clock = machine.clock[0]
     lane = machine.lanes[index]
-    clock.ring_from = clock.now - lane.closed
-    lane.closed = 0
+    clock.ring_from = clock.now - lane.held_up
+    lane.held_up = 0
     if clock.ring_free > clock.now:
         pause(machine, index, clock.ring_free, _RING)
         return False
@@ -71,7 +71,7 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
             room_from -= machine.rates[0].outfeed_rows
         if machine.counters[popped] < room_from:
             wait(machine, index, popped, room_from)
-            lane.closed = machine.rates[0].ring_room_at_once
+            lane.held_up = machine.rates[0].ring_room_at_once
             return False
     return True
 
@@ -145,18 +145,16 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         if _must_wait(machine, index):
             return
     lane.phase = 0
-    ended = traversal.step(lane.first, parameters.wide_read)
-    lane.ready = 0
+    ended = ring_bus.step_producer(lane, parameters)
     lane.elements += 1
     effect(
         machine, counters + TileFlag.RING_BUS_WRITE, sync.produce(parameters.row_producer, ended)
     )
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, channel)
-        first = lanes.CHIP_COUNTERS + ScalarFlag.RING_PRODUCER_A
-        effect(machine, first + channel, 1)
-        if channel and (parameters.targets >> _OUTFEED) & 1:
-            effect(machine, first, 1)
+        tokens = ring_bus.scalar_tokens(parameters)
+        for flag in range(chip.SCALAR_FLAGS):
+            effect(machine, lanes.CHIP_COUNTERS + flag, (tokens >> flag) & 1)
     busy(machine, index, 1)
     if lane.first.done:
         complete(machine, index, counters + lanes.COMPLETED + TileUnit.RING_PRODUCER)
@@ -171,10 +169,8 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     if lane.instruction < 0 and not begin(machine, index, unit, tile, tables):
         return
     parameters = tables.ring_consumer[lane.row]
-    if not lane.ready:
-        if traversal.waits_here(lane.first) and not passes(
-            machine, index, parameters.watchers, counters, lane.first.begins, -1
-        ):
+    if ring_bus.waits_for_watchers(lane):
+        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
             return
         lane.ready = 1
     arrived = counters + lanes.ROWS_ARRIVED + channel
@@ -183,10 +179,8 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
         return
     lane.total += 1
     lane.elements += 1
-    lane.ready = 0
-    ended = traversal.step(lane.first, parameters.wide_write)
     effect(machine, counters + lanes.ROWS_POPPED + channel, 1)
-    produced = sync.produce(parameters.producer, ended)
+    produced = ring_bus.step_consumer(lane, parameters)
     effect(machine, counters + TileFlag.RING_BUS_READ_A + channel, produced)
     busy(machine, index, 1)
     if not is_watched(lane.first.begins, parameters.watchers, -1):
@@ -233,9 +227,7 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
         return
     parameters = tables.infeed[lane.row]
     words = ring_bus.unit_words(parameters.fifo)
-    closes = lane.words + words > parameters.row_words or ring_bus.is_last(
-        lane.first, parameters.buffer
-    )
+    closes = ring_bus.closes_row(lane, parameters)
     if lane.phase != _ON_THE_RING:
         if closes and not _ring_is_free(machine, index, parameters.consumer_b, parameters.targets):
             return
@@ -246,10 +238,9 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
             if _must_wait(machine, index):
                 return
     lane.phase = 0
-    ended = traversal.step(lane.first, parameters.buffer)
-    lane.words = 0 if closes else lane.words + words
+    ended = ring_bus.step_infeed(lane, parameters)
     lane.elements += 1
-    amount = parameters.sync_increment * sync.produce(parameters.producer, ended)
+    amount = ring_bus.infeed_increment(parameters, ended)
     effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, parameters.consumer_b)
@@ -276,12 +267,11 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
         return
     if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
         return
-    ended = traversal.step(lane.first, parameters.buffer)
-    lane.position += 2 if parameters.to_host else 1
+    amount = ring_bus.step_outfeed(lane, parameters)
     lane.elements += 1
     push_output(machine, size)
-    effect(machine, counters + ScalarFlag.RING_OUTFEED, sync.produce(parameters.producer, ended))
-    if lane.position > parameters.row_words or lane.first.done:
+    effect(machine, counters + ScalarFlag.RING_OUTFEED, amount)
+    if ring_bus.has_used_row(lane, parameters):
         lane.total += 1
         lane.position = 0
         effect(machine, _POPPED, 1)
@@ -334,12 +324,12 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
             break
         if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
             break
-        ended = traversal.step(lane.first, parameters.narrow_read)
+        amount = mesh_bus.step_read(lane.first, parameters)
         lane.total += 1
         lane.elements += 1
         moved = True
         effect(machine, neighbour + lanes.MESH_PUSHED + link, 1)
-        effect(machine, flag, sync.produce(parameters.read_producer, ended))
+        effect(machine, flag, amount)
     ahead = 0
     if moved and lane.waits_on < 0:
         words = plain_elements(lane.first, parameters.narrow_read, parameters.watchers, 0)
@@ -374,13 +364,13 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             break
         if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 1):
             break
-        ended = traversal.step(lane.first, parameters.narrow_write)
+        amount = mesh_bus.step_write(lane.first, parameters)
         lane.elements += 1
         moved = True
         if not parameters.immediate_valid:
             lane.total += 1
             effect(machine, counters + lanes.MESH_POPPED + link, 1)
-        effect(machine, flag, sync.produce(parameters.write_producer, ended))
+        effect(machine, flag, amount)
     ahead = 0
     if moved and lane.waits_on < 0:
         words = plain_elements(lane.first, parameters.narrow_write, parameters.watchers, 1)
@@ -423,7 +413,7 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
         return False
     parameters = tables.mesh[lane.row]
     traversal.start(lane.first, parameters.narrow_read)
-    lane.done = parameters.narrow_read.off
+    lane.done = not mesh_bus.sends(parameters)
     other = index - lanes.SEND + lanes.RECEIVE
     receiver = machine.lanes[other]
     now = machine.clock[0].now
@@ -432,7 +422,7 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     receiver.row = lane.row
     receiver.waited[:] = 0
     traversal.start(receiver.first, parameters.narrow_write)
-    receiver.done = parameters.narrow_write.off and not parameters.immediate_valid
+    receiver.done = not mesh_bus.receives(parameters)
     if not receiver.done:
         wake_at(machine, other, max(now, lane.mark))
     return begun

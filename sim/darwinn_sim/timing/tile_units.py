@@ -21,6 +21,7 @@ from darwinn_sim.timing.machine import (
     grow,
     has_reached,
     lane_of,
+    lets_pass,
     load,
     passes,
     pause,
@@ -32,7 +33,7 @@ from darwinn_sim.timing.machine import (
 )
 from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
-from darwinn_sim.units import tile_fence
+from darwinn_sim.units import narrow_to_wide, tile_fence, wide_to_narrow
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_unit import OUTPUT_16BIT
 
@@ -71,12 +72,9 @@ def _enter(machine: Machine, lane: Record, unit: int, tables: Tables) -> None:
     elif unit == TileUnit.RING_CONSUMER_A or unit == TileUnit.RING_CONSUMER_B:
         traversal.start(lane.first, tables.ring_consumer[row].wide_write)
     elif unit == TileUnit.NARROW_TO_WIDE:
-        traversal.start(lane.first, tables.narrow_to_wide[row].narrow_read)
-        traversal.start(lane.second, tables.narrow_to_wide[row].wide_write)
+        narrow_to_wide.begin(lane, tables.narrow_to_wide[row])
     elif unit == TileUnit.WIDE_TO_NARROW:
-        traversal.start(lane.first, tables.wide_to_narrow[row].wide_read)
-        traversal.start(lane.second, tables.wide_to_narrow[row].narrow_write)
-        lane.position = chip.ROW_WORDS
+        wide_to_narrow.begin(lane, tables.wide_to_narrow[row])
 
 
 @inner
@@ -297,7 +295,7 @@ def write_results(machine: Machine, index: int, tile: int) -> None:
 
 
 @inner
-def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Gather words, and write the row when it is closed."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
@@ -308,7 +306,7 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
     behind = machine.rates[0].row_write_cycles
     moved = False
     for _ in range(machine.rates[0].narrow_to_wide_words_per_cycle):
-        if lane.closed:
+        if lane.row_closed:
             if not _row_is_written(machine, index, counters, parameters):
                 break
             moved = True
@@ -317,19 +315,19 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
                 continue
         if lane.first.done:
             break
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+        side = narrow_to_wide.guard(lane)
+        if not lets_pass(machine, index, parameters.watchers, counters, side):
             break
-        ended = traversal.step(lane.first, parameters.narrow_read)
-        lane.words += 1
+        narrow_to_wide.step(lane, parameters)
         lane.elements += 1
         moved = True
-        full = lane.words == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1
-        lane.closed = full or lane.first.done
-        if lane.closed and (behind or not _row_is_written(machine, index, counters, parameters)):
+        if not lane.row_closed:
+            continue
+        if behind or not _row_is_written(machine, index, counters, parameters):
             break
     ahead = _gather_ahead(machine, index, parameters) if moved else 0
     end_turn(machine, index, moved, ahead)
-    if lane.first.done and not lane.closed:
+    if narrow_to_wide.has_ended(lane):
         _check(machine, index, bool(lane.second.done), state.FAULT_ROW_COUNT)
         complete(machine, index, completed)
 
@@ -338,17 +336,14 @@ def narrow_to_wide(machine: Machine, index: int, tile: int, tables: Tables) -> N
 def _row_is_written(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
     """Write the closed row of narrow-to-wide; if a watcher fails, wait for it."""
     lane = machine.lanes[index]
-    if not passes(machine, index, parameters.watchers, counters, lane.second.begins, 1):
+    side = narrow_to_wide.guard(lane)
+    if not lets_pass(machine, index, parameters.watchers, counters, side):
         return False
-    if lane.second.done:
+    if narrow_to_wide.lacks_place(lane):
         _check(machine, index, False, state.FAULT_ROW_COUNT)
         return False
-    ended = traversal.step(lane.second, parameters.wide_write)
-    effect(
-        machine, counters + TileFlag.NARROW_TO_WIDE_WRITE, sync.produce(parameters.producer, ended)
-    )
-    lane.words = 0
-    lane.closed = 0
+    increment = narrow_to_wide.step(lane, parameters)
+    effect(machine, counters + narrow_to_wide.FLAG, increment)
     return True
 
 
@@ -356,7 +351,7 @@ def _row_is_written(machine: Machine, index: int, counters: int, parameters: Rec
 def _gather_ahead(machine: Machine, index: int, parameters: Record) -> int:
     """Move the words that nothing can hold up and that do not close the row; return the cycles."""
     lane = machine.lanes[index]
-    if lane.waits_on >= 0 or lane.closed or parameters.row_loop == 0:
+    if lane.waits_on >= 0 or lane.row_closed or parameters.row_loop == 0:
         return 0
     per_cycle = machine.rates[0].narrow_to_wide_words_per_cycle
     words = plain_elements(lane.first, parameters.narrow_read, parameters.watchers, 0)
@@ -389,7 +384,7 @@ def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
 
 
 @inner
-def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Spread words of a row, fetching the next row when one is used up."""
     lane = machine.lanes[index]
     counters = tile_counters(tile)
@@ -397,21 +392,14 @@ def wide_to_narrow(machine: Machine, index: int, tile: int, tables: Tables) -> N
         return
     parameters = tables.wide_to_narrow[lane.row]
     write = lane.second
-    flag = TileFlag.WIDE_TO_SCALING if parameters.scale_bias else TileFlag.WIDE_TO_NARROW_WRITE
+    flag = wide_to_narrow.flag(parameters)
     moved = False
     for _ in range(machine.rates[0].wide_to_narrow_words_per_cycle):
         if write.done or not _word_is_there(machine, index, counters, parameters):
             break
-        in_prologue = write.prologue_left > 0
-        ended = traversal.step(write, parameters.narrow_write)
-        lane.ready = 0
-        lane.position += 1 + parameters.scale_bias
+        effect(machine, counters + flag, wide_to_narrow.step(lane, parameters))
         lane.elements += 1
         moved = True
-        if not in_prologue:
-            effect(machine, counters + flag, sync.produce(parameters.producer, ended))
-            if (ended >> parameters.row_loop) & 1:
-                lane.position = chip.ROW_WORDS
     ahead = _spread_ahead(machine, index, parameters) if moved else 0
     end_turn(machine, index, moved, ahead)
     per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
@@ -440,19 +428,13 @@ def _spread_ahead(machine: Machine, index: int, parameters: Record) -> int:
 def _word_is_there(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
     """The watchers of the next word have passed, and its row has been fetched."""
     lane = machine.lanes[index]
-    if not lane.ready:
-        if traversal.waits_here(lane.second) and not passes(
-            machine, index, parameters.watchers, counters, lane.second.begins, 1
-        ):
+    side = wide_to_narrow.guard(lane)
+    while side != wide_to_narrow.OPEN:
+        if wide_to_narrow.lacks_row(lane, side):
+            _check(machine, index, False, state.FAULT_WORD_COUNT)
             return False
-        lane.ready = 1
-    if lane.position < chip.ROW_WORDS:
-        return True
-    if lane.first.done:
-        _check(machine, index, False, state.FAULT_WORD_COUNT)
-        return False
-    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
-        return False
-    traversal.step(lane.first, parameters.wide_read)
-    lane.position = 0
+        if not lets_pass(machine, index, parameters.watchers, counters, side):
+            return False
+        wide_to_narrow.pass_guard(lane, parameters, side)
+        side = wide_to_narrow.guard(lane)
     return True

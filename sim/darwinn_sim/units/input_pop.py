@@ -6,18 +6,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarFlag
+from darwinn_sim.isa.codes import InputFifo, ScalarFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, inner
 
 
 @inner
+def unit_bytes(parameters: Record) -> int:
+    """Bytes of a unit of the buffer that an instruction fills."""
+    if parameters.fifo == InputFifo.ACTIVATIONS:
+        return chip.ACTIVATION_UNIT_BYTES
+    return chip.PARAMETER_UNIT_BYTES
+
+
+@inner
+def flag(parameters: Record) -> int:
+    """Flag that counts units."""
+    if parameters.fifo == InputFifo.ACTIVATIONS:
+        return ScalarFlag.AV_POP
+    return ScalarFlag.PARAMETER_POP
+
+
+@inner
+def step(unit: Record, parameters: Record) -> int:
+    """Take a unit; what the flag grows by."""
+    return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
+
+
+@inner
 def advance(core: Record, unit: Record, parameters: Record) -> bool:
     """Move units until the stream is empty, a watcher blocks or the instruction ends."""
-    write = unit.buffer
+    write = unit.first
     stream = core.input[parameters.fifo]
     moved = False
-    size = chip.ACTIVATION_UNIT_BYTES if parameters.fifo else chip.PARAMETER_UNIT_BYTES
+    size = unit_bytes(parameters)
     while not write.done and stream.length >= size:
         if not sync.passes(parameters.watchers, unit.waited, core.flags, write.begins):
             return moved
@@ -28,9 +50,7 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
         else:
             address %= chip.PARAMETER_UNITS
             _copy(stream, core.parameters, core.parameters_written, address * size, size)
-        ended = traversal.step(write, parameters.buffer)
-        flag = ScalarFlag.AV_POP if parameters.fifo else ScalarFlag.PARAMETER_POP
-        core.flags[flag] += sync.produce(parameters.producer, ended)
+        core.flags[flag(parameters)] += step(unit, parameters)
         moved = True
     if write.done:
         unit.current = state.IDLE

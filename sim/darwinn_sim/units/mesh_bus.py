@@ -51,14 +51,38 @@ def neighbour(tile: int, link: int) -> int:
 
 
 @inner
+def sends(parameters: Record) -> bool:
+    """The instruction has a sending side: its traversal is not off."""
+    return not parameters.narrow_read.off
+
+
+@inner
+def receives(parameters: Record) -> bool:
+    """It has a receiving side, be it for the constant."""
+    return bool(not parameters.narrow_write.off or parameters.immediate_valid)
+
+
+@inner
+def step_read(read: Record, parameters: Record) -> int:
+    """Send a word; what the outbound flag grows by. Watchers of side 0 hold it back."""
+    return sync.produce(parameters.read_producer, traversal.step(read, parameters.narrow_read))
+
+
+@inner
+def step_write(write: Record, parameters: Record) -> int:
+    """Write a word; what the inbound flag grows by. Watchers of side 1 hold it back."""
+    return sync.produce(parameters.write_producer, traversal.step(write, parameters.narrow_write))
+
+
+@inner
 def start(unit: Record, parameters: Record) -> None:
-    """Begin an instruction; a side whose traversal is off is done at once."""
+    """Begin an instruction; a side that it does not have is done at once."""
     traversal.start(unit.first, parameters.narrow_read)
     if unit.base >= 0:
         unit.first.address = unit.base
     traversal.start(unit.second, parameters.narrow_write)
-    unit.first_done = parameters.narrow_read.off
-    unit.second_done = parameters.narrow_write.off and not parameters.immediate_valid
+    unit.first_done = not sends(parameters)
+    unit.second_done = not receives(parameters)
 
 
 @inner
@@ -107,9 +131,7 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
         fifo.data[slot] = tile.narrow[address]
         fifo.written[slot] = tile.narrow_written[address]
         fifo.length += 1
-        ended = traversal.step(read, parameters.narrow_read)
-        flag = OUTBOUND_FLAG[_link(parameters)]
-        tile.flags[flag] += sync.produce(parameters.read_producer, ended)
+        tile.flags[OUTBOUND_FLAG[_link(parameters)]] += step_read(read, parameters)
         moved = True
     if moved:
         target.awake = 1
@@ -137,9 +159,7 @@ def _receive(core: Record, tile: Record, source: Record, unit: Record, parameter
             tile.narrow_written[address] = fifo.written[fifo.head]
             fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
             fifo.length -= 1
-        ended = traversal.step(write, parameters.narrow_write)
-        flag = INBOUND_FLAG[_link(parameters)]
-        tile.flags[flag] += sync.produce(parameters.write_producer, ended)
+        tile.flags[INBOUND_FLAG[_link(parameters)]] += step_write(write, parameters)
         core.work += 1
         moved = True
     if moved:

@@ -25,11 +25,53 @@ def derive(records: NDArray[np.void]) -> None:
     records["shares_double_buffer"] = sync.watching(records, TileFlag.RING_BUS_WRITE).any(axis=1)
 
 
+FLAG = TileFlag.NARROW_TO_WIDE_WRITE
+"""Flag that counts rows."""
+
+
+@inner
+def begin(unit: Record, parameters: Record) -> None:
+    """Put the traversals of an instruction at their starts."""
+    traversal.start(unit.first, parameters.narrow_read)
+    traversal.start(unit.second, parameters.wide_write)
+
+
+@inner
+def guard(unit: Record) -> int:
+    """Side whose watchers hold the next step back: the write, once a row is closed."""
+    return unit.row_closed  # type: ignore[no-any-return]
+
+
+@inner
+def lacks_place(unit: Record) -> bool:
+    """There is a row to write, and no place for it: a fault."""
+    return bool(unit.row_closed and unit.second.done)
+
+
+@inner
+def step(unit: Record, parameters: Record) -> int:
+    """Gather a word, or write the row that is closed; what ``FLAG`` grows by."""
+    if unit.row_closed:
+        unit.words = 0
+        unit.row_closed = 0
+        return sync.produce(parameters.producer, traversal.step(unit.second, parameters.wide_write))
+    ended = traversal.step(unit.first, parameters.narrow_read)
+    unit.words += 1
+    if unit.words == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1 or unit.first.done:
+        unit.row_closed = 1
+    return 0
+
+
+@inner
+def has_ended(unit: Record) -> bool:
+    """All words have been gathered, and their rows written."""
+    return bool(unit.first.done and not unit.row_closed)
+
+
 @inner
 def start(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin an instruction."""
-    traversal.start(unit.first, parameters.narrow_read)
-    traversal.start(unit.second, parameters.wide_write)
+    begin(unit, parameters)
     if unit.base >= 0:
         unit.first.address = unit.base
     if parameters.shares_double_buffer:
@@ -40,22 +82,19 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
 def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Gather and write rows until a watcher blocks or the instruction ends; True if any moved."""
     moved = False
-    read = unit.first
-    while True:
-        if not unit.row_closed:
-            if read.done:
-                break
-            if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
-                return moved
-            _gather(core, tile, unit, parameters)
-            moved = True
-        if unit.row_closed:
-            if not sync.passes_side(
-                parameters.watchers, unit.waited, tile.flags, unit.second.begins, 1
-            ):
-                return moved
+    while not has_ended(unit):
+        if not sync.lets_pass(unit, parameters.watchers, tile.flags, guard(unit)):
+            return moved
+        if lacks_place(unit):
+            state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
+        elif unit.row_closed:
             _write_row(core, tile, unit, parameters)
-            moved = True
+        else:
+            _gather(core, tile, unit, parameters)
+        moved = True
+        if core.fault:
+            return moved
+        tile.flags[FLAG] += step(unit, parameters)
         if state.paused(core):
             return moved
     if parameters.shares_double_buffer:
@@ -68,47 +107,35 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 
 @inner
 def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
-    read = unit.first
-    address = traversal.address(read, parameters.narrow_read) & 0xFFFF
+    """Copy the next word into the row."""
+    address = traversal.address(unit.first, parameters.narrow_read) & 0xFFFF
     if 4 * address >= chip.NARROW_BYTES:
         state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, 4 * address)
         return
-    words = unit.row.words
-    unit.row.data[words] = tile.narrow[address]
-    unit.row.written[words] = tile.narrow_written[address]
-    unit.row.words = words + 1
+    unit.row.data[unit.words] = tile.narrow[address]
+    unit.row.written[unit.words] = tile.narrow_written[address]
     core.work += 1
-    ended = traversal.step(read, parameters.narrow_read)
-    if words + 1 == chip.ROW_WORDS or (ended >> parameters.row_loop) & 1 or read.done:
-        unit.row_closed = 1
 
 
 @inner
 def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
-    write = unit.second
-    if write.done:
-        state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
-        return
-    row = traversal.address(write, parameters.wide_write)
+    """Copy the row to its place."""
+    row = traversal.address(unit.second, parameters.wide_write)
     if row < 0 or row >= chip.WIDE_ROWS:
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return
-    words = unit.row.words
+    words = unit.words
     if parameters.transpose:
         block = 2 if parameters.transpose_16bit else 4
         words = (words + block - 1) // block * block
         # An unfinished block is filled up with zeros: a maximum over its bytes relies on them.
-        unit.row.data[unit.row.words : words] = 0
-        unit.row.written[unit.row.words : words] = state.WRITTEN
+        unit.row.data[unit.words : words] = 0
+        unit.row.written[unit.words : words] = state.WRITTEN
         transpose(unit.row.data, words, block)
         transpose(unit.row.written, words, block)
     base = row * chip.ROW_WORDS
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
-    ended = traversal.step(write, parameters.wide_write)
-    tile.flags[TileFlag.NARROW_TO_WIDE_WRITE] += sync.produce(parameters.producer, ended)
-    unit.row.words = 0
-    unit.row_closed = 0
 
 
 @inner

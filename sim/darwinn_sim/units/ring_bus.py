@@ -56,6 +56,69 @@ def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
 
 
 @inner
+def step_producer(unit: Record, parameters: Record) -> int:
+    """A row has been sent: the blocks that have ended, for both producers of the instruction."""
+    unit.ready = 0
+    return traversal.step(unit.first, parameters.wide_read)
+
+
+@inner
+def scalar_tokens(parameters: Record) -> int:
+    """Flags of the scalar core (bit f: flag f) that count a turn of a ring producer."""
+    flags = 1 << (ScalarFlag.RING_PRODUCER_A + parameters.consumer_b)
+    if (parameters.targets >> OUTFEED_TARGET) & 1:
+        flags |= 1 << ScalarFlag.RING_PRODUCER_A
+    return flags  # type: ignore[no-any-return]
+
+
+@inner
+def waits_for_watchers(unit: Record) -> bool:
+    """The watchers of a consumer's next row have yet to pass."""
+    return not unit.ready and traversal.waits_here(unit.first)
+
+
+@inner
+def step_consumer(unit: Record, parameters: Record) -> int:
+    """A row has been written: what flag 14 or 15 grows by."""
+    unit.ready = 0
+    return sync.produce(parameters.producer, traversal.step(unit.first, parameters.wide_write))
+
+
+@inner
+def closes_row(unit: Record, parameters: Record) -> bool:
+    """The next unit of a RingInfeed completes a row, or ends the instruction."""
+    words = unit.words + unit_words(parameters.fifo)
+    return words > parameters.row_words or is_last(unit.first, parameters.buffer)
+
+
+@inner
+def step_infeed(unit: Record, parameters: Record) -> int:
+    """A unit has been collected, and its row sent if that was complete: the blocks that ended."""
+    closes = closes_row(unit, parameters)
+    unit.words = 0 if closes else unit.words + unit_words(parameters.fifo)
+    return traversal.step(unit.first, parameters.buffer)
+
+
+@inner
+def infeed_increment(parameters: Record, ended: int) -> int:
+    """What the flag of the buffer grows by."""
+    return parameters.sync_increment * sync.produce(parameters.producer, ended)  # type: ignore[no-any-return]
+
+
+@inner
+def step_outfeed(unit: Record, parameters: Record) -> int:
+    """A unit of a row has been taken, and ``position`` is behind it: what flag 7 grows by."""
+    unit.position += 2 if parameters.to_host else 1
+    return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
+
+
+@inner
+def has_used_row(unit: Record, parameters: Record) -> bool:
+    """A RingOutfeed needs no more of the row."""
+    return bool(unit.position > parameters.row_words or unit.first.done)
+
+
+@inner
 def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin a RingProducer instruction."""
     traversal.start(unit.first, parameters.wide_read)
@@ -72,10 +135,10 @@ def produce(
     """Send one row of a RingProducer, if its watchers and the receivers allow; True if sent."""
     tile = tiles[number]
     read = unit.first
-    if not unit.first_ready:
+    if not unit.ready:
         if not sync.passes(parameters.watchers, unit.waited, tile.flags, read.begins):
             return False
-        unit.first_ready = 1
+        unit.ready = 1
     if not _has_room(core, tiles, parameters.consumer_b, parameters.targets):
         return False
     row = traversal.address(read, parameters.wide_read)
@@ -87,15 +150,14 @@ def produce(
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
     _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
-    ended = traversal.step(read, parameters.wide_read)
-    unit.first_ready = 0
+    ended = step_producer(unit, parameters)
     tile.flags[TileFlag.RING_BUS_WRITE] += sync.produce(parameters.row_producer, ended)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
         _pass_token(tiles, parameters.consumer_b)
-        core.flags[ScalarFlag.RING_PRODUCER_A + parameters.consumer_b] += 1
-        if parameters.consumer_b and (parameters.targets >> OUTFEED_TARGET) & 1:
-            core.flags[ScalarFlag.RING_PRODUCER_A] += 1
+        tokens = scalar_tokens(parameters)
+        for flag in range(chip.SCALAR_FLAGS):
+            core.flags[flag] += (tokens >> flag) & 1
     if read.done:
         if parameters.wide_read.double_offset:
             tile.ring_read_second = read.second ^ parameters.wide_read.double_start
@@ -119,12 +181,10 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
     fifo = tile.ring[channel]
     moved = False
     while not write.done:
-        if not unit.first_ready:
-            if traversal.waits_here(write) and not sync.passes(
-                parameters.watchers, unit.waited, tile.flags, write.begins
-            ):
+        if waits_for_watchers(unit):
+            if not sync.passes(parameters.watchers, unit.waited, tile.flags, write.begins):
                 return moved
-            unit.first_ready = 1
+            unit.ready = 1
         if fifo.length == 0:
             return moved
         address = traversal.address(write, parameters.wide_write)
@@ -136,9 +196,7 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
         copy(tile.wide, base, row.data, 0, row.words)
         copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)
-        ended = traversal.step(write, parameters.wide_write)
-        tile.flags[TileFlag.RING_BUS_READ_A + channel] += sync.produce(parameters.producer, ended)
-        unit.first_ready = 0
+        tile.flags[TileFlag.RING_BUS_READ_A + channel] += step_consumer(unit, parameters)
         moved = True
     unit.current = state.IDLE
     return True
@@ -153,24 +211,21 @@ def infeed(
     Returns True if anything moved.
     """
     moved = False
-    read = unit.buffer
-    words = unit_words(parameters.fifo)
+    read = unit.first
     while not read.done:
-        closes = unit.row.words + words > parameters.row_words or is_last(read, parameters.buffer)
+        closes = closes_row(unit, parameters)
         if closes and not (
             may_send and _has_room(core, tiles, parameters.consumer_b, parameters.targets)
         ):
             return moved
         if not sync.passes(parameters.watchers, unit.waited, core.flags, read.begins):
             return moved
-        _collect(core, unit, parameters, words)
-        ended = traversal.step(read, parameters.buffer)
-        flag = INFEED_FLAG[parameters.fifo]
-        core.flags[flag] += parameters.sync_increment * sync.produce(parameters.producer, ended)
+        _collect(core, unit, parameters, unit_words(parameters.fifo))
+        ended = step_infeed(unit, parameters)
+        core.flags[INFEED_FLAG[parameters.fifo]] += infeed_increment(parameters, ended)
         moved = True
         if closes:
             _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
-            unit.row.words = 0
             may_send = False
         if sync.produce(parameters.token_producer, ended):
             _pass_token(tiles, parameters.consumer_b)
@@ -206,8 +261,8 @@ def is_last(position: Record, parameters: Record) -> bool:
 def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None:
     """Append one unit of the buffer to the row."""
     row = unit.row
-    address = traversal.address(unit.buffer, parameters.buffer)
-    first = row.words
+    address = traversal.address(unit.first, parameters.buffer)
+    first = unit.words
     if parameters.fifo == InfeedSource.SCALAR_MEMORY:
         address %= chip.SCALAR_MEMORY_WORDS
         row.data[first] = core.memory[address]
@@ -228,7 +283,7 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
 @inner
 def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
     """Take units from the rows that have arrived, to the host or to scalar memory."""
-    write = unit.buffer
+    write = unit.first
     fifo = core.ring
     moved = False
     while not write.done:
@@ -243,16 +298,13 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
             for k in range(2):
                 word = unit.position + k
                 push_output(core, row.data[word], row.written[word], parameters.pc)
-            unit.position += 2
         else:
             address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
             core.memory[address] = row.data[unit.position]
             core.memory_written[address] = state.bits_of(row.written[unit.position])
-            unit.position += 1
-        ended = traversal.step(write, parameters.buffer)
-        core.flags[ScalarFlag.RING_OUTFEED] += sync.produce(parameters.producer, ended)
+        core.flags[ScalarFlag.RING_OUTFEED] += step_outfeed(unit, parameters)
         moved = True
-        if unit.position > parameters.row_words or write.done:
+        if has_used_row(unit, parameters):
             state.pop_row(fifo)
             unit.position = 0
     unit.current = state.IDLE

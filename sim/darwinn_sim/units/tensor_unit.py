@@ -105,17 +105,17 @@ def advance(
         if tapped and tap_is_full(core, tap):
             return moved
         segment = plan.segment[place.segment + unit.position]
-        if not unit.first_ready:
+        if not unit.ready:
             if segment.waits and not sync.passes(
                 parameters.watchers, unit.waited, tile.flags, segment.waits
             ):
                 return moved
             if segment.observed and observation.is_due(tile, unit, parameters, plan, row):
-                unit.first_ready = 1
+                unit.ready = 1
                 core.observed_tile = tile.number
                 core.until_left = 0
                 return True
-        unit.first_ready = 0
+        unit.ready = 0
         _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
         if segment.outputs:
             _output(core, tile, unit, parameters, segment.lanes, plan, place, tap, tapped)

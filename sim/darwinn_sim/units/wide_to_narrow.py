@@ -29,46 +29,82 @@ def derive(records: NDArray[np.void]) -> None:
     records["narrow_write"]["alternate_target"] = records["transpose"]
 
 
+OPEN = -1
+"""Nothing holds the next word back."""
+
+
+@inner
+def flag(parameters: Record) -> int:
+    """Flag that counts what is written."""
+    if parameters.scale_bias:
+        return TileFlag.WIDE_TO_SCALING
+    return TileFlag.WIDE_TO_NARROW_WRITE
+
+
+@inner
+def begin(unit: Record, parameters: Record) -> None:
+    """Put the traversals of an instruction at their starts; there is no row yet."""
+    traversal.start(unit.first, parameters.wide_read)
+    traversal.start(unit.second, parameters.narrow_write)
+    unit.position = chip.ROW_WORDS
+
+
+@inner
+def guard(unit: Record) -> int:
+    """Side whose watchers hold the next word back: first the write, then the read of a row."""
+    if not unit.ready and traversal.waits_here(unit.second):
+        return 1
+    return 0 if unit.position >= chip.ROW_WORDS else OPEN
+
+
+@inner
+def lacks_row(unit: Record, side: int) -> bool:
+    """A row is to be read, and there is none: a fault."""
+    return bool(side == 0 and unit.first.done)
+
+
+@inner
+def pass_guard(unit: Record, parameters: Record, side: int) -> None:
+    """The watchers of a side have passed: the word may be written, or the next row is there."""
+    if side == 1:
+        unit.ready = 1
+    else:
+        traversal.step(unit.first, parameters.wide_read)
+        unit.position = 0
+
+
+@inner
+def step(unit: Record, parameters: Record) -> int:
+    """Write a word, or two of the scale/bias buffer; what the flag grows by."""
+    ended = traversal.step(unit.second, parameters.narrow_write)
+    unit.ready = 0
+    unit.position += 1 + parameters.scale_bias
+    if (ended >> parameters.row_loop) & 1:
+        unit.position = chip.ROW_WORDS
+    return sync.produce(parameters.producer, ended)
+
+
 @inner
 def start(tile: Record, unit: Record, parameters: Record) -> None:
     """Begin an instruction. The half of the scale/bias buffer follows the blocks counted so far."""
-    traversal.start(unit.first, parameters.wide_read)
-    traversal.start(unit.second, parameters.narrow_write)
+    begin(unit, parameters)
     if parameters.scale_bias:
         unit.second.second = tile.flags[TileFlag.WIDE_TO_SCALING] & 1
-    unit.position = chip.ROW_WORDS
 
 
 @inner
 def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
     """Move words until a watcher blocks or the instruction ends; True if any word moved."""
     moved = False
-    write = unit.second
-    while not write.done:
-        if state.paused(core):
-            return moved
-        if not unit.second_ready:
-            if traversal.waits_here(write) and not sync.passes_side(
-                parameters.watchers, unit.waited, tile.flags, write.begins, 1
-            ):
-                return moved
-            unit.second_ready = 1
-        if unit.position >= chip.ROW_WORDS and not _read_row(core, tile, unit, parameters):
+    while not unit.second.done:
+        if state.paused(core) or not _is_open(core, tile, unit, parameters):
             return moved
         _write_word(core, tile, unit, parameters)
         core.work += 1
         if core.fault:
             return moved
-        in_prologue = write.prologue_left > 0
-        ended = traversal.step(write, parameters.narrow_write)
-        unit.second_ready = 0
+        tile.flags[flag(parameters)] += step(unit, parameters)
         moved = True
-        if in_prologue:
-            continue
-        flag = TileFlag.WIDE_TO_SCALING if parameters.scale_bias else TileFlag.WIDE_TO_NARROW_WRITE
-        tile.flags[flag] += sync.produce(parameters.producer, ended)
-        if (ended >> parameters.row_loop) & 1:
-            unit.position = chip.ROW_WORDS
     if not unit.first.done:
         state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
     unit.current = state.IDLE
@@ -76,26 +112,37 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 
 
 @inner
-def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
-    read = unit.first
-    if read.done:
-        state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
-        return False
-    if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
-        return False
-    row = traversal.address(read, parameters.wide_read)
+def _is_open(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+    """Pass the guards of the next word, and read its row; False if it has to wait."""
+    side = guard(unit)
+    while side != OPEN:
+        if lacks_row(unit, side):
+            state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
+            return False
+        if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
+            return False
+        if side == 0:
+            _read_row(core, tile, unit, parameters)
+            if core.fault:
+                return False
+        pass_guard(unit, parameters, side)
+        side = guard(unit)
+    return True
+
+
+@inner
+def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
+    """Copy the next row."""
+    row = traversal.address(unit.first, parameters.wide_read)
     if row < 0 or row >= chip.WIDE_ROWS:
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
-        return False
+        return
     base = row * chip.ROW_WORDS
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
     if parameters.transpose:
         narrow_to_wide.transpose(unit.row.data, chip.ROW_WORDS, _BLOCK)
         narrow_to_wide.transpose(unit.row.written, chip.ROW_WORDS, _BLOCK)
-    traversal.step(read, parameters.wide_read)
-    unit.position = 0
-    return True
 
 
 @inner
@@ -108,7 +155,6 @@ def _write_word(core: Record, tile: Record, unit: Record, parameters: Record) ->
         for k in range(2):
             tile.scale_bias[2 * address + k] = unit.row.data[unit.position + k]
             tile.scale_bias_written[2 * address + k] = unit.row.written[unit.position + k]
-        unit.position += 2
         return
     address &= 0xFFFF
     if 4 * address >= chip.NARROW_BYTES:
@@ -116,4 +162,3 @@ def _write_word(core: Record, tile: Record, unit: Record, parameters: Record) ->
         return
     tile.narrow[address] = unit.row.data[unit.position]
     tile.narrow_written[address] = unit.row.written[unit.position]
-    unit.position += 1
