@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.host.driver import DriverError
 from darwinn_sim.host.interface import refusal
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state

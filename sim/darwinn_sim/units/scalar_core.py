@@ -26,6 +26,7 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.units import scalar_alu
 from darwinn_sim.units.tables import Tables
 
 DISPATCH = np.dtype(
@@ -330,11 +331,6 @@ def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> N
 
 
 @inner
-def _signed(value: np.uint32) -> np.int64:
-    return np.int64(np.int32(value))
-
-
-@inner
 def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
     operation = bundle.alu_op
     if operation == AluOperation.NONE:
@@ -349,12 +345,12 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
     same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & 31
     if AluOperation.EQUAL <= operation <= AluOperation.GREATER_EQUAL_UNSIGNED:
         predicate = bundle.alu_destination & 7
-        core.predicates[predicate] = _compare(operation, a, b)
-        core.predicates_written[predicate] = same or compared_written(
+        core.predicates[predicate] = scalar_alu.compare(operation, a, b)
+        core.predicates_written[predicate] = same or scalar_alu.compared_written(
             operation, a, a_written, b, b_written
         )
         return
-    written = result_written(operation, a, a_written, b, b_written)
+    written = scalar_alu.result_written(operation, a, a_written, b, b_written)
     if same and (operation == AluOperation.SUBTRACT or operation == AluOperation.XOR):
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
@@ -365,10 +361,10 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
         if operation == AluOperation.TO_INTEGER:
             core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
         else:
-            value = _float_alu(operation, x, y, b)
+            value = scalar_alu.float_alu(operation, x, y, b)
             core.registers.view(np.float32)[bundle.alu_destination] = value
     else:
-        core.registers[bundle.alu_destination] = integer_alu(operation, a, b)
+        core.registers[bundle.alu_destination] = scalar_alu.integer_alu(operation, a, b)
 
 
 @inner
@@ -390,108 +386,6 @@ def _decide(core: Record, predicate: int) -> None:
     """A predicate decides what is executed: it must follow from what has been written."""
     if not core.predicates_written[predicate]:
         state.uninitialised(core, core.pc, -1, predicate)
-
-
-@compiled
-def result_written(
-    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
-) -> np.uint32:
-    """Bits of an ALU result that follow from written bits, so that words can be put together.
-
-    Programs load a word that nothing has written, mask it and put one byte in its place.
-    """
-    both = np.uint32(a_written & b_written)
-    if operation == AluOperation.MOVE:
-        return b_written
-    if operation == AluOperation.AND:
-        return np.uint32(both | (~a & a_written) | (~b & b_written))
-    if operation == AluOperation.OR:
-        return np.uint32(both | (a & a_written) | (b & b_written))
-    if operation == AluOperation.XOR:
-        return both
-    if operation == AluOperation.ADD or operation == AluOperation.SUBTRACT:
-        # Carries go upwards: what lies below the lowest unwritten bit is known.
-        unwritten = np.uint64(both ^ state.ALL_BITS)
-        lowest = unwritten & (~unwritten + np.uint64(1))
-        known = lowest - np.uint64(1) if unwritten else np.uint64(0xFFFFFFFF)
-        return np.uint32(known & np.uint64(0xFFFFFFFF))
-    if operation == AluOperation.SHIFT_LEFT or operation == AluOperation.SHIFT_RIGHT:
-        if b_written & np.uint32(31) != np.uint32(31):
-            return np.uint32(0)
-        shift = np.uint64(b & np.uint32(31))
-        # Zeros are shifted in, so the shadow is that of the complement: unwritten bits move.
-        unwritten = np.uint64(a_written ^ state.ALL_BITS)
-        moved = unwritten << shift if operation == AluOperation.SHIFT_LEFT else unwritten >> shift
-        return np.uint32(~moved & np.uint64(0xFFFFFFFF))
-    if operation == AluOperation.TO_FLOAT or operation == AluOperation.TO_INTEGER:
-        return state.ALL_BITS if b_written == state.ALL_BITS else np.uint32(0)
-    return state.ALL_BITS if both == state.ALL_BITS else np.uint32(0)
-
-
-@compiled
-def compared_written(
-    operation: int, a: np.uint32, a_written: np.uint32, b: np.uint32, b_written: np.uint32
-) -> bool:
-    """Whether a comparison follows from written bits: one that differs decides an equality."""
-    both = np.uint32(a_written & b_written)
-    if both == state.ALL_BITS:
-        return True
-    return (operation == AluOperation.EQUAL or operation == AluOperation.NOT_EQUAL) and (
-        a ^ b
-    ) & both != np.uint32(0)
-
-
-@inner
-def _compare(operation: int, a: np.uint32, b: np.uint32) -> bool:
-    if operation == AluOperation.EQUAL:
-        return bool(a == b)
-    if operation == AluOperation.NOT_EQUAL:
-        return bool(a != b)
-    if operation == AluOperation.GREATER:
-        return bool(_signed(a) > _signed(b))
-    if operation == AluOperation.LESS:
-        return bool(_signed(a) < _signed(b))
-    if operation == AluOperation.GREATER_EQUAL_UNSIGNED:
-        return bool(a >= b)
-    return bool(_signed(a) >= _signed(b))
-
-
-@compiled
-def integer_alu(operation: int, a: np.uint32, b: np.uint32) -> np.uint32:
-    """Result of an integer operation of the ALU that is no comparison."""
-    shift = np.uint64(b & np.uint32(31))
-    if operation == AluOperation.ADD:
-        return np.uint32(a + b)
-    if operation == AluOperation.SUBTRACT:
-        return np.uint32(np.int64(a) - np.int64(b))
-    if operation == AluOperation.AND:
-        return np.uint32(a & b)
-    if operation == AluOperation.OR:
-        return np.uint32(a | b)
-    if operation == AluOperation.XOR:
-        return np.uint32(a ^ b)
-    if operation == AluOperation.SHIFT_LEFT:
-        return np.uint32(np.uint64(a) << shift)
-    if operation == AluOperation.SHIFT_RIGHT:
-        return np.uint32(np.uint64(a) >> shift)
-    if operation == AluOperation.ARITHMETIC_SHIFT_RIGHT:
-        return np.uint32((_signed(a) >> np.int64(shift)) & np.int64(0xFFFFFFFF))
-    return b
-
-
-@inner
-def _float_alu(operation: int, x: np.float32, y: np.float32, b: np.uint32) -> np.float32:
-    if operation == AluOperation.TO_FLOAT:
-        return np.float32(_signed(b))
-    if operation == AluOperation.FLOAT_ADD:
-        return np.float32(x + y)
-    if operation == AluOperation.FLOAT_SUBTRACT:
-        return np.float32(x - y)
-    if operation == AluOperation.FLOAT_MULTIPLY:
-        return np.float32(x * y)
-    if operation == AluOperation.FLOAT_MAXIMUM:
-        return max(x, y)
-    return min(x, y)
 
 
 @inner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_sim.units.scalar_core import compared_written, integer_alu, result_written
+from darwinn_sim.units.scalar_alu import compared_written, integer_alu, result_written
 from hypothesis import given
 from hypothesis import strategies as st
 

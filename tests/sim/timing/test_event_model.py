@@ -11,7 +11,7 @@ import pytest
 from averaging_program import watch
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock
-from darwinn_sim.host.driver import DriverError
+from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.interface import DescriptorFault, HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
