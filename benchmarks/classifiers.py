@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from darwinn_testbench.chip.execution import Session
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.reference.tflite.model import CpuModel
 from numpy.typing import NDArray
 

@@ -85,9 +85,9 @@ def viewing(path: Path) -> Action:
 
 
 def inferring(path: Path) -> Action:
-    from darwinn_testbench.chip.execution import Session
     from darwinn_testbench.chip.inputs import random_inputs
     from darwinn_testbench.chip.model import open_models
+    from darwinn_testbench.chip.session import Session
 
     (model,) = open_models(path)
     session = Session(model)
@@ -123,7 +123,7 @@ def resident_bytes() -> int:
 
 
 def _digest(inference: object) -> bytes:
-    from darwinn_testbench.chip.execution import Inference
+    from darwinn_testbench.chip.session import Inference
 
     assert isinstance(inference, Inference)
     return b"".join(tensor.tobytes() for tensor in inference.outputs.values())

@@ -13,13 +13,13 @@ from darwinn_testbench.version import __version__
 if TYPE_CHECKING:
     from darwinn_sim.machine.examine import StopPoint, Tap
 
-    from darwinn_testbench.chip.execution import Session
     from darwinn_testbench.chip.model import open_models
+    from darwinn_testbench.chip.session import Session
 
 __all__ = ["Session", "StopPoint", "Tap", "__version__", "open_models"]
 
 _HOMES = {
-    "Session": "darwinn_testbench.chip.execution",
+    "Session": "darwinn_testbench.chip.session",
     "StopPoint": "darwinn_sim.machine.examine",
     "Tap": "darwinn_sim.machine.examine",
     "open_models": "darwinn_testbench.chip.model",

@@ -9,9 +9,9 @@ from darwinn_sim import timing
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.machine.lowering import lower
-from darwinn_testbench.chip.execution import Device, Session
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from harness_runs import require_toolchain

@@ -16,7 +16,6 @@ from typing import Any
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.dma_check import DmaFigures
-from darwinn_testbench.chip.execution import Inference
 from darwinn_testbench.chip.inputs import (
     Tensor,
     TensorMap,
@@ -24,6 +23,7 @@ from darwinn_testbench.chip.inputs import (
     choose_inputs,
     few_runs,
 )
+from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.check import (

@@ -13,9 +13,9 @@ import numpy as np
 from darwinn_formats.files import Source
 from darwinn_sim.machine.lowering import LoweredProgram
 
-from darwinn_testbench.chip.execution import Inference
 from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
+from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts, cover
 from darwinn_testbench.comparison.pairing import parse_maps

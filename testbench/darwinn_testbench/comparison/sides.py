@@ -20,9 +20,10 @@ from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
 
 from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
-from darwinn_testbench.chip.execution import Device, Inference, Session, choose_model
+from darwinn_testbench.chip.execution import choose_model
 from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps

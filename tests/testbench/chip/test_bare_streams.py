@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from darwinn_sim.bare_stream import descriptors
 from darwinn_testbench.chip.dma_check import check_dma
-from darwinn_testbench.chip.execution import Session
 from darwinn_testbench.chip.inspection import inspect
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.preload import Preload, parse
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_sim.machine.examine import StopPoint
-from darwinn_testbench.chip.execution import Device, Inference, Pipeline, Session, run
+from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import TensorMap, random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from darwinn_formats.darwinn import CompiledModel, Executable, Layer
 from darwinn_sim.accelerator import RunResult
-from darwinn_testbench.chip.execution import Inference, Pipeline, Session, run
+from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st

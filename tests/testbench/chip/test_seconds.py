@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from darwinn_sim import accelerator
 from darwinn_sim.kernel.compiled import announced
-from darwinn_testbench.chip import execution
-from darwinn_testbench.chip.execution import Device
+from darwinn_testbench.chip import session
+from darwinn_testbench.chip.session import Device
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 
@@ -39,7 +39,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return call
 
     for where, name in (
-        (execution, "compile_kernels"),
+        (session, "compile_kernels"),
         (accelerator, "lower"),
         (Device, "cache"),
         (accelerator.Accelerator, "run"),

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_testbench.chip.execution import Session
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.layers.check import Finding, TensorRow

@@ -13,9 +13,9 @@ import pytest
 from darwinn_sim.kernel import state
 from darwinn_sim.machine import layers, observer
 from darwinn_sim.machine.examine import Tap, TappedBytes
-from darwinn_testbench.chip.execution import Session
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError

@@ -1,0 +1,177 @@
+"""Compiled models on a simulated chip: parameters loaded once, then any number of inferences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darwinn_formats.darwinn import CompiledModel, Executable
+from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
+from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.grading import Assumption
+from darwinn_sim.machine.examine import StopPoint, Tap
+from darwinn_sim.machine.lowering import LoweredProgram
+
+from darwinn_testbench.chip.inputs import (
+    Tensor,
+    TensorMap,
+)
+from darwinn_testbench.chip.model import BoundModel
+from darwinn_testbench.chip.preload import Preload
+from darwinn_testbench.errors import InputError
+
+
+@dataclass(frozen=True)
+class Inference:
+    """One inference: output tensors by name, what the chip did, and the seconds it took here.
+
+    The seconds are those of the run: without compilation, decoding and the loading of parameters.
+    """
+
+    outputs: dict[str, Tensor]
+    result: RunResult
+    seconds: float
+
+
+class Device:
+    """A chip, and the parameters that are cached on it.
+
+    Models that were compiled together carry the same token and have their parameters in different
+    places, so all of them stay cached; a model with another token makes all be loaded anew.
+    ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
+    ``preloads`` are in wide memory before anything runs. Without ``assumptions`` a program that
+    holds assumed values is refused. ``accelerator`` is the chip itself, if it is to be another one.
+    """
+
+    def __init__(
+        self,
+        *,
+        strict: bool = False,
+        seed: int = 0,
+        preloads: Sequence[Preload] = (),
+        assumptions: bool = True,
+        accelerator: Accelerator | None = None,
+    ) -> None:
+        self.accelerator = accelerator or Accelerator(
+            strict=strict, seed=seed, assumptions=assumptions
+        )
+        self._preloads = preloads
+        self._power_ups = 0
+        self._token: int | None = None
+        self._cached: list[Executable] = []
+
+    def cache(self, model: CompiledModel) -> RunResult | None:
+        """Make the chip ready for ``model``; None if its parameters are there, or it has none.
+
+        Raises:
+            SimulationError: the parameter-caching executable fails.
+        """
+        if self._power_ups != self.accelerator.power_ups:
+            self._power_ups = self.accelerator.power_ups
+            self._token = None
+            for preload in self._preloads:
+                preload.apply(self.accelerator)
+        if self._token != model.token:
+            self._token, self._cached = model.token, []
+        caching = model.caching
+        if caching is None or any(caching is each for each in self._cached):
+            return None
+        result = self.accelerator.run(caching, {})
+        self._cached.append(caching)
+        return result
+
+
+class Session:
+    """A model on a chip, which keeps its state from one inference to the next.
+
+    Sessions can share a ``device``; without one the session has a chip of its own, made with the
+    other arguments (see :class:`Device`).
+    """
+
+    def __init__(
+        self,
+        model: BoundModel,
+        *,
+        device: Device | None = None,
+        strict: bool = False,
+        seed: int = 0,
+        preloads: Sequence[Preload] = (),
+        assumptions: bool = True,
+    ) -> None:
+        self.model = model
+        self.device = device or Device(
+            strict=strict, seed=seed, preloads=preloads, assumptions=assumptions
+        )
+        self.caching: RunResult | None = None
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The chip."""
+        return self.device.accelerator
+
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What the results of the chip rest on without evidence; see ``Accelerator.assumed``."""
+        return self.accelerator.assumed
+
+    @property
+    def program(self) -> LoweredProgram:
+        """The inference's program as the chip executes it; see :meth:`Accelerator.load`."""
+        return self.accelerator.load(self.model.compiled.inference)
+
+    def prepare(self) -> None:
+        """What an inference needs and is no part of it: kernels, program and parameters.
+
+        Raises:
+            SimulationError: as :meth:`infer`.
+        """
+        # First, so that what is refused does not wait for the kernels.
+        _ = self.program
+        compile_kernels()
+        self.load_parameters()
+
+    def load_parameters(self) -> RunResult | None:
+        """Run the parameter-caching executable unless the chip holds its parameters.
+
+        Returns what its last run did; None if it never ran here.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        self.caching = self.device.cache(self.model.compiled) or self.caching
+        return self.caching
+
+    def infer(
+        self,
+        tensors: TensorMap,
+        *,
+        until: StopPoint | None = None,
+        taps: Sequence[Tap] = (),
+        as_far_as_it_goes: bool = False,
+    ) -> Inference:
+        """One inference on ``tensors`` (by port name), prepared first if need be.
+
+        The options are those of :meth:`Accelerator.run`.
+
+        Raises:
+            SimulationError: the program fails, or uses what the model of the chip lacks.
+        """
+        self.prepare()
+        inputs = self.model.to_device(tensors)
+        begin = time.perf_counter()
+        try:
+            result = self.accelerator.run(
+                self.model.compiled.inference,
+                inputs,
+                until=until,
+                taps=taps,
+                as_far_as_it_goes=as_far_as_it_goes,
+            )
+        except ValueError as error:
+            if isinstance(error, DecodeError) or not (until or taps):
+                raise
+            # A stop point or a tap that this program does not have, seen before it runs.
+            raise InputError(str(error)) from error
+        seconds = time.perf_counter() - begin
+        return Inference(self.model.from_device(result.outputs), result, seconds)
