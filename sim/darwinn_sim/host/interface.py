@@ -52,10 +52,10 @@ def refusal(tag: int, address: int, size: int) -> str:
         return "an interrupt has neither address nor size" if address or size else ""
     if tag not in _KIND_OF_TAG:
         return "unknown tag"
-    return "" if size else _LENGTH_0
+    return "" if size else LENGTH_0
 
 
-_LENGTH_0 = "length 0"
+LENGTH_0 = "length 0"
 
 
 class DescriptorFault(SimulationError):
@@ -307,7 +307,7 @@ class HostInterface:
     def note(self, tag: int, address: int, size: int) -> None:
         """Check and trace a descriptor without performing it; raises as :meth:`issue`."""
         reason = refusal(tag, address, size)
-        if reason == _LENGTH_0:
+        if reason == LENGTH_0:
             self._refuse_length_0(tag, address)
         if reason:
             raise DescriptorFault(tag, address, size, reason)
@@ -318,7 +318,7 @@ class HostInterface:
 
     def _refuse_length_0(self, tag: int, address: int) -> None:
         self.interrupts.report_error("length_0_dma")
-        raise DescriptorFault(tag, address, 0, _LENGTH_0)
+        raise DescriptorFault(tag, address, 0, LENGTH_0)
 
     def _note_interrupt(self, tag: int) -> None:
         number = tag - DescriptorTag.INTERRUPT_0

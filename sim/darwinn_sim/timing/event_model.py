@@ -14,7 +14,7 @@ from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.host.interface import refusal
+from darwinn_sim.host.interface import LENGTH_0, refusal
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.state import Handover
@@ -145,7 +145,10 @@ def _check_descriptors(program: LoweredProgram, steps: NDArray[np.void]) -> None
         reason = refusal(tag, int(step["address"]), int(step["size"]))
         if reason:
             chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
-            raise ChipFault("DMA", f"descriptor tag {tag}: {reason}", chunk, pc, -1, 0)
+            text = f"descriptor tag {tag}: {reason}"
+            if reason == LENGTH_0:
+                text = f"{reason} of descriptor tag {tag}"
+            raise ChipFault("DMA", text, chunk, pc, -1, 0)
 
 
 def _table(transfers: list[tuple[int, int, int]]) -> NDArray[np.void]:

@@ -379,7 +379,7 @@ def test_a_descriptor_that_the_host_interface_refuses_is_a_fault(
     tag: int, low: int, size: int, reason: str
 ) -> None:
     chunk = frame(build(descriptor(tag, low, size)))
-    with pytest.raises(ChipFault, match=rf"DMA: descriptor tag {tag}: {reason} \(chunk 0, pc 9"):
+    with pytest.raises(ChipFault, match=rf"DMA: .*{reason}.* \(chunk 0, pc 9"):
         timing.simulate_program(lower((chunk,)), (len(chunk),), limit=1000)
     with pytest.raises(DescriptorFault, match=reason):
         HostInterface(HostMemory()).issue(tag, low, size)
