@@ -6,53 +6,53 @@ from dataclasses import dataclass
 
 from weaving import Edit
 
-CYCLES = "tests/rtl/test_dma_programs.py::test_random_programs_equal_the_models_to_the_cycle"
+CYCLES = "tests/rtl/dma/test_programs.py::test_random_programs_equal_the_models_to_the_cycle"
 
-TENSOR = "tests/rtl/test_tile_tensor_unit.py::test_multiply_accumulate[gate]"
-MAXIMUM = "tests/rtl/test_tile_tensor_unit.py::test_a_maximum_is_that_of_its_byte_planes[14-10]"
-INTERPOLATION = "tests/rtl/test_tile_tensor_unit.py::test_interpolation[gate]"
-TENSOR_BY_HAND = "tests/rtl/test_tile_tensor_unit.py::test_ties_round_to_even"
-WATCHER = "tests/rtl/test_tile_tensor_unit.py::test_a_watcher_passes_at_its_value_and_not_before[1]"
+TENSOR = "tests/rtl/tile/test_tensor_unit.py::test_multiply_accumulate[gate]"
+MAXIMUM = "tests/rtl/tile/test_tensor_unit.py::test_a_maximum_is_that_of_its_byte_planes[14-10]"
+INTERPOLATION = "tests/rtl/tile/test_tensor_unit.py::test_interpolation[gate]"
+TENSOR_BY_HAND = "tests/rtl/tile/test_tensor_unit.py::test_ties_round_to_even"
+WATCHER = "tests/rtl/tile/test_tensor_unit.py::test_a_watcher_passes_at_its_value_and_not_before[1]"
 PACKING = (
-    "tests/rtl/test_tile_narrow_to_wide.py"
+    "tests/rtl/tile/test_narrow_to_wide.py"
     "::test_random_instructions_pack_the_rows_of_the_slow_model[gate]"
 )
 SPREADING = (
-    "tests/rtl/test_tile_wide_to_narrow.py"
+    "tests/rtl/tile/test_wide_to_narrow.py"
     "::test_random_instructions_move_the_words_of_the_slow_model[gate]"
 )
 SCALES = (
-    "tests/rtl/test_tile_wide_to_narrow.py"
+    "tests/rtl/tile/test_wide_to_narrow.py"
     "::test_a_load_of_scales_begins_at_the_half_that_is_free[1]"
 )
 MESH = (
-    "tests/rtl/test_tile_mesh_bus.py"
+    "tests/rtl/tile/test_mesh_bus.py"
     "::test_random_instructions_send_and_write_the_words_of_the_slow_model[gate]"
 )
 RING = (
-    "tests/rtl/test_tile_ring_bus.py"
+    "tests/rtl/tile/test_ring_bus.py"
     "::test_random_instructions_send_and_write_the_rows_of_the_slow_model[gate]"
 )
 WRITE_SIDES = (
-    "tests/rtl/test_tile_narrow_to_wide.py"
+    "tests/rtl/tile/test_narrow_to_wide.py"
     "::test_the_double_buffer_goes_on_across_guarded_instructions[guarded by flag 16]"
 )
 READ_SIDES = (
-    "tests/rtl/test_tile_ring_bus.py"
+    "tests/rtl/tile/test_ring_bus.py"
     "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
 )
-PARTIAL_SUMS = "tests/rtl/test_tile_tensor_unit.py::test_sums_in_wide_memory_go_on"
-CHIP = "tests/rtl/test_chip_scalar_side.py::"
+PARTIAL_SUMS = "tests/rtl/tile/test_tensor_unit.py::test_sums_in_wide_memory_go_on"
+CHIP = "tests/rtl/chip/test_scalar_side.py::"
 POP = CHIP + "test_pops_fill_the_buffers"
 INFEED = CHIP + "test_infeeds_send_their_rows"
 OUTFEED = CHIP + "test_outfeeds_take_their_units"
 FULL_OUTFEED = CHIP + "test_a_full_outfeed_holds_the_ring"
 SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
-TILE_FENCE = "tests/rtl/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
+TILE_FENCE = "tests/rtl/tile/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
 
 
 def _event(name: str) -> str:
-    return f"tests/rtl/test_dma_events.py::test_event[{name}]"
+    return f"tests/rtl/dma/test_events.py::test_event[{name}]"
 
 
 @dataclass(frozen=True)

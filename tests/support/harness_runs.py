@@ -12,7 +12,8 @@ from darwinn_testbench.rtl import toolchain
 if TYPE_CHECKING:
     from darwinn_testbench.rtl.build import Design
 
-COCOTB_TESTS = Path(__file__).parents[1] / "rtl"
+COCOTB_TESTS = tuple(Path(__file__).parents[1] / "rtl" / folder for folder in ("dma", "tile"))
+"""Folders of the modules that run inside of simulations."""
 
 
 def require_toolchain(*, waves: bool = False) -> None:
@@ -36,7 +37,6 @@ def run(
     """Run one cocotb test in a process of its own; its random choices depend on ``seed`` alone."""
     from darwinn_testbench.rtl.build import simulate
 
-    if str(COCOTB_TESTS) not in sys.path:
-        sys.path.append(str(COCOTB_TESTS))
+    sys.path += [str(folder) for folder in COCOTB_TESTS if str(folder) not in sys.path]
     text = {name: str(value) for name, value in environment.items()}
     return simulate(chosen, module, test, seed=seed, work=work, environment=text)
