@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
-from darwinn_sim.machine.layers import Layer
+from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_testbench.layers.results import Bytes
 from numpy.typing import NDArray
 
 WORD = 4
 
 
-def layer(number: int = 0, **more: Any) -> Layer:
+def layer(number: int = 0, **more: Any) -> ComputedLayer:
     fields: dict[str, Any] = {
         "number": number,
         "instructions": tuple(range(chip.TILES)),
@@ -26,7 +26,7 @@ def layer(number: int = 0, **more: Any) -> Layer:
         "output_zero_point": 0,
         "output_16bit": False,
     }
-    return Layer(**(fields | more))
+    return ComputedLayer(**(fields | more))
 
 
 def program(writes: list[int]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -31,16 +31,18 @@ def tensor(
     zero_point: int = 0,
     constant: Array | None = None,
     **more: Any,
-) -> Tensor:
+) -> NetworkTensor:
     every = np.atleast_1d(np.asarray(scale, f32))
     zero_points = np.full(len(every), zero_point, np.int64)
     kind = np.dtype(dtype)
-    return Tensor(index, f"t{index}", tuple(shape), kind, every, zero_points, 0, constant, **more)
+    return NetworkTensor(
+        index, f"t{index}", tuple(shape), kind, every, zero_points, 0, constant, **more
+    )
 
 
 def single(
     name: str,
-    tensors: Sequence[Tensor],
+    tensors: Sequence[NetworkTensor],
     inputs: Sequence[int],
     outputs: Sequence[int],
     **options: Any,
@@ -67,7 +69,9 @@ def zero_points(dtype: str) -> st.SearchStrategy[int]:
     return st.integers(int(limits.min), int(limits.max))
 
 
-def slow_output(total: int, factor: np.float32, output: Tensor, activation: str = "NONE") -> int:
+def slow_output(
+    total: int, factor: np.float32, output: NetworkTensor, activation: str = "NONE"
+) -> int:
     """One value of the output stage: float32 product, clip, half to even, offset."""
     scale, zero_point = output.scale[0], int(output.zero_point[0])
     limits = np.iinfo(output.dtype)
@@ -81,5 +85,5 @@ def slow_output(total: int, factor: np.float32, output: Tensor, activation: str 
     return round(min(max(scaled, low), high)) + zero_point
 
 
-def slow_factor(first: float, second: float, output: Tensor) -> np.float32:
+def slow_factor(first: float, second: float, output: NetworkTensor) -> np.float32:
     return f32(f32(f32(first) * f32(second)) * f32(f32(1) / output.scale[0]))

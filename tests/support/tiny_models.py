@@ -9,7 +9,7 @@ import numpy as np
 from darwinn_formats import flatbuffer, tflite
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import Tensor, TensorValues
+from darwinn_testbench.reference.tflite.graph import NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from one_operator import Array
 
@@ -23,7 +23,7 @@ _VERSIONS = dict.fromkeys(
 
 def tiny_model(
     operator: BuiltinOperator,
-    tensors: Sequence[Tensor],
+    tensors: Sequence[NetworkTensor],
     inputs: Sequence[int],
     outputs: Sequence[int],
     options: Any = None,

@@ -116,7 +116,7 @@ class Provenance:
     """
 
     program: LoweredProgram
-    layers: tuple[layers.Layer, ...]
+    layers: tuple[layers.ComputedLayer, ...]
     reads: Mapping[tuple[int, int], Reads]
     outputs: Mapping[str, Origin]
     scalar_core: Origin

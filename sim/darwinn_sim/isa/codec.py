@@ -62,7 +62,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Program:
+class DecodedChunk:
     """A decoded chunk, in program order.
 
     ``pc`` is the bundle index of each instruction in the chunk (bundle 0 is LoadProgram),
@@ -89,7 +89,7 @@ class Program:
         return Operation(int(self.pc[index]), instruction, values)
 
 
-def decode(stream: bytes | bytearray | memoryview) -> Program:
+def decode(stream: bytes | bytearray | memoryview) -> DecodedChunk:
     """Decode one chunk of ``stream`` (a multiple of 16 bytes).
 
     Raises:
@@ -108,10 +108,10 @@ def decode(stream: bytes | bytearray | memoryview) -> Program:
         members = np.flatnonzero(opcode == code)
         row[members] = np.arange(len(members))
         columns[int(code)] = _decode_columns(INSTRUCTIONS[int(code)], bundles, pc[members])
-    return Program(pc, opcode, row, columns, len(bundles))
+    return DecodedChunk(pc, opcode, row, columns, len(bundles))
 
 
-def encode(program: Program) -> bytes:
+def encode(program: DecodedChunk) -> bytes:
     """Encode ``program``; the inverse of :func:`decode`."""
     stream = np.zeros((program.bundles, BUNDLE_BYTES), np.uint8)
     for code, columns in program.columns.items():
@@ -192,10 +192,10 @@ class Explained:
     share: float
 
 
-def explained(program: Program) -> tuple[Explained, ...]:
+def explained(program: DecodedChunk) -> tuple[Explained, ...]:
     """Return how well the set bits of ``program`` are understood, by opcode and confidence.
 
-    Bits outside fields are no part of a :class:`Program`; see :func:`unexplained_bits`.
+    Bits outside fields are no part of a :class:`DecodedChunk`; see :func:`unexplained_bits`.
     """
     counts: Counter[tuple[int, Confidence]] = Counter()
     for code, columns in program.columns.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.isa.codec import Columns, Program
+from darwinn_sim.isa.codec import Columns, DecodedChunk
 from darwinn_sim.isa.fields import Field, Grade, Graded, Instruction
 from darwinn_sim.isa.table import INSTRUCTIONS
 
@@ -65,7 +65,7 @@ class Assumption:
         )
 
 
-def uses(programs: Sequence[Program], opcodes: Iterable[int] | None = None) -> list[ValueUse]:
+def uses(programs: Sequence[DecodedChunk], opcodes: Iterable[int] | None = None) -> list[ValueUse]:
     """Assumed and refused values of the chunks of a program, in the order of their first places.
 
     Of ``opcodes`` alone, if they are given.
@@ -92,7 +92,7 @@ def uses(programs: Sequence[Program], opcodes: Iterable[int] | None = None) -> l
     return sorted(found.values(), key=lambda use: (use.chunk, use.pc, use.field))
 
 
-def marks(program: Program) -> Iterator[ValueUse]:
+def marks(program: DecodedChunk) -> Iterator[ValueUse]:
     """Every assumed and refused value of a chunk by itself: one of each instruction that has it."""
     for opcode, columns in program.columns.items():
         instruction = INSTRUCTIONS[opcode]

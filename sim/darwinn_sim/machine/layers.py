@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darwinn_sim.isa.codec import Columns, Program
+from darwinn_sim.isa.codec import Columns, DecodedChunk
 from darwinn_sim.isa.table import BY_NAME
 
 TENSOR_NAMES = ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
@@ -43,7 +43,7 @@ _INFINITY = 0x7F800000
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ComputedLayer:
     """Tensor instructions of a program that compute one result, each on tiles of its own.
 
     ``instructions`` are their indices through all chunks, in ascending order; ``first`` and
@@ -74,7 +74,7 @@ class Layer:
         return self.instructions[-1]
 
 
-def find(chunks: Sequence[Program]) -> tuple[Layer, ...]:
+def find(chunks: Sequence[DecodedChunk]) -> tuple[ComputedLayer, ...]:
     """The layers of the decoded chunks of an executable, in program order."""
     return tuple(_layer(number, group) for number, group in enumerate(_groups(chunks)))
 
@@ -91,7 +91,7 @@ class _Instruction(NamedTuple):
     output_16bit: bool
 
 
-def _groups(chunks: Sequence[Program]) -> Iterator[list[_Instruction]]:
+def _groups(chunks: Sequence[DecodedChunk]) -> Iterator[list[_Instruction]]:
     group: list[_Instruction] = []
     tiles = 0
     for instruction in _tensor_instructions(chunks):
@@ -104,7 +104,7 @@ def _groups(chunks: Sequence[Program]) -> Iterator[list[_Instruction]]:
         yield group
 
 
-def _tensor_instructions(chunks: Sequence[Program]) -> Iterator[_Instruction]:
+def _tensor_instructions(chunks: Sequence[DecodedChunk]) -> Iterator[_Instruction]:
     before = 0
     for chunk in chunks:
         for number in np.flatnonzero(np.isin(chunk.opcode, _OPCODES)).tolist():
@@ -133,10 +133,10 @@ def _instruction(place: int, opcode: int, columns: Columns, row: int) -> _Instru
     )
 
 
-def _layer(number: int, group: Sequence[_Instruction]) -> Layer:
+def _layer(number: int, group: Sequence[_Instruction]) -> ComputedLayer:
     last = group[-1]
     opcode = last.stage[0]
-    return Layer(
+    return ComputedLayer(
         number=number,
         instructions=tuple(each.place for each in group),
         executions=sum(each.executions for each in group),

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
-from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode, encode, unexplained_bits
+from darwinn_sim.isa.codec import (
+    Columns,
+    DecodedChunk,
+    DecodeError,
+    decode,
+    encode,
+    unexplained_bits,
+)
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
@@ -35,7 +42,7 @@ class LoweredProgram(NamedTuple):
     each chunk begins, and at which it is started, and what its execution assumes."""
 
     tables: Tables
-    chunks: tuple[Program, ...]
+    chunks: tuple[DecodedChunk, ...]
     streams: tuple[bytes, ...]
     starts: tuple[int, ...]
     entries: tuple[int, ...]
@@ -113,7 +120,7 @@ def lower(
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, assumed)
 
 
-def _require_explained(number: int, chunk: bytes, program: Program) -> None:
+def _require_explained(number: int, chunk: bytes, program: DecodedChunk) -> None:
     """Refuse bits that the instruction table does not know: they would be ignored."""
     if encode(program) == chunk:
         return
@@ -142,7 +149,7 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
     _lower_scalar(program.tables, linked.columns[_SCALAR], instructions)
 
 
-def _unpatch(program: LoweredProgram, decoded: Program, start: int) -> None:
+def _unpatch(program: LoweredProgram, decoded: DecodedChunk, start: int) -> None:
     """Undo the last patch: a field that is zero this time need not have been zero then."""
     pcs = decoded.pc[decoded.opcode == _SCALAR]
     if len(pcs):
@@ -161,13 +168,13 @@ _LOAD = BY_NAME["LoadProgram"].opcode
 _EXECUTE = BY_NAME["Execute"].opcode
 
 
-def _framing_field(program: Program, opcode: int, field: str) -> int:
+def _framing_field(program: DecodedChunk, opcode: int, field: str) -> int:
     """A field of the bundle that loads, or starts, the program of a chunk; 0 without one."""
     columns = program.columns.get(opcode)
     return 0 if columns is None else int(columns[field][0])
 
 
-def _entry(program: Program) -> int:
+def _entry(program: DecodedChunk) -> int:
     """Bundle of a chunk at which its program starts; behind the last if it is none of them."""
     start = _framing_field(program, _EXECUTE, "start_pc")
     entry = 1 + start - _framing_field(program, _LOAD, "start_pc")
@@ -175,14 +182,14 @@ def _entry(program: Program) -> int:
 
 
 def _branch_offsets(
-    program: Program, columns: Columns, pcs: NDArray[np.int64]
+    program: DecodedChunk, columns: Columns, pcs: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Bundles from each branch to its target, whether that is given so or as an address."""
     address = 1 - _framing_field(program, _LOAD, "start_pc") - pcs
     return columns["offset"] + np.where(columns["relative"], 0, address)
 
 
-def _plan(tensor: Table, programs: Sequence[Program], starts: Sequence[int]) -> TensorPlan:
+def _plan(tensor: Table, programs: Sequence[DecodedChunk], starts: Sequence[int]) -> TensorPlan:
     try:
         return tensor_plan.plan(tensor)
     except PlanTooLong as error:
@@ -194,7 +201,7 @@ def _plan(tensor: Table, programs: Sequence[Program], starts: Sequence[int]) -> 
         raise UnsupportedInstruction(opcode, chunk, pc, "main_limit", limit) from error
 
 
-def _decode(number: int, chunk: bytes) -> Program:
+def _decode(number: int, chunk: bytes) -> DecodedChunk:
     try:
         return decode(chunk)
     except DecodeError as error:
@@ -207,7 +214,9 @@ def _decode(number: int, chunk: bytes) -> Program:
 _SCALAR_SIDE = ("Scalar", "Halt", "Branch", "Loop", "ScalarFence", "LoadProgram", "Execute", "NoOp")
 
 
-def _check(programs: Sequence[Program], dma_only: bool, allowed: bool) -> tuple[Assumption, ...]:
+def _check(
+    programs: Sequence[DecodedChunk], dma_only: bool, allowed: bool
+) -> tuple[Assumption, ...]:
     """The assumptions of a program; what no rule covers is refused (see ``isa.grades``)."""
     opcodes = [BY_NAME[name].opcode for name in _SCALAR_SIDE] if dma_only else None
     found = grading.uses(programs, opcodes)
@@ -230,7 +239,7 @@ def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) ->
     return out
 
 
-def _tables(programs: Sequence[Program], starts: Sequence[int], dma_only: bool) -> Tables:
+def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: bool) -> Tables:
     parts: dict[str, list[Table]] = {}
     counts: dict[str, int] = {}
     at: list[NDArray[np.int64]] = []

@@ -72,7 +72,7 @@ class Observer:
             return 0, 0
         return min(layer.first for layer in wanted), max(layer.last for layer in wanted) + 1
 
-    def _layer(self, number: int) -> layers.Layer:
+    def _layer(self, number: int) -> layers.ComputedLayer:
         if number >= len(self.layers):
             known = f"layers are 0 to {len(self.layers) - 1}" if self.layers else "it has none"
             raise ValueError(f"there is no layer {number} in the program: {known}")

@@ -337,7 +337,9 @@ def _timed(transfers: NDArray[np.void]) -> tuple[TimedTransfer, ...]:
     )
 
 
-def _layer_timing(layer: layers.Layer, machine: Machine, program: LoweredProgram) -> LayerTiming:
+def _layer_timing(
+    layer: layers.ComputedLayer, machine: Machine, program: LoweredProgram
+) -> LayerTiming:
     members = list(layer.instructions)
     runs = machine.executions[members]
     executed = runs[:, 0] > 0

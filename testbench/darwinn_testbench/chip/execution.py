@@ -19,20 +19,14 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
-from darwinn_testbench.chip.inputs import (
-    Inputs,
-    Origin,
-    Tensor,
-    choose_inputs,
-    few_runs,
-    origin_of,
-)
+from darwinn_testbench.chip.inputs import Inputs, Origin, choose_inputs, few_runs, origin_of
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -50,7 +44,7 @@ class TensorOutputRow(Row):
     dtype: str
     sha256: str
     seconds: float
-    tensor: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+    tensor: AnyArray = field(repr=False, metadata=PYTHON_ONLY)
     inputs_kind: str | None = None
     inputs_seed: int | None = None
 
@@ -92,7 +86,7 @@ class TapFigures:
     tap: str
     bytes: int
     sha256: str
-    data: Tensor = field(repr=False, metadata=PYTHON_ONLY)
+    data: AnyArray = field(repr=False, metadata=PYTHON_ONLY)
 
 
 def run(
@@ -200,13 +194,13 @@ def declared_narrow_bytes(executable: Executable) -> int | None:
     return declared or (0 if executable.type is ExecutableType.PARAMETER_CACHING else None)
 
 
-def digest(tensor: Tensor) -> str:
+def digest(tensor: AnyArray) -> str:
     """SHA-256 of a tensor's bytes in row-major order."""
     return hashlib.sha256(np.ascontiguousarray(tensor).tobytes()).hexdigest()
 
 
 def row_fields(
-    number: int, name: str, tensor: Tensor, seconds: float, origin: Origin | None
+    number: int, name: str, tensor: AnyArray, seconds: float, origin: Origin | None
 ) -> dict[str, Any]:
     """The fields of a :class:`TensorOutputRow` that passes."""
     return {
@@ -224,7 +218,7 @@ def row_fields(
 
 
 def run_row(
-    number: int, name: str, tensor: Tensor, seconds: float, origin: Origin | None
+    number: int, name: str, tensor: AnyArray, seconds: float, origin: Origin | None
 ) -> RunRow:
     """The row of an output; what has no order has no range."""
     ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"

@@ -14,14 +14,13 @@ from typing import Any, overload
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
-from numpy.typing import NDArray
 from PIL import Image
 
 from darwinn_testbench.chip.input_kinds import InputKind, draw
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 
-Tensor = NDArray[Any]
-TensorMap = Mapping[str, Tensor]
+TensorMap = Mapping[str, AnyArray]
 """Tensors by the name of their port."""
 
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
@@ -87,7 +86,7 @@ def choose_inputs(
     seed: int,
     runs: int | None,
     inputs_kind: Sequence[str] = (),
-) -> Sequence[dict[str, Tensor]]:
+) -> Sequence[dict[str, AnyArray]]:
     """Input sets from whatever the caller gave: files, arrays, or drawn ones.
 
     Drawn are ``runs`` sets of the kinds ``inputs_kind`` (all of them by default), in their order
@@ -159,7 +158,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class DrawnSets(Sequence[dict[str, Tensor]]):
+class DrawnSets(Sequence[dict[str, AnyArray]]):
     """``runs`` sets of drawn tensors, each made anew whenever it is asked for.
 
     A set depends on its seed and kind alone: that of run K is ``seed + K * SEED_STEP``, so that it
@@ -175,10 +174,10 @@ class DrawnSets(Sequence[dict[str, Tensor]]):
         return self.runs
 
     @overload
-    def __getitem__(self, index: int) -> dict[str, Tensor]: ...
+    def __getitem__(self, index: int) -> dict[str, AnyArray]: ...
     @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Tensor]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Tensor] | list[dict[str, Tensor]]:
+    def __getitem__(self, index: slice) -> list[dict[str, AnyArray]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, AnyArray] | list[dict[str, AnyArray]]:
         if isinstance(index, slice):
             return [self[number] for number in range(self.runs)[index]]
         origin = self.origin(range(self.runs)[index])
@@ -190,7 +189,7 @@ class DrawnSets(Sequence[dict[str, Tensor]]):
         return Origin(self.kinds[run % len(self.kinds)], self.seed + run * SEED_STEP)
 
 
-def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> Tensor:
+def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> AnyArray:
     return draw(
         kind, port.shape, port.dtype, generator, zero_point=port.zero_point, limits=port.limits
     )
@@ -203,7 +202,7 @@ def origin_of(sets: Sequence[Any], run: int) -> Origin | None:
 
 def read_inputs(
     specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
-) -> list[dict[str, Tensor]]:
+) -> list[dict[str, AnyArray]]:
     """Input sets from files; several if the arrays have a further leading dimension.
 
     Each specification is ``PATH`` or ``NAME=PATH``. ``.npy`` is one tensor; ``.npz`` is several, by
@@ -220,14 +219,14 @@ def read_inputs(
 
 def read_arrays(
     specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
-) -> dict[str, Tensor]:
+) -> dict[str, AnyArray]:
     """Arrays by port name from files, as :func:`read_inputs` takes them, of whatever shape.
 
     Raises:
         InputError: a file that cannot be read as data, an unknown name.
         OSError: a file that cannot be read.
     """
-    arrays: dict[str, Tensor] = {}
+    arrays: dict[str, AnyArray] = {}
     for specification in [os.fspath(item) for item in specifications]:
         name, path = _split(specification, ports)
         free = [port for port in ports if port.name not in arrays]
@@ -241,7 +240,7 @@ def read_arrays(
     return arrays
 
 
-def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[dict[str, Tensor]]:
+def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[dict[str, AnyArray]]:
     """Input sets from arrays by port name; a further leading dimension means several sets.
 
     Floating point values are quantised with the port's scale and zero point.
@@ -277,7 +276,7 @@ def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
     return "", Path(specification)
 
 
-def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, AnyArray]]:
     """The arrays of a file with the ports they are for: the first port, or several of an .npz."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
@@ -296,7 +295,7 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Ten
     return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
 
 
-def read_array(path: Path) -> Tensor:
+def read_array(path: Path) -> AnyArray:
     """The array of an .npy file; InputError if it is damaged or too large."""
     try:
         # Mapped, so that a header which promises more than the file holds allocates nothing.
@@ -310,7 +309,7 @@ def read_array(path: Path) -> Tensor:
     return np.array(array)
 
 
-def read_archive(path: Path) -> dict[str, Tensor]:
+def read_archive(path: Path) -> dict[str, AnyArray]:
     """The arrays of an .npz file by name; InputError if it is damaged or too large."""
     try:
         with zipfile.ZipFile(path) as members:
@@ -323,7 +322,7 @@ def read_archive(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
 
 
-def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Tensor]]:
+def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, AnyArray]]:
     arrays = read_archive(path)
     by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
     if by_name:
@@ -336,7 +335,7 @@ def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorP
     return list(zip(ports, arrays.values(), strict=False))
 
 
-def _read_image(path: Path, port: TensorPort) -> Tensor:
+def _read_image(path: Path, port: TensorPort) -> AnyArray:
     shape = port.shape[1:] if len(port.shape) == 4 and port.shape[0] == 1 else port.shape
     if len(shape) == 2:
         shape = (*shape, 1)
@@ -354,13 +353,13 @@ def _read_image(path: Path, port: TensorPort) -> Tensor:
         if error.errno is not None:
             raise
         raise InputError(f"{path}: not a readable image: {error}") from error
-    pixels: Tensor = np.asarray(scaled, np.uint8).reshape(port.shape)
+    pixels: AnyArray = np.asarray(scaled, np.uint8).reshape(port.shape)
     if port.dtype == np.int8:
         return (pixels.astype(np.int16) - _IMAGE_MIDDLE).astype(np.int8)
     return pixels
 
 
-def _stack(array: Tensor, port: TensorPort) -> Tensor:
+def _stack(array: AnyArray, port: TensorPort) -> AnyArray:
     """``array`` as (sets, *port.shape) in the port's dtype."""
     inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
     single = array.size == port.elements
@@ -384,7 +383,7 @@ def _transposed(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     return given != own and sorted(given) == sorted(own)
 
 
-def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
+def _as_dtype(array: AnyArray, port: TensorPort) -> AnyArray:
     if array.dtype == port.dtype:
         return array
     if array.dtype.kind not in "fiub":
@@ -397,7 +396,7 @@ def _as_dtype(array: Tensor, port: TensorPort) -> Tensor:
             raise InputError(f"{port}: {array.dtype} data, but the tensor has no scale")
         if not np.isfinite(array).all():
             raise InputError(f"{port}: the data holds NaN or infinity")
-        quantised: Tensor = np.rint(array / port.scale) + port.zero_point
+        quantised: AnyArray = np.rint(array / port.scale) + port.zero_point
         return quantised.clip(limits.min, limits.max).astype(port.dtype)
     if array.min() < limits.min or array.max() > limits.max:
         raise InputError(f"{port}: values {array.min()} to {array.max()} do not fit {port.dtype}")

@@ -10,7 +10,7 @@ from typing import Any
 from darwinn_formats.darwinn import DarwinnFile, Executable, Layer, Package, load
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.files import Source
-from darwinn_sim.isa.codec import DecodeError, Program, decode, unexplained_bits
+from darwinn_sim.isa.codec import DecodedChunk, DecodeError, decode, unexplained_bits
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import incomplete_note
@@ -211,7 +211,7 @@ def _stream_row(name: str, chunks: list[bytes]) -> ExecutableRow:
 def _statistics(chunks: list[bytes]) -> dict[str, Any]:
     """Instruction figures of an executable, with the verdict that they give."""
     counts: Counter[int] = Counter()
-    programs: list[Program] = []
+    programs: list[DecodedChunk] = []
     unexplained = 0
     verdict, message = Verdict.PASS, ""
     for number, chunk in enumerate(chunks):

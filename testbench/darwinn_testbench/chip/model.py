@@ -28,9 +28,10 @@ from darwinn_formats.darwinn import (
 from darwinn_formats.files import Source
 from darwinn_sim import bare_stream
 
-from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.inspection import chunks_of
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""
@@ -47,14 +48,14 @@ class BoundLayer:
     layer: Layer
     port: TensorPort
     batch: int = 1
-    constant: Tensor | None = None
+    constant: AnyArray | None = None
 
-    def to_device(self, tensor: Tensor) -> bytes:
+    def to_device(self, tensor: AnyArray) -> bytes:
         """The bytes that the chip receives for ``tensor`` (shape and dtype of the port)."""
         parts = tensor.reshape(self.batch, *_layer_shape(self.layer))
         return b"".join(to_device_input(self.layer, part) for part in parts)
 
-    def from_device(self, data: bytes) -> Tensor:
+    def from_device(self, data: bytes) -> AnyArray:
         """The tensor that the chip sent as ``data``: shape and dtype of the port."""
         size = len(data) // self.batch
         parts = [to_tensor(self.layer, data[k * size : (k + 1) * size]) for k in range(self.batch)]
@@ -66,7 +67,7 @@ class BoundTensor:
     """A tensor beside the custom operator: its port, and its value where the file holds one."""
 
     port: TensorPort
-    constant: Tensor | None
+    constant: AnyArray | None
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class BoundModel:
             for item in self.inputs
         }
 
-    def from_device(self, outputs: Mapping[str, bytes]) -> dict[str, Tensor]:
+    def from_device(self, outputs: Mapping[str, bytes]) -> dict[str, AnyArray]:
         """Tensors by port name from device bytes by layer name."""
         return {
             item.port.name: item.from_device(outputs[item.layer.name])
@@ -237,7 +238,7 @@ def _graph_tensors(file: DarwinnFile, shell: tflite.Model) -> Iterator[tuple[str
             yield port.name, BoundTensor(port, _constant(shell, tensor, port))
 
 
-def _constant(model: tflite.Model, tensor: tflite.Tensor, port: TensorPort) -> Tensor | None:
+def _constant(model: tflite.Model, tensor: tflite.Tensor, port: TensorPort) -> AnyArray | None:
     """The value that the graph supplies: a constant, or a variable's value before the first run."""
     if tensor.is_variable:
         return np.full(port.shape, port.zero_point, port.dtype)

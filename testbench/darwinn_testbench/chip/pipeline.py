@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 
 
 class Pipeline:
@@ -45,7 +46,7 @@ class Pipeline:
             known |= done[-1].outputs
         return tuple(done)
 
-    def results(self, done: Sequence[Inference]) -> dict[str, Tensor]:
+    def results(self, done: Sequence[Inference]) -> dict[str, AnyArray]:
         """The outputs of the whole: of the last segment, and of others what no segment takes."""
         return {
             name: tensor

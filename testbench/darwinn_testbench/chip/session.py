@@ -13,13 +13,11 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_sim.machine.lowering import LoweredProgram
 
-from darwinn_testbench.chip.inputs import (
-    Tensor,
-    TensorMap,
-)
+from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Inference:
     The seconds are those of the run: without compilation, decoding and the loading of parameters.
     """
 
-    outputs: dict[str, Tensor]
+    outputs: dict[str, AnyArray]
     result: RunResult
     seconds: float
 

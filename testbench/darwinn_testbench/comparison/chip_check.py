@@ -16,13 +16,7 @@ from typing import Any
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.dma_check import DmaFigures
-from darwinn_testbench.chip.inputs import (
-    Tensor,
-    TensorMap,
-    TensorPort,
-    choose_inputs,
-    few_runs,
-)
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort, choose_inputs, few_runs
 from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
@@ -44,7 +38,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
-from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
+from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Verdict, worst
 from darwinn_testbench.report.progress import ProgressCallback
@@ -306,7 +300,7 @@ def _explained(row: OutputRow, network: Network) -> OutputRow:
 
 
 def _compare(
-    tensor: Tensor, port: TensorPort, reference: Tensor | None, policy: Policy
+    tensor: AnyArray, port: TensorPort, reference: AnyArray | None, policy: Policy
 ) -> Comparison | None:
     if reference is None:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from darwinn_formats.files import Source
 from darwinn_sim.machine.lowering import LoweredProgram
 
-from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
 from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.compare import Comparison
@@ -26,9 +26,8 @@ from darwinn_testbench.layers.check import TensorRow, compare_tensors
 from darwinn_testbench.layers.localise import Divergence, localise_layers
 from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
-from darwinn_testbench.policy import Policy
-from darwinn_testbench.reference.tflite.graph import Network, TensorValues
-from darwinn_testbench.reference.tflite.graph import Tensor as GraphTensor
+from darwinn_testbench.policy import AnyArray, Policy
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.reference.tflite.stored_weights import LayerShare, layer_shares
 
@@ -126,7 +125,7 @@ class References:
             litert = str(error)
         return Expectation(self, self.cpu.chip.run(values), litert)
 
-    def find(self, values: TensorValues | str, output: str) -> tuple[Tensor | None, str]:
+    def find(self, values: TensorValues | str, output: str) -> tuple[AnyArray | None, str]:
         """What a reference expects of an output, or None and the reason why there is nothing."""
         if isinstance(values, str):
             return None, values
@@ -197,7 +196,7 @@ class References:
         sent = self._sent(inference)
         supplied = {index: each.value for index, each in taken.items()}
 
-        def check(given: Mapping[int, Tensor]) -> tuple[TensorRow, ...]:
+        def check(given: Mapping[int, AnyArray]) -> tuple[TensorRow, ...]:
             expected = self.cpu.chip.run(values, {**supplied, **given})
             return self._compare_tensors(candidates, expected, sent, taken, run)
 
@@ -220,14 +219,14 @@ class References:
         self,
         candidates: Candidates,
         expected: TensorValues,
-        sent: Mapping[int, Tensor],
+        sent: Mapping[int, AnyArray],
         taken: Mapping[int, TakenTensor],
         run: int = 0,
     ) -> tuple[TensorRow, ...]:
         network = self.cpu.network
         return compare_tensors(network, expected, candidates, self._inputs, sent, run, taken)
 
-    def _sent(self, inference: Inference) -> dict[int, Tensor]:
+    def _sent(self, inference: Inference) -> dict[int, AnyArray]:
         """What was sent to the host, by tensor of the graph."""
         return {
             self._tensors[name]: tensor
@@ -265,7 +264,7 @@ class Expectation:
         """Whether the oracle lacks a tensor that the chip computes."""
         return not self.references.on_chip.isdisjoint(self.chip.missing)
 
-    def find_chip(self, output: str) -> tuple[Tensor | None, str]:
+    def find_chip(self, output: str) -> tuple[AnyArray | None, str]:
         """The chip arithmetic of an output; none of one that was taken from the chip."""
         taken = self.references.taken_as(output, self.coverage.taken)
         if taken is not None:
@@ -283,12 +282,12 @@ class Expectation:
         return self.references.problems(output, self.coverage)
 
     @property
-    def values(self) -> dict[int, Tensor]:
+    def values(self) -> dict[int, AnyArray]:
         """The tensors of the graph: in the chip's arithmetic, or else LiteRT's."""
         known = {} if isinstance(self.litert, str) else dict(self.litert)
         return known | dict(self.chip)
 
-    def intermediate(self, port: str) -> Tensor | None:
+    def intermediate(self, port: str) -> AnyArray | None:
         """The value of a tensor within the graph, which a later part of a pipeline starts from."""
         tensor = self.references.cpu.network.tensor(self.references.name(port))
         for values in (self.litert, self.chip):
@@ -322,7 +321,7 @@ def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> d
     return names
 
 
-def _port(network: Network, tensor: GraphTensor) -> TensorPort:
+def _port(network: Network, tensor: NetworkTensor) -> TensorPort:
     quantised = tensor.quantised
     return TensorPort(
         name=tensor.name,
@@ -334,7 +333,7 @@ def _port(network: Network, tensor: GraphTensor) -> TensorPort:
     )
 
 
-def _limits(network: Network, tensor: GraphTensor) -> tuple[float, float] | None:
+def _limits(network: Network, tensor: NetworkTensor) -> tuple[float, float] | None:
     """What a floating point tensor can be, by the QUANTIZE that follows; None if it is not known.
 
     Operators that only give it another shape may lie between.
@@ -356,7 +355,7 @@ def _limits(network: Network, tensor: GraphTensor) -> tuple[float, float] | None
 
 def device_inputs(
     bound: BoundModel, tensors: TensorMap, expectation: Expectation | None
-) -> dict[str, Tensor]:
+) -> dict[str, AnyArray]:
     """What the chip is fed: inputs of the uncompiled graph, or tensors within it, by name.
 
     A graph that names its inputs otherwise gives them in order.
@@ -371,7 +370,7 @@ def device_inputs(
             port.name: _fit(tensor, port)
             for port, tensor in zip(ports, tensors.values(), strict=True)
         }
-    chosen: dict[str, Tensor] = {}
+    chosen: dict[str, AnyArray] = {}
     for port in ports:
         tensor = _find(port.name, tensors, expectation)
         if tensor is None:
@@ -382,7 +381,7 @@ def device_inputs(
     return chosen
 
 
-def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Tensor | None:
+def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> AnyArray | None:
     """An input of the uncompiled graph, or a tensor within it."""
     own = name if expectation is None else expectation.references.name(name)
     if own in tensors or expectation is None:
@@ -390,7 +389,7 @@ def _find(name: str, tensors: TensorMap, expectation: Expectation | None) -> Ten
     return expectation.intermediate(name)
 
 
-def _fit(tensor: Tensor, port: TensorPort) -> Tensor:
+def _fit(tensor: AnyArray, port: TensorPort) -> AnyArray:
     if tensor.dtype != port.dtype or tensor.size != port.elements:
         raise InputError(
             f"{port}: the uncompiled model has {tensor.dtype} "

@@ -21,16 +21,17 @@ from darwinn_sim.machine.examine import TappedBytes
 
 from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.chip.execution import choose_model
-from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.run import inputs_of, unique
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
-from darwinn_testbench.reference.tflite.graph import Tensor as GraphTensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 
 FUNCTION = "main"
@@ -109,7 +110,7 @@ class DeviceProgram:
         taps = layer_taps(self.session.program)
         return tuple(self.session.infer(self._tensors(inputs), taps=taps).result.tapped)
 
-    def _tensors(self, inputs: Sequence[Datum]) -> dict[str, Tensor]:
+    def _tensors(self, inputs: Sequence[Datum]) -> dict[str, AnyArray]:
         together = zip(self.model.ports, inputs, strict=True)
         return {port.name: np.asarray(value) for port, value in together}
 
@@ -298,7 +299,7 @@ def port_of(port: TensorPort) -> Port:
     )
 
 
-def _graph_port(tensor: GraphTensor) -> Port:
+def _graph_port(tensor: NetworkTensor) -> Port:
     if not tensor.quantised:
         return Port(tensor.name, tensor.dtype, tensor.shape)
     scale, zero_point = float(tensor.scale[0]), int(tensor.zero_point[0])

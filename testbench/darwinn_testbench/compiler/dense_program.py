@@ -54,7 +54,7 @@ _RESULT_WORD = _MAXIMUM_INPUTS // WORD_BYTES
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class PlacedLayer:
     """A layer with its place on the chip.
 
     ``inputs`` are the bytes of its input as the tiles hold it.
@@ -76,20 +76,20 @@ class Layer:
         return {block.tile: block.lanes // WORD_BYTES for block in self.blocks}
 
 
-def place(network: DenseNetwork) -> tuple[Layer, ...]:
+def place(network: DenseNetwork) -> tuple[PlacedLayer, ...]:
     """Put a network on the chip.
 
     Raises:
         ValueError: a layer is larger than what the sample can place.
     """
-    layers: list[Layer] = []
+    layers: list[PlacedLayer] = []
     inputs = round_up(network.layers[0].inputs, chip.ACTIVATION_UNIT_BYTES)
     if inputs > _MAXIMUM_INPUTS:
         raise ValueError(f"{inputs} inputs of a dense layer: at most {_MAXIMUM_INPUTS}")
     source, row = network.input, 0
     for dense in network.layers:
         blocks = tuple(dense_blocks(dense, source, row, inputs))
-        layers.append(Layer(dense, source, inputs, blocks))
+        layers.append(PlacedLayer(dense, source, inputs, blocks))
         row += len(blocks[0].rows)
         inputs = sum(block.lanes for block in blocks)
         source = dense.output
@@ -98,7 +98,7 @@ def place(network: DenseNetwork) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def infer(program: Assembler, layers: tuple[Layer, ...], source: str, result: str) -> None:
+def infer(program: Assembler, layers: tuple[PlacedLayer, ...], source: str, result: str) -> None:
     """Write the inference: ``source`` and ``result`` are the names of input and output layer."""
     _receive_input(program, layers[0], source)
     for layer, following in itertools.pairwise(layers):
@@ -108,7 +108,7 @@ def infer(program: Assembler, layers: tuple[Layer, ...], source: str, result: st
     send_output(program, result, _RESULT_WORD, layers[-1].words)
 
 
-def _receive_input(program: Assembler, layer: Layer, name: str) -> None:
+def _receive_input(program: Assembler, layer: PlacedLayer, name: str) -> None:
     """Bring the whole input vector to the narrow memory of every tile of the first layer."""
     words = layer.inputs // WORD_BYTES
     request_input(program, name, layer.inputs)
@@ -118,7 +118,7 @@ def _receive_input(program: Assembler, layer: Layer, name: str) -> None:
     barrier(program)
 
 
-def _compute(program: Assembler, layer: Layer) -> None:
+def _compute(program: Assembler, layer: PlacedLayer) -> None:
     """Compute a layer. Tiles whose last block is shorter have instructions of their own."""
     for lanes in sorted({block.lanes for block in layer.blocks}):
         tiles = tile_set(block.tile for block in layer.blocks if block.lanes == lanes)
@@ -140,7 +140,7 @@ def _load_scales(program: Assembler, tiles: int, row: int, lanes: int) -> None:
     )
 
 
-def _multiply(program: Assembler, tiles: int, layer: Layer, lanes: int) -> None:
+def _multiply(program: Assembler, tiles: int, layer: PlacedLayer, lanes: int) -> None:
     """Multiply the input with the weights of the tiles' outputs.
 
     Each iteration takes 4 inputs from narrow memory and a row of weights from wide memory, and adds
@@ -186,7 +186,7 @@ def _multiply(program: Assembler, tiles: int, layer: Layer, lanes: int) -> None:
     )
 
 
-def _exchange(program: Assembler, layer: Layer, following: Layer) -> None:
+def _exchange(program: Assembler, layer: PlacedLayer, following: PlacedLayer) -> None:
     """Send the outputs of every tile to all tiles of the next layer, as its input.
 
     The senders take turns in the order of the outputs, so that the rows arrive in that order.
@@ -208,11 +208,11 @@ def _exchange(program: Assembler, layer: Layer, following: Layer) -> None:
     barrier(program)
 
 
-def output_lanes(layers: tuple[Layer, ...]) -> int:
+def output_lanes(layers: tuple[PlacedLayer, ...]) -> int:
     """Bytes of the output as the chip sends it, padding included."""
     return sum(block.lanes for block in layers[-1].blocks)
 
 
-def narrow_bytes(layers: tuple[Layer, ...]) -> int:
+def narrow_bytes(layers: tuple[PlacedLayer, ...]) -> int:
     """Bytes of narrow memory that a tile uses."""
     return WORD_BYTES * (_RESULT_WORD + max(max(layer.words.values()) for layer in layers))

@@ -31,7 +31,7 @@ from darwinn_testbench.layers.results import (
     results,
 )
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 
 SIGN_BIT = 0x80
 """The chip holds int8 with this bit changed, so that its zero point is 128 higher."""
@@ -87,7 +87,7 @@ class Match:
     differing: int
     max_difference: int
 
-    def value(self, tensor: Tensor) -> AnyArray:
+    def value(self, tensor: NetworkTensor) -> AnyArray:
         """What the layers hold of the tensor, or of one with the same bytes: its shape, dtype."""
         return _assembled(self.pieces, self.shape, tensor)
 
@@ -160,7 +160,7 @@ class Candidates(Sequence[Candidate]):
         return [self._all[number] for number in np.flatnonzero(fitting).tolist()]
 
 
-def find_equal(tensor: Tensor, values: AnyArray, candidates: Candidates) -> list[Candidate]:
+def find_equal(tensor: NetworkTensor, values: AnyArray, candidates: Candidates) -> list[Candidate]:
     """Candidates that are the tensor on every byte, the likeliest first."""
     octets = device_bytes(values)
     shape = image_shape(values.shape)
@@ -174,7 +174,7 @@ def find_equal(tensor: Tensor, values: AnyArray, candidates: Candidates) -> list
 
 
 def find_matches(
-    tensor: Tensor,
+    tensor: NetworkTensor,
     values: AnyArray,
     candidates: Candidates,
     allowed: Callable[[Candidate], bool] = lambda _: True,
@@ -188,7 +188,7 @@ def find_matches(
                 yield Match(candidate, shape, found, *_difference(found, octets))
 
 
-def zero_point_of(tensor: Tensor) -> int | None:
+def zero_point_of(tensor: NetworkTensor) -> int | None:
     """Zero point of a tensor of bytes on the chip; None if it has none."""
     if not tensor.quantised or tensor.dtype.itemsize != 1:
         return None
@@ -201,7 +201,7 @@ def device_bytes(values: AnyArray) -> Bytes:
     return octets ^ np.uint8(SIGN_BIT) if values.dtype == np.int8 else octets
 
 
-def _assembled(pieces: Iterable[Piece], shape: Shape, tensor: Tensor) -> AnyArray:
+def _assembled(pieces: Iterable[Piece], shape: Shape, tensor: NetworkTensor) -> AnyArray:
     octets = np.zeros(shape, np.uint8)
     for piece in pieces:
         piece.cut(octets)[...] = piece.data

@@ -29,7 +29,7 @@ from darwinn_testbench.layers.candidates import (
 from darwinn_testbench.layers.on_chip import MOVING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor
 from darwinn_testbench.policy import AnyArray, absolute_difference
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor, TensorValues
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
 from darwinn_testbench.report import Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -186,17 +186,17 @@ class _Check:
         return min(found, key=lambda each: (each.differing, each.candidate.layers), default=None)
 
     def _matches(
-        self, tensor: Tensor, allowed: Callable[[Candidate], bool] = lambda _: True
+        self, tensor: NetworkTensor, allowed: Callable[[Candidate], bool] = lambda _: True
     ) -> Iterator[Match]:
         if self._comparable(tensor):
             values = self.expected[tensor.index]
             yield from find_matches(tensor, values, self.candidates, allowed)
 
-    def _comparable(self, tensor: Tensor) -> bool:
+    def _comparable(self, tensor: NetworkTensor) -> bool:
         held = tensor.index in self.expected and tensor.index in self.on_chip
         return held and tensor.size > 0 and tensor.dtype.itemsize == 1
 
-    def _row(self, tensor: Tensor, operator: Operator) -> TensorRow:
+    def _row(self, tensor: NetworkTensor, operator: Operator) -> TensorRow:
         group = self.groups[tensor.index]
         row = TensorRow(
             name=tensor.name,
@@ -242,14 +242,14 @@ class _Check:
                 return int(np.count_nonzero(gap)), int(gap.max(initial=0))
         return None
 
-    def _sent_value(self, tensor: Tensor, group: tuple[int, ...]) -> AnyArray:
+    def _sent_value(self, tensor: NetworkTensor, group: tuple[int, ...]) -> AnyArray:
         """What was sent of a tensor, or of one with the same bytes, in its shape and dtype."""
         sent = next(self.outputs[index] for index in group if index in self.outputs)
         if sent.dtype == tensor.dtype:
             return sent.reshape(tensor.shape)
         return from_device(device_bytes(sent).reshape(tensor.shape), tensor.dtype)
 
-    def _reason(self, tensor: Tensor) -> str:
+    def _reason(self, tensor: NetworkTensor) -> str:
         """Why a tensor cannot be looked for; empty if it can."""
         if tensor.index not in self.on_chip:
             return LEFT_TO_THE_HOST
@@ -262,7 +262,7 @@ class _Check:
             return f"the bytes of input {self.network.tensors[min(given)].name}, as they are given"
         return ""
 
-    def _use(self, tensor: Tensor, operator: Operator) -> str:
+    def _use(self, tensor: NetworkTensor, operator: Operator) -> str:
         """What becomes of a tensor that no layer computes."""
         users = dict.fromkeys(
             each.name for each in self.network.operators if tensor.index in each.inputs

@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Origin, Provenance, Reads
-from darwinn_sim.machine.layers import Layer
+from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.units import tensor_unit
 from numpy.typing import NDArray
 
@@ -37,7 +37,7 @@ _NORMALISES = tensor_unit.TABLE | tensor_unit.RANGE_REDUCTION
 class Facts:
     """What is read off one layer's instructions and reads alone."""
 
-    layer: Layer
+    layer: ComputedLayer
     instruction: NDArray[np.void]
     walks: Mapping[int, Walk]
     reads: Mapping[int, Reads]
@@ -79,7 +79,7 @@ class Facts:
         return bool((walk_.block_reads != walk_.block_reads[0]).any())
 
 
-def facts_of(found: Provenance, layer: Layer) -> Facts:
+def facts_of(found: Provenance, layer: ComputedLayer) -> Facts:
     """The facts of a layer of the traced program."""
     walks: dict[int, Walk] = {}
     reads: dict[int, Reads] = {}

@@ -22,7 +22,7 @@ from itertools import accumulate
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.machine.layers import Layer
+from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.machine.lowering import LoweredProgram
 from numpy.typing import NDArray
 
@@ -52,7 +52,7 @@ class Pass:
     tile.
     """
 
-    layer: Layer
+    layer: ComputedLayer
     words: Bytes
     valid: NDArray[np.int64]
     count: NDArray[np.int64]
@@ -125,7 +125,7 @@ class Piece:
 
 
 def results(
-    program: LoweredProgram, layer: Layer, tapped: NDArray[np.void]
+    program: LoweredProgram, layer: ComputedLayer, tapped: NDArray[np.void]
 ) -> tuple[Pass, tuple[Pass, ...]]:
     """What ``layer`` has left at the end, and after each of its executions.
 
@@ -151,7 +151,7 @@ def _rank_within(tiles: NDArray[np.int32]) -> NDArray[np.int64]:
     return rank
 
 
-def _pass(layer: Layer, tapped: NDArray[np.void]) -> Pass:
+def _pass(layer: ComputedLayer, tapped: NDArray[np.void]) -> Pass:
     """Keep the last word of each address."""
     place = tapped["tile"].astype(np.int64) * chip.NARROW_ADDRESS_BYTES + tapped["address"]
     _, last = np.unique(place[::-1], return_index=True)

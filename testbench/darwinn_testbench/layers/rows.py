@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim.analysis.provenance import Provenance
-from darwinn_sim.machine.layers import Layer
+from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.units import tensor_unit
 
 from darwinn_testbench.chip.model import BoundModel
@@ -169,13 +169,13 @@ class _Rows:
             if found.stride is None:
                 yield "stride"
 
-    def _each_execution(self, layer: Layer, facts: Facts) -> Iterator[int]:
+    def _each_execution(self, layer: ComputedLayer, facts: Facts) -> Iterator[int]:
         """The rows of a layer's instructions, once for each tile that executes them."""
         for instruction in layer.instructions:
             row = int(self.tables.row[instruction])
             yield from (row for tile in facts.reads if (instruction, tile) in self.found.reads)
 
-    def _bytes_read(self, layer: Layer, facts: Facts) -> int:
+    def _bytes_read(self, layer: ComputedLayer, facts: Facts) -> int:
         plan, total, known = self.tables.tensor_plan, 0, dict[int, int]()
         for row in self._each_execution(layer, facts):
             if row not in known:
@@ -186,13 +186,13 @@ class _Rows:
             total += known[row]
         return total
 
-    def _bytes_written(self, layer: Layer, facts: Facts) -> int:
+    def _bytes_written(self, layer: ComputedLayer, facts: Facts) -> int:
         place = self.tables.tensor_plan.place
         return sum(
             WORD_BYTES * int(place[row]["writes"]) for row in self._each_execution(layer, facts)
         )
 
-    def _multiplications(self, layer: Layer, facts: Facts) -> int:
+    def _multiplications(self, layer: ComputedLayer, facts: Facts) -> int:
         plan, total = self.tables.tensor_plan, 0
         if facts.instruction["opcode"] != tensor_unit.MAC:
             return 0

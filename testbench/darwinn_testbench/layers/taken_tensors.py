@@ -35,7 +35,7 @@ from darwinn_testbench.layers.candidates import (
 from darwinn_testbench.layers.on_chip import same_bytes
 from darwinn_testbench.policy import AnyArray, absolute_difference
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -129,7 +129,7 @@ class TensorTaker:
 
     def _take(
         self,
-        tensor: Tensor,
+        tensor: NetworkTensor,
         operator: Operator,
         values: Mapping[int, AnyArray],
         reasons: tuple[str, ...],
@@ -161,7 +161,7 @@ class TensorTaker:
                     self._held[index] = equal[0].layers
 
     def _choose(
-        self, tensor: Tensor, operator: Operator, values: Mapping[int, AnyArray]
+        self, tensor: NetworkTensor, operator: Operator, values: Mapping[int, AnyArray]
     ) -> tuple[_Choice | None, str]:
         after = self._first_possible(operator)
         choices: dict[bytes, _Choice] = {}
@@ -193,7 +193,7 @@ class TensorTaker:
     def _estimated(
         self,
         choices: Sequence[_Choice],
-        tensor: Tensor,
+        tensor: NetworkTensor,
         operator: Operator,
         values: Mapping[int, AnyArray],
     ) -> list[_Choice]:
@@ -207,7 +207,7 @@ class TensorTaker:
             for each, close in zip(choices, near, strict=True)
         ]
 
-    def _rivals(self, tensor: Tensor, values: Mapping[int, AnyArray]) -> bool:
+    def _rivals(self, tensor: NetworkTensor, values: Mapping[int, AnyArray]) -> bool:
         """Whether the same layers may be another tensor that is not known yet."""
         return any(
             other.size == tensor.size and zero_point_of(other) == zero_point_of(tensor)
@@ -232,7 +232,9 @@ class TensorTaker:
                 waiting += self.makers[index].inputs
         return last
 
-    def _followed(self, choice: _Choice, tensor: Tensor, values: Mapping[int, AnyArray]) -> _Choice:
+    def _followed(
+        self, choice: _Choice, tensor: NetworkTensor, values: Mapping[int, AnyArray]
+    ) -> _Choice:
         """The choice, with how the next tensor that can be looked at follows from it."""
         known = dict(values) | {tensor.index: choice.value}
         touched = {tensor.index}
@@ -296,7 +298,7 @@ def _best(choices: Sequence[_Choice], *, alone: bool) -> tuple[_Choice | None, s
     return (best, best.witness) if sure else (None, "")
 
 
-def _as_tensor(value: AnyArray, tensor: Tensor) -> AnyArray:
+def _as_tensor(value: AnyArray, tensor: NetworkTensor) -> AnyArray:
     """A value, or that of a tensor of the same bytes, in the shape and dtype of ``tensor``."""
     if value.dtype == tensor.dtype:
         return value.reshape(tensor.shape)

@@ -14,7 +14,6 @@ from darwinn_formats.files import Source, name_of
 from darwinn_testbench.chip.execution import RunRow, run_row
 from darwinn_testbench.chip.inputs import (
     Inputs,
-    Tensor,
     TensorMap,
     TensorPort,
     few_runs,
@@ -26,6 +25,7 @@ from darwinn_testbench.chip.inputs import (
 )
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Natives, Opening, Suite
 from darwinn_testbench.reference.protocol import Port, Reference
@@ -199,7 +199,7 @@ def choose_values(
 
 def _given_sets(
     items: Sequence[Mapping[str, Any]], ports: Sequence[Port]
-) -> Iterator[dict[str, Tensor]]:
+) -> Iterator[dict[str, AnyArray]]:
     for item in items:
         arrays = {name: np.asarray(value) for name, value in item.items()}
         yield from input_sets(arrays, [_given_port(port, arrays) for port in ports])
@@ -218,7 +218,7 @@ def _reading_port(port: Port) -> TensorPort:
     return TensorPort(port.name, shape, dtype, port.scale or 0.0, port.zero_point or 0)
 
 
-def _given_port(port: Port, arrays: Mapping[str, Tensor]) -> TensorPort:
+def _given_port(port: Port, arrays: Mapping[str, AnyArray]) -> TensorPort:
     """The port with the sizes and the type of its data where the program leaves them open."""
     known = _reading_port(port)
     array = arrays.get(port.name)

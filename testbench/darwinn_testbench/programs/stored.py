@@ -12,8 +12,9 @@ import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
 
-from darwinn_testbench.chip.inputs import Tensor, read_archive, read_array
+from darwinn_testbench.chip.inputs import read_archive, read_array
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.protocol import Datum, Output
 
 _CALL_KEY = re.compile(r"call(\d+)_(?:fn|in(\d+)|out(\d+))")
@@ -59,7 +60,7 @@ def read_stored(path: str | os.PathLike[str], runs: int = 1) -> list[StoredCall]
     return _split(outputs, runs, path)
 
 
-def _split(outputs: dict[str, Tensor], runs: int, path: Path) -> list[StoredCall]:
+def _split(outputs: dict[str, AnyArray], runs: int, path: Path) -> list[StoredCall]:
     if runs == 1:
         return [StoredCall(tuple(Output(name, array) for name, array in outputs.items()))]
     for name, array in outputs.items():
@@ -71,7 +72,7 @@ def _split(outputs: dict[str, Tensor], runs: int, path: Path) -> list[StoredCall
     ]
 
 
-def _calls(arrays: dict[str, Tensor], path: Path) -> Iterator[StoredCall]:
+def _calls(arrays: dict[str, AnyArray], path: Path) -> Iterator[StoredCall]:
     matches = [match for key in arrays if (match := _CALL_KEY.fullmatch(key))]
     for number in range(1 + max(int(match[1]) for match in matches)):
         of_call = [match for match in matches if int(match[1]) == number]
@@ -87,7 +88,7 @@ def _calls(arrays: dict[str, Tensor], path: Path) -> Iterator[StoredCall]:
         )
 
 
-def _datum(array: Tensor) -> Datum:
+def _datum(array: AnyArray) -> Datum:
     return str(array) if array.dtype.kind == "U" and array.ndim == 0 else array
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 from darwinn_sim.isa import grading
-from darwinn_sim.isa.codec import DecodeError, Program, decode
+from darwinn_sim.isa.codec import DecodedChunk, DecodeError, decode
 from darwinn_sim.isa.fields import Grade
 from darwinn_sim.isa.grading import ValueUse
 from darwinn_sim.isa.table import INSTRUCTIONS
@@ -89,7 +89,7 @@ def _merged(parts: Iterable[Iterable[FieldValues]]) -> Iterable[FieldValues]:
     return found.values()
 
 
-def _decoded(chunk: bytes) -> Program | None:
+def _decoded(chunk: bytes) -> DecodedChunk | None:
     try:
         return decode(chunk)
     except DecodeError:

@@ -13,8 +13,8 @@ from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, Dma
 from darwinn_testbench.rtl.dma.programs import (
     GUARD_BYTES,
     MEMORY_BYTES,
+    DescriptorProgram,
     Pressure,
-    Program,
     ProgramGenerator,
 )
 
@@ -22,10 +22,10 @@ WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)
 
 
-def program(random: Random, descriptors: list[Descriptor], **others: Any) -> Program:
+def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
     """A program of chosen descriptors, memory and output random."""
     size = sum(d.size for d in descriptors if d.is_data and d.tag == DescriptorTag.OUTPUT)
-    return Program(
+    return DescriptorProgram(
         descriptors, WINDOW, random.randbytes(MEMORY_BYTES), random.randbytes(size), **others
     )
 
@@ -108,7 +108,7 @@ class ResetInTransfer(DmaTest):
             self.check_guards(environment, broken)
             await environment.run_program(generator.program(longest=4, pressure=Pressure()))
 
-    def check_guards(self, environment: DmaEnvironment, broken: Program) -> None:
+    def check_guards(self, environment: DmaEnvironment, broken: DescriptorProgram) -> None:
         """Every byte that changed lies in an output descriptor."""
         model = DescriptorModel(bytearray(broken.memory), broken.window, 8)
         untouched = bytearray(broken.memory)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import load
-from darwinn_sim.isa.codec import Program, decode, encode, explained, unexplained_bits
+from darwinn_sim.isa.codec import DecodedChunk, decode, encode, explained, unexplained_bits
 from darwinn_sim.isa.fields import Confidence
 from darwinn_sim.isa.listing.disassembler import disassemble, relocation_names, to_text
 from darwinn_sim.isa.strides import is_normalised, steps
@@ -20,7 +20,7 @@ from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 class Chunk:
     name: str
     stream: bytes
-    program: Program
+    program: DecodedChunk
     relocations: dict[int, str]
 
 

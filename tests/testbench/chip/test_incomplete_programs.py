@@ -15,7 +15,7 @@ from darwinn_formats.darwinn.bundle import BUNDLE_BYTES
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa.builder import frame
-from darwinn_sim.isa.codec import Program, decode
+from darwinn_sim.isa.codec import DecodedChunk, decode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
@@ -44,7 +44,7 @@ def stream_of(executable: Executable) -> bytes:
     return b"".join(bytes(part.bitstream) for part in executable.instruction_bitstreams)
 
 
-def boundaries(program: Program) -> list[int]:
+def boundaries(program: DecodedChunk) -> list[int]:
     """Bundles of the body before which a chunk may end: between instructions, in no loop."""
     loops = program.columns.get(BY_NAME["Loop"].opcode, {"body": np.empty(0, np.int64)})["body"]
     starts = program.pc[program.opcode == BY_NAME["Loop"].opcode]

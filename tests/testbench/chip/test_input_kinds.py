@@ -24,7 +24,7 @@ from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_dense, sample, uncompiled
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.report import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,9 +189,11 @@ def test_noise_passes_a_wrong_weight_of_a_colour_model_and_the_mix_of_kinds_find
     assert verify(wrong, reference).verdict is Verdict.MISMATCH
 
 
-def tensor(index: int, name: str, shape: tuple[int, ...], **more: Any) -> Tensor:
+def tensor(index: int, name: str, shape: tuple[int, ...], **more: Any) -> NetworkTensor:
     scale = np.ones(1, np.float32)
-    return Tensor(index, name, shape, np.dtype(np.uint8), scale, np.zeros(1, np.int64), **more)
+    return NetworkTensor(
+        index, name, shape, np.dtype(np.uint8), scale, np.zeros(1, np.int64), **more
+    )
 
 
 def test_channels_that_never_leave_one_value_are_counted() -> None:

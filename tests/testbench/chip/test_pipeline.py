@@ -10,11 +10,12 @@ import pytest
 from darwinn_formats.darwinn import CompiledModel, Executable, Layer
 from darwinn_sim.accelerator import RunResult
 from darwinn_testbench.chip.execution import run
-from darwinn_testbench.chip.inputs import Tensor, TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def segment(number: int, takes: str, gives: str) -> Adder:
 
 def results(segments: list[Adder], inputs: Mapping[str, int]) -> dict[str, int]:
     pipeline = Pipeline(segments)
-    tensors: dict[str, Tensor] = {
+    tensors: dict[str, AnyArray] = {
         name: np.full((1, 4), value, np.uint8) for name, value in inputs.items()
     }
     found = pipeline.results(pipeline.infer(tensors))

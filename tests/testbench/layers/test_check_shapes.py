@@ -13,7 +13,7 @@ from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_testbench.layers.check import Finding, TensorRow, check_layers
 from darwinn_testbench.layers.localise import localise_layers
 from darwinn_testbench.layers.results import image_shape
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor, TensorValues
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
 from hypothesis import given
 from hypothesis import strategies as st
 from layer_programs import layer, one_pass_words, program, spread
@@ -38,7 +38,7 @@ def chain(kinds: list[tuple[str, Any, str]], shape: tuple[int, ...]) -> Network:
     return Network("test", tuple(tensors), tuple(operators), (0,), (len(kinds),))
 
 
-def device(each: Tensor, value: Array) -> Array:
+def device(each: NetworkTensor, value: Array) -> Array:
     octets = value.reshape(image_shape(each.shape)).view(np.uint8)
     return octets ^ np.uint8(0x80) if each.dtype == np.int8 else octets
 

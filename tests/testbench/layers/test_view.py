@@ -29,7 +29,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import draw, nodes
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor, network
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, network
 from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.output_stage import clip_bounds, conversion_factor
 from darwinn_testbench.report import Report
@@ -247,7 +247,7 @@ def check_parameters(row: LayerRow, operator: Operator, expected: Network, blob:
     assert row.multiplications >= weights.size
 
 
-def on_chip(tensor: Tensor) -> int:
+def on_chip(tensor: NetworkTensor) -> int:
     return int(tensor.zero_point[0]) + (SIGN_BIT if tensor.dtype == np.int8 else 0)
 
 

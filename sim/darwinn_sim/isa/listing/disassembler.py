@@ -14,7 +14,7 @@ from typing import Any
 
 from darwinn_formats.darwinn import Description, FieldOffset, Meta, Position
 
-from darwinn_sim.isa.codec import Columns, Program
+from darwinn_sim.isa.codec import Columns, DecodedChunk
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
 from darwinn_sim.isa.listing.scalar_side import SPECIAL
 from darwinn_sim.isa.listing.units import UnitRenderer
@@ -38,7 +38,9 @@ class Line:
     label: str
 
 
-def disassemble(program: Program, relocations: Mapping[int, str] | None = None) -> Iterator[Line]:
+def disassemble(
+    program: DecodedChunk, relocations: Mapping[int, str] | None = None
+) -> Iterator[Line]:
     """Yield a line for each instruction of ``program``, in program order.
 
     Args:
@@ -89,7 +91,9 @@ def to_text(
             yield f"{'':6}! {indent}    {mark}"
 
 
-def to_json(program: Program, relocations: Mapping[int, str] | None = None) -> list[dict[str, Any]]:
+def to_json(
+    program: DecodedChunk, relocations: Mapping[int, str] | None = None
+) -> list[dict[str, Any]]:
     """Return the instructions of ``program`` as JSON-able objects, in program order.
 
     Each has ``pc``, ``opcode``, ``name``, ``fields`` (without those that are 0; a repeated field
@@ -149,7 +153,7 @@ def _relocations_by_pc(relocations: Mapping[int, str]) -> dict[int, str]:
     return {offset // (8 * BUNDLE_BYTES): name for offset, name in relocations.items()}
 
 
-def _branch_targets(program: Program) -> frozenset[int]:
+def _branch_targets(program: DecodedChunk) -> frozenset[int]:
     opcode = BY_NAME["Branch"].opcode
     columns = program.columns.get(opcode)
     if columns is None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 
 MAXIMUM_PRODUCTS = 2**37
@@ -85,7 +85,7 @@ class CompilerChoices:
     unclipped: frozenset[float] = frozenset()
     steps: frozenset[int] = frozenset()
 
-    def levels(self, name: str, real: AnyArray, output: Tensor) -> NDArray[np.int64]:
+    def levels(self, name: str, real: AnyArray, output: NetworkTensor) -> NDArray[np.int64]:
         """round(function(real) / scale of ``output``), without clip and zero point.
 
         ``real`` is the float32 that the function unit is given.
@@ -103,7 +103,7 @@ class CompilerChoices:
 class Operand:
     """An input of an operator: the tensor and its value."""
 
-    tensor: Tensor
+    tensor: NetworkTensor
     value: AnyArray
 
     @property
@@ -132,7 +132,7 @@ class Call:
 
     operator: Operator
     inputs: tuple[Operand | None, ...]
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[NetworkTensor, ...]
     choices: CompilerChoices
     assumptions: list[str] = field(default_factory=list)
 
@@ -164,7 +164,7 @@ class Call:
         return self.operator.options.get(name, default)
 
     @property
-    def output(self) -> Tensor:
+    def output(self) -> NetworkTensor:
         """The only output, quantised to 8 bits."""
         return quantised(self.outputs[0])
 
@@ -184,7 +184,7 @@ class Call:
 OperatorFunction = Callable[[Call], AnyArray | tuple[AnyArray, ...]]
 
 
-def quantised(tensor: Tensor) -> Tensor:
+def quantised(tensor: NetworkTensor) -> NetworkTensor:
     """The tensor itself; refused unless it has 8 bits and one scale and zero point."""
     if tensor.dtype == np.int16:
         raise NotComputableError(
@@ -209,7 +209,7 @@ def require_image(operand: Operand) -> None:
         raise NotComputableError(f"input of {operand.value.ndim} dimensions")
 
 
-def same_quantisation(source: Tensor, output: Tensor) -> bool:
+def same_quantisation(source: NetworkTensor, output: NetworkTensor) -> bool:
     """Whether the bytes of two tensors mean the same values."""
     return (
         source.dtype == output.dtype
@@ -218,7 +218,7 @@ def same_quantisation(source: Tensor, output: Tensor) -> bool:
     )
 
 
-def require_same_quantisation(source: Tensor, output: Tensor) -> None:
+def require_same_quantisation(source: NetworkTensor, output: NetworkTensor) -> None:
     """Refuse an operator that moves bytes between tensors whose bytes mean different values."""
     if not same_quantisation(source, output):
         raise NotComputableError("input and output differ in their quantisation")

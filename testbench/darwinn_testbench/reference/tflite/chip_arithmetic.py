@@ -15,7 +15,13 @@ from darwinn_formats import tflite
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator, Tensor, TensorValues
+from darwinn_testbench.reference.tflite.graph import (
+    ABSENT,
+    Network,
+    NetworkTensor,
+    Operator,
+    TensorValues,
+)
 from darwinn_testbench.reference.tflite.graph import network as network_of
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 from darwinn_testbench.reference.tflite.rules import rule_of
@@ -166,7 +172,7 @@ def _targets(network: Network, operator: Operator) -> tuple[int, ...]:
     return operator.outputs + tuple(operator.inputs[position] for position in states)
 
 
-def _check_result(tensor: Tensor, array: AnyArray) -> None:
+def _check_result(tensor: NetworkTensor, array: AnyArray) -> None:
     if array.shape != tensor.shape or array.dtype != tensor.dtype:
         raise NotComputableError(
             f"tensor {tensor.index} ({tensor.name}) is {tensor.dtype} {tensor.shape}, "

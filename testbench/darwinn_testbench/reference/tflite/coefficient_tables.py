@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
-from darwinn_sim.isa.codec import Columns, DecodeError, Program, decode
+from darwinn_sim.isa.codec import Columns, DecodedChunk, DecodeError, decode
 from darwinn_sim.isa.table import BY_NAME
 from numpy.typing import NDArray
 
@@ -149,7 +149,7 @@ def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:
                     loaded = None
 
 
-def _programs(executable: Executable) -> Iterator[Program]:
+def _programs(executable: Executable) -> Iterator[DecodedChunk]:
     for index, chunk in enumerate(executable.instruction_bitstreams):
         try:
             yield decode(chunk.bitstream)

@@ -34,7 +34,7 @@ MAXIMUM_ELEMENTS = 2**28
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tensor:
+class NetworkTensor:
     """A tensor of the network.
 
     ``scale`` (float32) and ``zero_point`` (int64) hold nothing for a tensor without quantisation,
@@ -86,7 +86,7 @@ class Network:
     """Tensors by index, operators in execution order, and the indices of inputs and outputs."""
 
     file: str
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[NetworkTensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -135,7 +135,7 @@ class Network:
                 needed.update(operator.inputs)
         return found[::-1]
 
-    def tensor(self, name: str) -> Tensor | None:
+    def tensor(self, name: str) -> NetworkTensor | None:
         """The tensor called ``name``: of several the last that an operator writes.
 
         An executable returns the variable ``v`` as the layer ``v_variable_output``, which finds it.
@@ -150,7 +150,7 @@ class Network:
         return max(named, key=lambda each: (each.index in written, each.index), default=None)
 
 
-def _described(values: AnyArray | Tensor) -> str:
+def _described(values: AnyArray | NetworkTensor) -> str:
     return f"{values.dtype} {tuple(values.shape)}"
 
 
@@ -214,7 +214,7 @@ def _check_size(graph: tflite.SubGraph, file: str) -> None:
         raise ModelError(file, f"{total} elements, more than {MAXIMUM_ELEMENTS}")
 
 
-def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -> Tensor:
+def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -> NetworkTensor:
     quantisation = tensor.quantization
     scale = quantisation.scale if quantisation else ()
     zero_point = quantisation.zero_point if quantisation else ()
@@ -224,7 +224,7 @@ def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -
         constant = model.constant(tensor)
     except FormatError as fault:
         raise ModelError(file, f"tensor {index}: {fault}") from None
-    return Tensor(
+    return NetworkTensor(
         index,
         tensor.name,
         tensor.shape,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, Operand, require_same_quantisation, usable
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 
 _QUANTISED_TYPES = (np.uint8, np.int8, np.int16)
@@ -24,7 +24,7 @@ def _half_away(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return rounded
 
 
-def _grid(tensor: Tensor) -> tuple[np.float32, int]:
+def _grid(tensor: NetworkTensor) -> tuple[np.float32, int]:
     """Scale and zero point of a tensor that real values are brought to, or read from."""
     if tensor.dtype not in _QUANTISED_TYPES or not tensor.quantised or not usable(tensor.scale):
         raise NotComputableError(f"tensor {tensor.index} ({tensor.name}) has no single scale")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, Operand
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
@@ -36,10 +36,10 @@ _UNKNOWN_INPUTS = {
 _BYTE_SPAN = 255
 
 
-def _intermediate(name: str, dtype: type[np.generic], scale: float) -> Tensor:
+def _intermediate(name: str, dtype: type[np.generic], scale: float) -> NetworkTensor:
     """A value between instructions, in the value domain (zero point 0)."""
     scales = np.array([scale], np.float32)
-    return Tensor(-1, name, (), np.dtype(dtype), scales, np.zeros(1, np.int64))
+    return NetworkTensor(-1, name, (), np.dtype(dtype), scales, np.zeros(1, np.int64))
 
 
 _GATE = _intermediate("sigmoid of a gate", np.uint8, 1 / 255)
@@ -107,7 +107,7 @@ def _product(
 
 
 def _step(
-    call: Call, sums: dict[str, NDArray[np.int64]], memory: NDArray[np.int64], cell: Tensor
+    call: Call, sums: dict[str, NDArray[np.int64]], memory: NDArray[np.int64], cell: NetworkTensor
 ) -> tuple[AnyArray, NDArray[np.int64]]:
     """One time step: the new hidden state (bytes) and the new cell state (int16 values)."""
     unit = call.output.scale[0]
@@ -133,7 +133,7 @@ def _step(
 
 
 def _gated(
-    gate: NDArray[np.int64], value: NDArray[np.int64], source: Tensor, output: Tensor
+    gate: NDArray[np.int64], value: NDArray[np.int64], source: NetworkTensor, output: NetworkTensor
 ) -> NDArray[np.int64]:
     """gate * value in the unit of ``output``; at most 255 * 2^15 < 2^24 before the scale."""
     factor = conversion_factor(_GATE.scale[0], output, source.scale)

@@ -21,7 +21,7 @@ from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
-from darwinn_testbench.reference.tflite.graph import Network, Tensor, network
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, network
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 
 _DEVICE_OFFSETS = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
@@ -38,7 +38,7 @@ class LayerTensor:
     """
 
     layer: Layer
-    tensor: Tensor
+    tensor: NetworkTensor
     difference: str
 
 
@@ -95,7 +95,7 @@ class CpuModel:
         return LayerTensor(layer, tensor, _difference(layer, tensor))
 
 
-def _difference(layer: Layer, tensor: Tensor) -> str:
+def _difference(layer: Layer, tensor: NetworkTensor) -> str:
     try:
         dtype = dtype_of(layer)
     except FormatError as fault:

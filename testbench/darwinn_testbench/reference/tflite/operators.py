@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
     clip_bounds,
@@ -32,7 +32,7 @@ MAXIMUM_WEIGHT = 2**15 - 1
 
 
 def addition_weights(
-    first_scale: np.float32, second_scale: np.float32, output: Tensor
+    first_scale: np.float32, second_scale: np.float32, output: NetworkTensor
 ) -> tuple[int, int, np.float32]:
     """Weights of the two operands of an addition and the factor of their sum.
 
@@ -95,7 +95,7 @@ def multiply(call: Call) -> AnyArray:
 
 
 def requantised(
-    tensor: Tensor, values: AnyArray, output: Tensor, activation: str = "NONE"
+    tensor: NetworkTensor, values: AnyArray, output: NetworkTensor, activation: str = "NONE"
 ) -> AnyArray:
     """Real values of ``values`` of ``tensor`` in the quantisation of ``output``."""
     operand = Operand(tensor, values)
@@ -105,7 +105,7 @@ def requantised(
     return output_stage(operand.centred(), factor, output, activation)
 
 
-def _requantised(operand: Operand, output: Tensor, activation: str = "NONE") -> AnyArray:
+def _requantised(operand: Operand, output: NetworkTensor, activation: str = "NONE") -> AnyArray:
     return requantised(operand.tensor, operand.value, output, activation)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 
 INT32_MAXIMUM = 2**31 - 1
 FLOAT32_INTEGERS = 2**24
@@ -29,7 +29,7 @@ def reciprocal(scale: np.float32) -> np.float32:
 
 
 def conversion_factor(
-    input_scale: np.float32, output: Tensor, weight_scale: NDArray[np.float32] | None = None
+    input_scale: np.float32, output: NetworkTensor, weight_scale: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
     """Factor from the sum's unit to the output's.
 
@@ -43,7 +43,7 @@ def conversion_factor(
     return factor
 
 
-def clip_bounds(output: Tensor, activation: str = "NONE") -> tuple[np.float32, np.float32]:
+def clip_bounds(output: NetworkTensor, activation: str = "NONE") -> tuple[np.float32, np.float32]:
     """Lower and upper bound in units of the output, before the zero point is added.
 
     Raises:
@@ -65,7 +65,7 @@ def clip_bounds(output: Tensor, activation: str = "NONE") -> tuple[np.float32, n
 def output_stage(
     total: AnyArray,
     factor: NDArray[np.float32] | np.float32,
-    output: Tensor,
+    output: NetworkTensor,
     activation: str = "NONE",
 ) -> AnyArray:
     """Turn exact integer sums (any dtype that holds them) into values of ``output``.
@@ -76,7 +76,7 @@ def output_stage(
     return requantise(total, factor, bounds, int(output.zero_point[0]), output.dtype)
 
 
-def low_bytes(total: AnyArray, factor: NDArray[np.float32], output: Tensor) -> AnyArray:
+def low_bytes(total: AnyArray, factor: NDArray[np.float32], output: NetworkTensor) -> AnyArray:
     """As :func:`output_stage` without bounds: of a result beyond a byte the low byte is kept."""
     rounded = np.rint(total.astype(np.float32) * factor).astype(np.int64)
     kept: AnyArray = (rounded + int(output.zero_point[0])).astype(output.dtype)

@@ -17,7 +17,7 @@ from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.layers import window_axes
 
 LEAST_SHARE = 0.25
@@ -131,7 +131,9 @@ def _groups(network: Network, operator: Operator) -> AnyArray:
     return groups[np.argsort(-spread, kind="stable")[:_MOST_GROUPS]]
 
 
-def _dense(network: Network, operator: Operator, octets: AnyArray, tensor: Tensor) -> AnyArray:
+def _dense(
+    network: Network, operator: Operator, octets: AnyArray, tensor: NetworkTensor
+) -> AnyArray:
     """Four input channels of a position; the channels of what was flattened, if it was."""
     source = _unflattened(network, operator.inputs[0])
     depth = source.shape[-1] if source.shape else 0
@@ -151,7 +153,7 @@ def _used_taps(network: Network, operator: Operator, octets: AnyArray) -> AnyArr
     return octets[:, height.used(size[0])][:, :, width.used(size[1])]
 
 
-def _unflattened(network: Network, index: int) -> Tensor:
+def _unflattened(network: Network, index: int) -> NetworkTensor:
     """The tensor that ``index`` is under another shape."""
     makers = {index: each for each in network.operators for index in each.outputs}
     while index in makers and makers[index].name in _RENAMING:
@@ -159,7 +161,9 @@ def _unflattened(network: Network, index: int) -> Tensor:
     return network.tensors[index]
 
 
-def _depthwise(network: Network, operator: Operator, octets: AnyArray, tensor: Tensor) -> AnyArray:
+def _depthwise(
+    network: Network, operator: Operator, octets: AnyArray, tensor: NetworkTensor
+) -> AnyArray:
     """4 x 4 bytes of four channels of a position: weights on the diagonal."""
     channels = tensor.shape[-1]
     whole = channels // _GROUP * _GROUP

@@ -12,7 +12,7 @@ from darwinn_testbench.rtl.dma.descriptor_agent import DescriptorAgent, Descript
 from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
 from darwinn_testbench.rtl.dma.memory_agent import MemoryAgent
 from darwinn_testbench.rtl.dma.monitors import DmaMonitor, InterruptMonitor
-from darwinn_testbench.rtl.dma.programs import Program
+from darwinn_testbench.rtl.dma.programs import DescriptorProgram
 from darwinn_testbench.rtl.dma.register_agent import RegisterAgent, RegisterModel
 from darwinn_testbench.rtl.dma.scoreboard import Scoreboard
 from darwinn_testbench.rtl.dma.stream_agent import OutputSource, StreamSinks
@@ -91,7 +91,7 @@ class DmaEnvironment(uvm_env):
         await self.bench.reset()
         self.registers.reset()
 
-    async def prepare(self, program: Program) -> None:
+    async def prepare(self, program: DescriptorProgram) -> None:
         """Reset, and put everything in place that ``program`` needs but its descriptors."""
         await self.reset()
         self.memory.data[:] = program.memory
@@ -106,14 +106,14 @@ class DmaEnvironment(uvm_env):
         self.source.pending += program.output
         self.scoreboard.expect(program, self.memory.word_bytes, MAX_BURST)
 
-    async def issue(self, program: Program) -> None:
+    async def issue(self, program: DescriptorProgram) -> None:
         """Issue the program's descriptors; returns when the last has been taken."""
         sequence = IssueDescriptors(
             self.bench, program.descriptors, share=program.pressure.descriptors
         )
         await sequence.start(self.descriptors.sequencer)
 
-    async def run_program(self, program: Program) -> None:
+    async def run_program(self, program: DescriptorProgram) -> None:
         """Run ``program`` on the design after a reset and compare everything.
 
         Raises ``Mismatch`` or ``WaitTimeout``.
@@ -122,7 +122,7 @@ class DmaEnvironment(uvm_env):
         await self.issue(program)
         await self.finish(program)
 
-    async def finish(self, program: Program) -> None:
+    async def finish(self, program: DescriptorProgram) -> None:
         """Wait until ``program`` is done and compare everything."""
         limit = CYCLES_PER_DESCRIPTOR * (1 + len(program.descriptors))
         try:

@@ -65,7 +65,7 @@ class Pressure:
 
 
 @dataclass
-class Program:
+class DescriptorProgram:
     """Descriptors with everything around them that decides what happens."""
 
     descriptors: list[Descriptor]
@@ -135,7 +135,7 @@ class ProgramGenerator:
         self._writes: list[range] = []
         self._written_before: list[range] = []
 
-    def program(self, *, longest: int = 12, pressure: Pressure | None = None) -> Program:
+    def program(self, *, longest: int = 12, pressure: Pressure | None = None) -> DescriptorProgram:
         """A program of 1 to ``longest`` descriptors and the fences that keep it free of races."""
         random = self._random
         window = self._begin()
@@ -149,7 +149,7 @@ class ProgramGenerator:
             descriptors, window, bad_words, self._pressure() if pressure is None else pressure
         )
 
-    def directed(self, samples: Sequence[TransferSample]) -> Program:
+    def directed(self, samples: Sequence[TransferSample]) -> DescriptorProgram:
         """A program with one transfer for each of ``samples``, which agree in back-pressure."""
         window = self._begin()
         descriptors: list[Descriptor] = []
@@ -174,7 +174,7 @@ class ProgramGenerator:
         pressure = Pressure(0.3, 0.3, 0.3, 0.3) if samples[0].back_pressure else Pressure()
         return self._surround(descriptors, window, frozenset(bad_words), pressure)
 
-    def refused(self, count: int) -> Program:
+    def refused(self, count: int) -> DescriptorProgram:
         """A program of ``count`` descriptors that must all be refused."""
         window = self._begin()
         descriptors = [self.bad(window) for _ in range(count)]
@@ -190,7 +190,7 @@ class ProgramGenerator:
         window: Window,
         bad_words: frozenset[int],
         pressure: Pressure,
-    ) -> Program:
+    ) -> DescriptorProgram:
         """The program of ``descriptors``, with memory and output bytes."""
         random = self._random
         output_bytes = sum(
@@ -198,7 +198,7 @@ class ProgramGenerator:
             for d in descriptors
             if d.is_data and d.tag == DescriptorTag.OUTPUT and window.outcome(d) is Outcome.STARTED
         )
-        return Program(
+        return DescriptorProgram(
             descriptors,
             window,
             random.randbytes(MEMORY_BYTES),

@@ -16,7 +16,12 @@ from darwinn_testbench.rtl.dma.descriptor_model import (
     Performed,
 )
 from darwinn_testbench.rtl.dma.monitors import Accepted, DmaEvent, Done, Raised, Started
-from darwinn_testbench.rtl.dma.programs import Program, TransferSample, alignment, size_class
+from darwinn_testbench.rtl.dma.programs import (
+    DescriptorProgram,
+    TransferSample,
+    alignment,
+    size_class,
+)
 from darwinn_testbench.rtl.dma.stream_agent import Beat
 
 WRITER_EVENT = len(READ_TAGS)
@@ -51,9 +56,9 @@ class Scoreboard(uvm_component):
         """Create the subscribers."""
         self.events = Subscriber("events", self, self._event)
         self.beats = Subscriber("beats", self, self._beat)
-        self.program: Program | None = None
+        self.program: DescriptorProgram | None = None
 
-    def expect(self, program: Program, word_bytes: int, burst_words: int) -> None:
+    def expect(self, program: DescriptorProgram, word_bytes: int, burst_words: int) -> None:
         """Compare what follows with ``program``, from a design that has just been reset."""
         self.program = program
         self.word_bytes = word_bytes

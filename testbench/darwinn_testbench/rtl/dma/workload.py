@@ -28,7 +28,7 @@ from darwinn_testbench.rtl.dma.descriptor_model import (
     Outcome,
     Window,
 )
-from darwinn_testbench.rtl.dma.programs import Pressure, Program
+from darwinn_testbench.rtl.dma.programs import DescriptorProgram, Pressure
 from darwinn_testbench.rtl.dma.timing import Channel, DmaStep
 
 DESCRIPTORS = np.dtype(
@@ -262,7 +262,7 @@ def record(
     return workload, WorkloadResult(after, {tag: bytes(data) for tag, data in host.streams.items()})
 
 
-def workload_of(program: Program, word_bytes: int, seed: int) -> Workload:
+def workload_of(program: DescriptorProgram, word_bytes: int, seed: int) -> Workload:
     """A random program as a workload; words that answer with an error are holes in the regions.
 
     ``seed`` decides the back-pressure pattern.
@@ -283,7 +283,9 @@ def workload_of(program: Program, word_bytes: int, seed: int) -> Workload:
     )
 
 
-def performed_by_model(program: Program, word_bytes: int) -> tuple[DescriptorModel, WorkloadResult]:
+def performed_by_model(
+    program: DescriptorProgram, word_bytes: int
+) -> tuple[DescriptorModel, WorkloadResult]:
     """What the descriptor model makes of a random program."""
     memory = bytearray(program.memory)
     model = DescriptorModel(memory, program.window, word_bytes, program.bad_words)

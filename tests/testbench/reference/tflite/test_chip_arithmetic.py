@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.rules import HOST, RULES
 from hypothesis import given
@@ -38,7 +38,7 @@ from one_operator import (
 
 
 @st.composite
-def pairs_of_operands(draw: st.DrawFn) -> tuple[list[Tensor], Array, Array]:
+def pairs_of_operands(draw: st.DrawFn) -> tuple[list[NetworkTensor], Array, Array]:
     kind = draw(byte_types)
     tensors = [tensor(k, (6,), kind, draw(scales), draw(zero_points(kind))) for k in range(3)]
     return tensors, draw(byte_arrays((6,), kind)), draw(byte_arrays((6,), kind))
@@ -46,7 +46,7 @@ def pairs_of_operands(draw: st.DrawFn) -> tuple[list[Tensor], Array, Array]:
 
 @given(pairs_of_operands(), st.sampled_from(["ADD", "SUB"]), activations)
 def test_additions_are_within_one_of_the_real_sum(
-    case: tuple[list[Tensor], Array, Array], name: str, activation: str
+    case: tuple[list[NetworkTensor], Array, Array], name: str, activation: str
 ) -> None:
     tensors, left, right = case
     network = single(name, tensors, (0, 1), (2,), fused_activation_function=activation)
@@ -78,7 +78,9 @@ def test_addition_weights_are_the_best_fraction_of_fifteen_bits(
 
 
 @given(pairs_of_operands(), st.floats(1000, 30000))
-def test_additions_take_a_given_step(case: tuple[list[Tensor], Array, Array], step: float) -> None:
+def test_additions_take_a_given_step(
+    case: tuple[list[NetworkTensor], Array, Array], step: float
+) -> None:
     tensors, left, right = case
     result = compute(single("ADD", tensors, (0, 1), (2,)), left, right, addition_steps={0: step})
     weights = [round(float(t.scale[0]) / float(tensors[2].scale[0]) * step) for t in tensors[:2]]
@@ -89,7 +91,7 @@ def test_additions_take_a_given_step(case: tuple[list[Tensor], Array, Array], st
 
 
 @given(pairs_of_operands(), activations)
-def test_multiply(case: tuple[list[Tensor], Array, Array], activation: str) -> None:
+def test_multiply(case: tuple[list[NetworkTensor], Array, Array], activation: str) -> None:
     tensors, left, right = case
     network = single("MUL", tensors, (0, 1), (2,), fused_activation_function=activation)
     result = compute(network, left, right)
@@ -103,7 +105,7 @@ def test_multiply(case: tuple[list[Tensor], Array, Array], activation: str) -> N
 
 
 @given(pairs_of_operands(), st.sampled_from(["QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1"]))
-def test_requantisation(case: tuple[list[Tensor], Array, Array], name: str) -> None:
+def test_requantisation(case: tuple[list[NetworkTensor], Array, Array], name: str) -> None:
     tensors, values, _ = case
     result = compute(single(name, tensors, (0,), (2,)), values)
     factor = slow_factor(float(tensors[0].scale[0]), 1.0, tensors[2])
@@ -123,7 +125,9 @@ def test_a_change_of_sign_keeps_every_byte() -> None:
 
 
 @given(pairs_of_operands(), st.sampled_from(["LOGISTIC", "TANH"]))
-def test_functions_are_rounded_once(case: tuple[list[Tensor], Array, Array], name: str) -> None:
+def test_functions_are_rounded_once(
+    case: tuple[list[NetworkTensor], Array, Array], name: str
+) -> None:
     tensors, values, _ = case
     result = compute(single(name, tensors, (0,), (2,)), values)
     limits = np.iinfo(tensors[2].dtype)
@@ -172,7 +176,9 @@ def test_moves() -> None:
 
 
 @given(pairs_of_operands())
-def test_concatenation_requantises_each_part(case: tuple[list[Tensor], Array, Array]) -> None:
+def test_concatenation_requantises_each_part(
+    case: tuple[list[NetworkTensor], Array, Array],
+) -> None:
     (first, second, out), left, right = case
     kind = str(out.dtype)
     joined = tensor(2, (12,), kind, float(out.scale[0]), int(out.zero_point[0]))

@@ -16,7 +16,7 @@ from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.policy import LITERT_LAYER, Exact, LsbBudget
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
-from darwinn_testbench.reference.tflite.graph import Network, Operator, Tensor
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.output_stage import conversion_factor
@@ -59,7 +59,7 @@ def image(model: CpuModel, seed: int) -> list[Array]:
     return [_image(model.network.tensors[k], seed) for k in model.network.inputs]
 
 
-def _image(tensor: Tensor, seed: int) -> Array:
+def _image(tensor: NetworkTensor, seed: int) -> Array:
     generator = np.random.default_rng(seed)
     values = generator.normal(0, 6, tensor.shape)
     for axis, extent in enumerate(tensor.shape):

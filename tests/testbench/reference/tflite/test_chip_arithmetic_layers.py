@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Tensor
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError, summing_dtype
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -60,7 +60,7 @@ def convolutions(draw: st.DrawFn, depthwise: bool) -> tuple[Network, Array]:
     bias = draw(hnp.arrays("i4", channels, elements=st.integers(-(2**20), 2**20)))
     tensors = [
         tensor(0, (batch, height, width, depth), kind, draw(scales), draw(zero_points(kind))),
-        Tensor(
+        NetworkTensor(
             1,
             "weights",
             shape,
@@ -162,10 +162,10 @@ def flipped_network(network: Network) -> Network:
     return Network("test", tuple(tensors), network.operators, network.inputs, network.outputs)
 
 
-def flipped_tensor(each: Tensor) -> Tensor:
+def flipped_tensor(each: NetworkTensor) -> NetworkTensor:
     shift, kind = (128, "u1") if each.dtype == np.int8 else (-128, "i1")
     constant = None if each.constant is None else flipped(each.constant)
-    return Tensor(
+    return NetworkTensor(
         each.index,
         each.name,
         each.shape,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Tensor
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_operator import Array, f32, single, slow_factor, slow_output, tensor
@@ -19,11 +19,11 @@ OUTPUT = 20
 
 
 def lstm(generator: np.random.Generator, **options: Any) -> tuple[Network, Array]:
-    def weights(index: int, columns: int) -> Tensor:
+    def weights(index: int, columns: int) -> NetworkTensor:
         values = generator.integers(-127, 128, (CELLS, columns)).astype(np.int8)
         return tensor(index, values.shape, "i1", generator.uniform(0.002, 0.02), 0, values)
 
-    def bias(index: int) -> Tensor:
+    def bias(index: int) -> NetworkTensor:
         values = generator.integers(-5000, 5000, CELLS).astype(np.int32)
         return tensor(index, values.shape, "i4", constant=values)
 
@@ -83,7 +83,7 @@ def slow_lstm(network: Network, sequence: Array) -> tuple[Array, Array, Array]:
     return result, hidden, cell
 
 
-def dot(weights: Tensor, row: int, vector: Array, zero_point: int) -> int:
+def dot(weights: NetworkTensor, row: int, vector: Array, zero_point: int) -> int:
     matrix = weights.constant
     assert matrix is not None
     return sum(

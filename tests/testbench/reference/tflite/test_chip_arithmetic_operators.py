@@ -13,7 +13,7 @@ from darwinn_formats.tflite import BuiltinOperator as Name
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.policy import LITERT_LAYER
 from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import Tensor
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.rules import RULES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ from tiny_models import both, tiny_model
 LAYERS = tflite.ActivationFunctionType
 
 
-def whole(index: int, values: Sequence[Any]) -> Tensor:
+def whole(index: int, values: Sequence[Any]) -> NetworkTensor:
     """A constant of int32."""
     array = np.array(values, np.int32)
     return tensor(index, array.shape, "i4", constant=array)
@@ -154,7 +154,7 @@ def test_pack_and_pad_with_a_constant_give_the_bytes_of_litert() -> None:
 # --- arithmetic: LiteRT within its policy -------------------------------------------------------
 
 
-def conv_weights(*shape: int) -> Tensor:
+def conv_weights(*shape: int) -> NetworkTensor:
     return tensor(1, shape, "i1", 0.01, 0, image(*shape, seed=4))
 
 
@@ -162,7 +162,7 @@ BIAS = tensor(2, (4,), "i4", 0.005, 0, np.array([500, -300, 0, 77], np.int32))
 SLOPE = tensor(1, (1, 1, 3), "i1", 0.004, -5, image(1, 1, 3, seed=7))
 
 # SUM is not among them: LiteRT's reference kernel gives 1 and -1 for sums of 20 bytes.
-ARITHMETIC: list[tuple[Name, list[Tensor], Tensor, Any]] = [
+ARITHMETIC: list[tuple[Name, list[NetworkTensor], NetworkTensor, Any]] = [
     (
         Name.SQUARED_DIFFERENCE,
         [tensor(1, (1, 4, 5, 3), "i1", 0.5, -3)],
@@ -203,7 +203,7 @@ ARITHMETIC: list[tuple[Name, list[Tensor], Tensor, Any]] = [
 
 @pytest.mark.parametrize(("name", "parameters", "output", "options"), ARITHMETIC)
 def test_arithmetic_is_within_litert_s_policy(
-    name: Name, parameters: list[Tensor], output: Tensor, options: Any
+    name: Name, parameters: list[NetworkTensor], output: NetworkTensor, options: Any
 ) -> None:
     tensors = [tensor(0, (1, 4, 5, 3), "i1", 0.5, 9), *parameters, output]
     model = tiny_model(name, tensors, range(len(tensors) - 1), (output.index,), options)
