@@ -238,7 +238,7 @@ def infeed(machine: Machine, index: int, tables: Tables) -> None:
             if _must_wait(machine, index):
                 return
     lane.phase = 0
-    ended = ring_bus.step_infeed(lane, parameters)
+    ended = ring_bus.step_infeed(lane, parameters, closes)
     lane.elements += 1
     amount = ring_bus.infeed_increment(parameters, ended)
     effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)

@@ -92,9 +92,8 @@ def closes_row(unit: Record, parameters: Record) -> bool:
 
 
 @inner
-def step_infeed(unit: Record, parameters: Record) -> int:
-    """A unit has been collected, and its row sent if that was complete: the blocks that ended."""
-    closes = closes_row(unit, parameters)
+def step_infeed(unit: Record, parameters: Record, closes: bool) -> int:
+    """A unit has been collected, and its row sent if that ``closes``: the blocks that ended."""
     unit.words = 0 if closes else unit.words + unit_words(parameters.fifo)
     return traversal.step(unit.first, parameters.buffer)
 
@@ -221,7 +220,7 @@ def infeed(
         if not sync.passes(parameters.watchers, unit.waited, core.flags, read.begins):
             return moved
         _collect(core, unit, parameters, unit_words(parameters.fifo))
-        ended = step_infeed(unit, parameters)
+        ended = step_infeed(unit, parameters, closes)
         core.flags[INFEED_FLAG[parameters.fifo]] += infeed_increment(parameters, ended)
         moved = True
         if closes:
