@@ -26,7 +26,7 @@ Record = Any
 """A record of a structured array: numba reads its fields as attributes, NumPy as items."""
 
 
-_CONSTANTS = ("chip.py", "lanes.py", "table.py", "codes.py", "state.py")
+_CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@inner")
 

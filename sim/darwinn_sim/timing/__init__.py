@@ -9,13 +9,13 @@ from darwinn_sim.timing.description import (
     host_link,
 )
 from darwinn_sim.timing.event_model import require_completion, simulate, simulate_program
-from darwinn_sim.timing.lanes import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
+from darwinn_sim.timing.stations import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause
 
 __all__ = [
-    "CHIP_LANE_NAMES",
+    "CHIP_STATION_NAMES",
     "SPAN",
-    "TILE_LANE_NAMES",
+    "TILE_STATION_NAMES",
     "Cause",
     "ChipDescription",
     "HostLink",

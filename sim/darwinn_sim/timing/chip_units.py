@@ -9,17 +9,16 @@ from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.kernel.state import Handover
-from darwinn_sim.timing import lanes
-from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
     busy,
     complete,
     effect,
     has_reached,
-    lane_of,
     load,
     passes,
     pause,
+    station_of,
     tile_counters,
     wait,
 )
@@ -33,10 +32,11 @@ from darwinn_sim.timing.state import (
     PARAMETERS,
     Machine,
 )
+from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import input_pop
 from darwinn_sim.units.tables import Tables
 
-_CHIP = lanes.CHIP_COUNTERS
+_CHIP = stations.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)
 _FINISHED = int(Cause.FINISHED)
 _PUSH_BYTES = 4
@@ -47,23 +47,23 @@ _FENCE_UNITS = np.array([*range(state.QUEUED_SCALAR_UNITS), ScalarUnit.RING_OUTF
 @inner
 def core(machine: Machine, index: int, tables: Tables) -> None:
     """Do the next step of the scalar core's trace, or wait until it can be done."""
-    lane = machine.lanes[index]
-    if lane.position == len(machine.steps):
-        lane.cause = _FINISHED
+    station = machine.stations[index]
+    if station.position == len(machine.steps):
+        station.cause = _FINISHED
         return
-    step = machine.steps[lane.position]
+    step = machine.steps[station.position]
     per_bundle = machine.rates[0].scalar_bundle_cycles
-    if not lane.phase:
+    if not station.phase:
         # The bundles before the step, which concern nobody else.
-        lane.phase = 1
+        station.phase = 1
         if step.gap * per_bundle:
             busy(machine, index, step.gap * per_bundle)
             return
     if not _step(machine, index, step, tables):
         return
-    lane.phase = 0
-    lane.position += 1
-    lane.elements += step.length
+    station.phase = 0
+    station.position += 1
+    station.elements += step.length
     busy(machine, index, max(step.length * per_bundle, 1))
 
 
@@ -71,7 +71,7 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
 def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     """Do a step; if it must wait, wait and return False."""
     if step.kind == Handover.CHUNK:
-        loaded = _CHIP + lanes.CHUNKS_LOADED
+        loaded = _CHIP + stations.CHUNKS_LOADED
         if machine.counters[loaded] <= step.target:
             wait(machine, index, loaded, step.target + 1)
             return False
@@ -88,7 +88,7 @@ def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     elif step.kind == Handover.DESCRIPTOR:
         _issue(machine, step.target)
     elif step.kind == Handover.HALT:
-        effect(machine, _CHIP + lanes.CHUNKS_HALTED, 1)
+        effect(machine, _CHIP + stations.CHUNKS_HALTED, 1)
     return True
 
 
@@ -97,18 +97,22 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
     """Append an instruction to the queues of its tiles, if all have room."""
     for tile in range(chip.TILES):
         if (step.target >> tile) & 1:
-            queue = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, lanes.DISPATCH)]
-            taken = tile_counters(tile) + lanes.TAKEN
+            queue = machine.stations[
+                station_of(stations.FIRST_TILE_GROUP + tile, stations.DISPATCH)
+            ]
+            taken = tile_counters(tile) + stations.TAKEN
             room_from = queue.queued - machine.rates[0].tile_queue + 1
             if machine.counters[taken] < room_from:
                 wait(machine, index, taken, room_from)
                 return False
     for tile in range(chip.TILES):
         if (step.target >> tile) & 1:
-            queue = machine.lanes[lane_of(lanes.FIRST_TILE_GROUP + tile, lanes.DISPATCH)]
-            machine.tile_queue[tile, queue.queued % lanes.TILE_PLACES] = step.instruction
+            queue = machine.stations[
+                station_of(stations.FIRST_TILE_GROUP + tile, stations.DISPATCH)
+            ]
+            machine.tile_queue[tile, queue.queued % stations.TILE_PLACES] = step.instruction
             queue.queued += 1
-            effect(machine, tile_counters(tile) + lanes.PUSHED, 1)
+            effect(machine, tile_counters(tile) + stations.PUSHED, 1)
     return True
 
 
@@ -116,15 +120,15 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
 def _queue(machine: Machine, index: int, step: Record) -> bool:
     """Append an instruction to the queue of a pop, the infeed or the outfeed."""
     which = step.target
-    unit = machine.lanes[lanes.LANE_OF_SCALAR_UNIT[which]]
-    begun = _CHIP + lanes.UNIT_BEGUN + which
+    unit = machine.stations[stations.STATION_OF_SCALAR_UNIT[which]]
+    begun = _CHIP + stations.UNIT_BEGUN + which
     room_from = unit.queued - machine.rates[0].scalar_queue + 1
     if machine.counters[begun] < room_from:
         wait(machine, index, begun, room_from)
         return False
-    unit.queue[unit.queued % lanes.UNIT_PLACES] = step.instruction
+    unit.queue[unit.queued % stations.UNIT_PLACES] = step.instruction
     unit.queued += 1
-    effect(machine, _CHIP + lanes.UNIT_QUEUED + which, 1)
+    effect(machine, _CHIP + stations.UNIT_QUEUED + which, 1)
     return True
 
 
@@ -132,7 +136,7 @@ def _queue(machine: Machine, index: int, step: Record) -> bool:
 def _fence(machine: Machine, index: int, fence: Record) -> bool:
     for tile in range(chip.TILES):
         if (fence.tile_fence_valid >> tile) & 1 and not _reached(
-            machine, index, tile_counters(tile) + lanes.FENCES, fence.tile_fence_count
+            machine, index, tile_counters(tile) + stations.FENCES, fence.tile_fence_count
         ):
             return False
     for flag in range(chip.SCALAR_FLAGS):
@@ -141,19 +145,19 @@ def _fence(machine: Machine, index: int, fence: Record) -> bool:
         ):
             return False
     for bit, which in enumerate(_FENCE_UNITS):
-        queued = machine.lanes[lanes.LANE_OF_SCALAR_UNIT[which]].queued
+        queued = machine.stations[stations.STATION_OF_SCALAR_UNIT[which]].queued
         if (fence.wait_idle >> bit) & 1 and not _reached(
-            machine, index, _CHIP + lanes.UNIT_COMPLETED + which, queued
+            machine, index, _CHIP + stations.UNIT_COMPLETED + which, queued
         ):
             return False
-    pushed = machine.lanes[lanes.LINK_OUT].words
+    pushed = machine.stations[stations.LINK_OUT].words
     if (fence.wait_idle >> ScalarUnit.DRAIN) & 1 and not _reached(
-        machine, index, _CHIP + lanes.BYTES_DELIVERED, pushed
+        machine, index, _CHIP + stations.BYTES_DELIVERED, pushed
     ):
         return False
     for tile in range(chip.TILES):
         if (fence.reset_tile_fences >> tile) & 1:
-            load(machine, tile_counters(tile) + lanes.FENCES, 0)
+            load(machine, tile_counters(tile) + stations.FENCES, 0)
     for flag in range(chip.SCALAR_FLAGS):
         if (fence.reset_flags >> flag) & 1:
             load(machine, _CHIP + flag, fence.reset_value)
@@ -172,38 +176,41 @@ def _reached(machine: Machine, index: int, counter: int, need: int) -> bool:
 def _issue(machine: Machine, outgoing: int) -> None:
     """Tell the link of the next descriptor of a direction."""
     now = machine.clock[0].now
-    counter = lanes.OUTPUTS_ISSUED if outgoing else lanes.INPUTS_ISSUED
-    lane = machine.lanes[lanes.LINK_OUT if outgoing else lanes.LINK_IN]
+    counter = stations.OUTPUTS_ISSUED if outgoing else stations.INPUTS_ISSUED
+    station = machine.stations[stations.LINK_OUT if outgoing else stations.LINK_IN]
     transfers = machine.outbound if outgoing else machine.inbound
-    while transfers[lane.queued].kind == INSTRUCTIONS or transfers[lane.queued].kind == HOST_FENCE:
-        lane.queued += 1
-    transfers[lane.queued].issued = now
-    lane.queued += 1
+    while (
+        transfers[station.queued].kind == INSTRUCTIONS
+        or transfers[station.queued].kind == HOST_FENCE
+    ):
+        station.queued += 1
+    transfers[station.queued].issued = now
+    station.queued += 1
     effect(machine, _CHIP + counter, 1)
 
 
 @inner
 def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
     """Take a unit from an input stream into its buffer."""
-    lane = machine.lanes[index]
-    if lane.instruction < 0 and not begin_scalar_unit(machine, index, which, tables):
+    station = machine.stations[index]
+    if station.instruction < 0 and not begin_scalar_unit(machine, index, which, tables):
         return
-    parameters = tables.pop[lane.row]
+    parameters = tables.pop[station.row]
     size = input_pop.unit_bytes(parameters)
-    arrived = _CHIP + lanes.BYTES_ARRIVED + parameters.fifo
-    if machine.counters[arrived] < lane.total + size:
-        wait(machine, index, arrived, lane.total + size)
+    arrived = _CHIP + stations.BYTES_ARRIVED + parameters.fifo
+    if machine.counters[arrived] < station.total + size:
+        wait(machine, index, arrived, station.total + size)
         return
-    if not passes(machine, index, parameters.watchers, _CHIP, lane.first.begins, -1):
+    if not passes(machine, index, parameters.watchers, _CHIP, station.first.begins, -1):
         return
-    amount = input_pop.step(lane, parameters)
-    lane.total += size
-    lane.elements += 1
+    amount = input_pop.step(station, parameters)
+    station.total += size
+    station.elements += 1
     effect(machine, _CHIP + input_pop.flag(parameters), amount)
-    effect(machine, _CHIP + lanes.BYTES_TAKEN + parameters.fifo, size)
+    effect(machine, _CHIP + stations.BYTES_TAKEN + parameters.fifo, size)
     busy(machine, index, 1)
-    if lane.first.done:
-        complete(machine, index, _CHIP + lanes.UNIT_COMPLETED + which)
+    if station.first.done:
+        complete(machine, index, _CHIP + stations.UNIT_COMPLETED + which)
 
 
 @inner
@@ -214,98 +221,98 @@ def link_in(machine: Machine, index: int) -> None:
     ``ready`` that it need not wait for its first bytes any more; bytes sent to each FIFO are in
     ``reserved``.
     """
-    lane = machine.lanes[index]
-    if lane.phase:
-        _arrive(machine, lane)
-    while lane.position < len(machine.inbound):
-        transfer = machine.inbound[lane.position]
+    station = machine.stations[index]
+    if station.phase:
+        _arrive(machine, station)
+    while station.position < len(machine.inbound):
+        transfer = machine.inbound[station.position]
         if not _is_mine(machine, index, transfer.kind):
-            _leave(lane, transfer.kind)
+            _leave(station, transfer.kind)
             continue
         if not _may_send(machine, index, transfer):
             return
         if transfer.kind != HOST_FENCE:
-            size = min(machine.rates[0].link_word_bytes, transfer.size - lane.words)
-            lane.phase = size
+            size = min(machine.rates[0].link_word_bytes, transfer.size - station.words)
+            station.phase = size
             _use_link(machine, index, size, transfer)
             return
-        _leave(lane, transfer.kind)
-    lane.cause = _FINISHED
+        _leave(station, transfer.kind)
+    station.cause = _FINISHED
 
 
 @inner
 def _is_mine(machine: Machine, index: int, kind: int) -> bool:
-    """A lane moves transfers of this kind: one of them all, or each those of its queue.
+    """A station moves transfers of this kind: one of them all, or each those of its queue.
 
     Queues know no order among each other, so there no read waits behind an output.
     """
     if not machine.rates[0].reads_apart:
-        return index == lanes.LINK_IN
+        return index == stations.LINK_IN
     if kind == INSTRUCTIONS:
-        return index == lanes.LINK_IN
-    return kind != HOST_FENCE and index == lanes.LINK_IN_APART + kind
+        return index == stations.LINK_IN
+    return kind != HOST_FENCE and index == stations.LINK_IN_APART + kind
 
 
 @inner
-def _leave(lane: Record, kind: int) -> None:
+def _leave(station: Record, kind: int) -> None:
     """Go on to the next transfer; ``taken`` counts those that have descriptors."""
-    lane.position += 1
-    lane.ready = 0
-    lane.words = 0
-    lane.taken += kind in (PARAMETERS, ACTIVATIONS)
+    station.position += 1
+    station.ready = 0
+    station.words = 0
+    station.taken += kind in (PARAMETERS, ACTIVATIONS)
 
 
 @inner
-def _arrive(machine: Machine, lane: Record) -> None:
-    transfer = machine.inbound[lane.position]
-    lane.words += lane.phase
-    lane.elements += lane.phase
-    done = lane.words == transfer.size
+def _arrive(machine: Machine, station: Record) -> None:
+    transfer = machine.inbound[station.position]
+    station.words += station.phase
+    station.elements += station.phase
+    done = station.words == transfer.size
     if transfer.kind != INSTRUCTIONS:
-        effect(machine, _CHIP + lanes.BYTES_ARRIVED + transfer.kind, lane.phase)
+        effect(machine, _CHIP + stations.BYTES_ARRIVED + transfer.kind, station.phase)
     elif done:
-        effect(machine, _CHIP + lanes.CHUNKS_LOADED, 1)
-    lane.phase = 0
+        effect(machine, _CHIP + stations.CHUNKS_LOADED, 1)
+    station.phase = 0
     if done:
         transfer.end = machine.clock[0].now + 1
-        _leave(lane, transfer.kind)
+        _leave(station, transfer.kind)
 
 
 @inner
 def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
     """The chip can take the next word of a transfer; otherwise wait for that."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     if transfer.kind == HOST_FENCE:
-        return _reached(machine, index, _CHIP + lanes.BYTES_DELIVERED, transfer.number)
+        return _reached(machine, index, _CHIP + stations.BYTES_DELIVERED, transfer.number)
     if transfer.kind == INSTRUCTIONS:
         # Program memory holds one chunk: the next one waits until the core has halted.
-        halted = _CHIP + lanes.CHUNKS_HALTED
+        halted = _CHIP + stations.CHUNKS_HALTED
         return _reached(machine, index, halted, transfer.number) and _has_come(
             machine, index, machine.clock[0].now - 1
         )
     if machine.rates[0].link_on_request and not _reached(
-        machine, index, _CHIP + lanes.INPUTS_ISSUED, lane.taken + 1
+        machine, index, _CHIP + stations.INPUTS_ISSUED, station.taken + 1
     ):
         return False
     if not _has_come(machine, index, transfer.issued):
         return False
-    size = min(machine.rates[0].link_word_bytes, transfer.size - lane.words)
-    room_from = machine.reserved[lanes.STREAMS, transfer.kind] + size
-    taken = _CHIP + lanes.BYTES_TAKEN + transfer.kind
+    size = min(machine.rates[0].link_word_bytes, transfer.size - station.words)
+    room_from = machine.reserved[stations.STREAMS, transfer.kind] + size
+    taken = _CHIP + stations.BYTES_TAKEN + transfer.kind
     if not _reached(machine, index, taken, room_from - machine.rates[0].host_fifo_bytes):
         return False
-    machine.reserved[lanes.STREAMS, transfer.kind] += size
+    machine.reserved[stations.STREAMS, transfer.kind] += size
     return True
 
 
 @inner
 def _has_come(machine: Machine, index: int, asked: int) -> bool:
     """The first bytes of what was asked for in cycle ``asked`` are here; otherwise wait."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     first = asked + machine.rates[0].read_cycles
-    if lane.ready or first <= machine.clock[0].now:
+    if station.ready or first <= machine.clock[0].now:
         return True
-    lane.ready = 1
+    station.ready = 1
     pause(machine, index, first, _HOST_LINK)
     return False
 
@@ -315,7 +322,7 @@ def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None
     """Move ``size`` bytes, and have the next turn in the last cycle of that."""
     clock = machine.clock[0]
     rates = machine.rates[0]
-    inbound = index != lanes.LINK_OUT
+    inbound = index != stations.LINK_OUT
     free = clock.link_in_free if inbound else clock.link_out_free
     end = max(free, clock.now * LINK_UNITS) + size * (
         rates.link_in_time if inbound else rates.link_out_time
@@ -335,44 +342,44 @@ def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None
 def link_out(machine: Machine, index: int) -> None:
     """As ``link_in``, for bytes of the output FIFO and interrupts, in descriptor order.
 
-    ``words`` of this lane counts bytes that were put into the FIFO, ``taken`` those of the present
-    transfer that were sent, ``total`` all that were sent.
+    ``words`` of this station counts bytes that were put into the FIFO, ``taken`` those of the
+    present transfer that were sent, ``total`` all that were sent.
     """
-    lane = machine.lanes[index]
-    if lane.phase:
-        transfer = machine.outbound[lane.position]
-        lane.taken += lane.phase
-        lane.elements += lane.phase
-        effect(machine, _CHIP + lanes.BYTES_DELIVERED, lane.phase)
-        lane.phase = 0
-        if lane.taken == transfer.size:
+    station = machine.stations[index]
+    if station.phase:
+        transfer = machine.outbound[station.position]
+        station.taken += station.phase
+        station.elements += station.phase
+        effect(machine, _CHIP + stations.BYTES_DELIVERED, station.phase)
+        station.phase = 0
+        if station.taken == transfer.size:
             transfer.end = machine.clock[0].now + 1
-            lane.taken = 0
-            lane.position += 1
-    while lane.position < len(machine.outbound):
-        transfer = machine.outbound[lane.position]
-        if not _reached(machine, index, _CHIP + lanes.OUTPUTS_ISSUED, lane.position + 1):
+            station.taken = 0
+            station.position += 1
+    while station.position < len(machine.outbound):
+        transfer = machine.outbound[station.position]
+        if not _reached(machine, index, _CHIP + stations.OUTPUTS_ISSUED, station.position + 1):
             return
         if transfer.kind != INTERRUPT:
             _send_output(machine, index, transfer)
             return
         transfer.start = machine.clock[0].now
         transfer.end = transfer.start + machine.rates[0].interrupt_cycles
-        lane.position += 1
-    lane.cause = _FINISHED
+        station.position += 1
+    station.cause = _FINISHED
 
 
 @inner
 def _send_output(machine: Machine, index: int, transfer: Record) -> None:
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     rates = machine.rates[0]
-    pushed = _CHIP + lanes.BYTES_PUSHED
-    left = transfer.size - lane.taken
+    pushed = _CHIP + stations.BYTES_PUSHED
+    left = transfer.size - station.taken
     burst = min(rates.write_burst_bytes, left)
-    if not _reached(machine, index, pushed, lane.total + burst):
+    if not _reached(machine, index, pushed, station.total + burst):
         return
     most = max(rates.link_word_bytes, burst)
-    size = min(most, left, machine.counters[pushed] - lane.total)
-    lane.phase = size
-    lane.total += size
+    size = min(most, left, machine.counters[pushed] - station.total)
+    station.phase = size
+    station.total += size
     _use_link(machine, index, size, transfer)

@@ -17,7 +17,7 @@ from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name, read_file
 
-from darwinn_sim.timing.lanes import TILE_PLACES, UNIT_PLACES
+from darwinn_sim.timing.stations import TILE_PLACES, UNIT_PLACES
 
 
 class Confidence(StrEnum):

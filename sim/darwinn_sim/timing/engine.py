@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel.compiled import compiled, inner
-from darwinn_sim.timing import chip_units, lanes, ring_units, tile_units
+from darwinn_sim.timing import chip_units, ring_units, stations, tile_units
 from darwinn_sim.timing.machine import apply_effects, forget
 from darwinn_sim.timing.state import NEVER, Machine
 from darwinn_sim.units.tables import Tables
@@ -21,31 +21,31 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
         if clock.fault:
             return FAULT
         now = NEVER
-        for group in range(lanes.GROUPS):
+        for group in range(stations.GROUPS):
             now = min(now, machine.group_wake[group])
         if now == NEVER:
             return QUIET
         if now >= limit:
             return LATE
-        if len(machine.spans) and clock.spans + lanes.LANES > len(machine.spans):
+        if len(machine.spans) and clock.spans + stations.STATIONS > len(machine.spans):
             return SPANS_FULL
         clock.now = now
-        for group in range(lanes.GROUPS):
+        for group in range(stations.GROUPS):
             if machine.group_wake[group] <= now:
-                first = group * lanes.GROUP_LANES
+                first = group * stations.GROUP_STATIONS
                 machine.group_wake[group] = NEVER
-                for index in range(first, first + lanes.GROUP_LANES):
+                for index in range(first, first + stations.GROUP_STATIONS):
                     wake = machine.wake[index]
                     if wake > now:
                         machine.group_wake[group] = min(machine.group_wake[group], wake)
                         continue
                     # Its turn gives it its next one, in the group's earliest too.
                     machine.wake[index] = NEVER
-                    if machine.lanes[index].waits_on >= 0:
+                    if machine.stations[index].waits_on >= 0:
                         forget(machine, index)
-                    if group == lanes.CHIP_GROUP:
+                    if group == stations.CHIP_GROUP:
                         _chip_turn(machine, index, tables)
-                    elif group == lanes.RING_GROUP:
+                    elif group == stations.RING_GROUP:
                         ring_units.arrive(machine)
                     else:
                         _tile_turn(machine, index, tables)
@@ -54,18 +54,18 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
 
 @inner
 def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
-    number = index % lanes.GROUP_LANES
-    if number == lanes.CORE:
+    number = index % stations.GROUP_STATIONS
+    if number == stations.CORE:
         chip_units.core(machine, index, tables)
-    elif number == lanes.POP_PARAMETERS:
+    elif number == stations.POP_PARAMETERS:
         chip_units.pop(machine, index, ScalarUnit.PARAMETER_POP, tables)
-    elif number == lanes.POP_ACTIVATIONS:
+    elif number == stations.POP_ACTIVATIONS:
         chip_units.pop(machine, index, ScalarUnit.AV_POP, tables)
-    elif number == lanes.INFEED:
+    elif number == stations.INFEED:
         ring_units.infeed(machine, index, tables)
-    elif number == lanes.OUTFEED:
+    elif number == stations.OUTFEED:
         ring_units.outfeed(machine, index, tables)
-    elif number == lanes.LINK_OUT:
+    elif number == stations.LINK_OUT:
         chip_units.link_out(machine, index)
     else:
         chip_units.link_in(machine, index)
@@ -73,25 +73,25 @@ def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
 
 @inner
 def _tile_turn(machine: Machine, index: int, tables: Tables) -> None:
-    tile = index // lanes.GROUP_LANES - lanes.FIRST_TILE_GROUP
-    number = index % lanes.GROUP_LANES
-    if number == lanes.TENSOR:
+    tile = index // stations.GROUP_STATIONS - stations.FIRST_TILE_GROUP
+    number = index % stations.GROUP_STATIONS
+    if number == stations.TENSOR:
         tile_units.tensor(machine, index, tile, tables)
-    elif number == lanes.WRITER:
+    elif number == stations.WRITER:
         tile_units.write_results(machine, index, tile)
-    elif number == lanes.DISPATCH:
+    elif number == stations.DISPATCH:
         tile_units.dispatch(machine, index, tile, tables)
-    elif number == lanes.PRODUCER:
+    elif number == stations.PRODUCER:
         ring_units.produce(machine, index, tile, tables)
-    elif number == lanes.CONSUMER_A:
+    elif number == stations.CONSUMER_A:
         ring_units.consume(machine, index, tile, tables, 0)
-    elif number == lanes.CONSUMER_B:
+    elif number == stations.CONSUMER_B:
         ring_units.consume(machine, index, tile, tables, 1)
-    elif number == lanes.TO_WIDE:
+    elif number == stations.TO_WIDE:
         tile_units.pack(machine, index, tile, tables)
-    elif number == lanes.TO_NARROW:
+    elif number == stations.TO_NARROW:
         tile_units.spread(machine, index, tile, tables)
-    elif number < lanes.RECEIVE:
-        ring_units.send_words(machine, index, tile, number - lanes.SEND, tables)
+    elif number < stations.RECEIVE:
+        ring_units.send_words(machine, index, tile, number - stations.SEND, tables)
     else:
-        ring_units.receive_words(machine, index, tile, number - lanes.RECEIVE, tables)
+        ring_units.receive_words(machine, index, tile, number - stations.RECEIVE, tables)

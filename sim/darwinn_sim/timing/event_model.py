@@ -21,12 +21,12 @@ from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import engine, lanes, waiting
+from darwinn_sim.timing import engine, stations, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
-from darwinn_sim.timing.lanes import CAUSES, Cause
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
+from darwinn_sim.timing.stations import CAUSES, Cause
 from darwinn_sim.timing.trace import record
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
@@ -180,20 +180,20 @@ class _Run:
         self.machine = Machine(
             clock=np.zeros(1, parts.CLOCK),
             rates=_rates(chip_parameters, host),
-            lanes=_lanes(),
+            stations=_stations(),
             wake=_first_turns(),
-            group_wake=np.zeros(lanes.GROUPS, np.int64),
-            counters=np.zeros(lanes.COUNTERS, np.int64),
-            runs=np.zeros(lanes.COUNTERS, parts.RUN),
-            first_waiter=np.full(lanes.COUNTERS, -1, np.int64),
+            group_wake=np.zeros(stations.GROUPS, np.int64),
+            counters=np.zeros(stations.COUNTERS, np.int64),
+            runs=np.zeros(stations.COUNTERS, parts.RUN),
+            first_waiter=np.full(stations.COUNTERS, -1, np.int64),
             effects=np.zeros(parts.MAX_EFFECTS, parts.EFFECT),
-            causes=lanes.causes(),
-            usage=np.zeros((lanes.LANES, CAUSES), np.int64),
+            causes=stations.causes(),
+            usage=np.zeros((stations.STATIONS, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
             executions=np.tile(np.array([0, parts.NEVER, -1]), (instructions, 1)),
-            tile_queue=np.zeros((chip.TILES, lanes.TILE_PLACES), np.int64),
+            tile_queue=np.zeros((chip.TILES, stations.TILE_PLACES), np.int64),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
-            reserved=np.zeros((lanes.STREAMS + 1, 2), np.int64),
+            reserved=np.zeros((stations.STREAMS + 1, 2), np.int64),
             steps=plan.steps,
             inbound=plan.inbound,
             outbound=plan.outbound,
@@ -225,30 +225,32 @@ class _Run:
 
     def _fault(self) -> ChipFault:
         clock = self.machine.clock[0]
-        index = int(clock["fault_lane"])
+        index = int(clock["fault_station"])
         unit, reason = state.FAULT_REASONS[int(clock["fault"])]
         chunk, pc = self.program.locate(
             int(self.program.tables.pc[int(clock["fault_instruction"])])
         )
-        tile = index // lanes.GROUP_LANES - lanes.FIRST_TILE_GROUP
+        tile = index // stations.GROUP_STATIONS - stations.FIRST_TILE_GROUP
         return ChipFault(unit, reason, chunk, pc, tile, 0)
 
     def timing(self) -> Timing:
         """The result."""
         machine = self.machine
-        ends = (machine.inbound["end"], machine.outbound["end"], machine.lanes["mark"])
+        ends = (machine.inbound["end"], machine.outbound["end"], machine.stations["mark"])
         cycles = max(int(end.max(initial=0)) for end in ends)
-        usage = machine.usage.reshape(lanes.GROUPS, lanes.GROUP_LANES, CAUSES)
-        # What is left of each lane's time comes after its last instruction.
+        usage = machine.usage.reshape(stations.GROUPS, stations.GROUP_STATIONS, CAUSES)
+        # What is left of each station's time comes after its last instruction.
         usage[:, :, Cause.FINISHED] += cycles - usage.sum(axis=2)
-        writers = usage[lanes.FIRST_TILE_GROUP : lanes.RING_GROUP, lanes.WRITER]
+        writers = usage[stations.FIRST_TILE_GROUP : stations.RING_GROUP, stations.WRITER]
         writers[:, Cause.COMPUTE] = writers[:, Cause.FINISHED]
         writers[:, Cause.FINISHED] = 0
-        elements = machine.lanes["elements"].reshape(lanes.GROUPS, lanes.GROUP_LANES)
-        apart = slice(lanes.LINK_IN_APART, lanes.CHIP_LANES)
-        elements[lanes.CHIP_GROUP, lanes.LINK_IN] += elements[lanes.CHIP_GROUP, apart].sum()
-        tiles = slice(lanes.FIRST_TILE_GROUP, lanes.RING_GROUP)
-        own = slice(0, len(lanes.CHIP_LANE_NAMES))
+        elements = machine.stations["elements"].reshape(stations.GROUPS, stations.GROUP_STATIONS)
+        apart = slice(stations.LINK_IN_APART, stations.CHIP_STATIONS)
+        elements[stations.CHIP_GROUP, stations.LINK_IN] += elements[
+            stations.CHIP_GROUP, apart
+        ].sum()
+        tiles = slice(stations.FIRST_TILE_GROUP, stations.RING_GROUP)
+        own = slice(0, len(stations.CHIP_STATION_NAMES))
         never = machine.executions[:, 0] == 0
         machine.executions[never, 1:] = -1
         return Timing(
@@ -257,15 +259,15 @@ class _Run:
             program=self.program,
             cycles=cycles,
             tile_usage=usage[tiles].copy(),
-            chip_usage=usage[lanes.CHIP_GROUP, own].copy(),
+            chip_usage=usage[stations.CHIP_GROUP, own].copy(),
             tile_elements=elements[tiles].copy(),
-            chip_elements=elements[lanes.CHIP_GROUP, own].copy(),
+            chip_elements=elements[stations.CHIP_GROUP, own].copy(),
             instructions=machine.by_instruction,
             executions=machine.executions,
             transfers=(*_timed(machine.inbound), *_timed(machine.outbound)),
             ring_rows=int(machine.clock[0]["ring_rows"]),
-            ring_words=int(elements[lanes.RING_GROUP, 0]),
-            ring_busy=int(usage[lanes.RING_GROUP, 0, Cause.BUSY]),
+            ring_words=int(elements[stations.RING_GROUP, 0]),
+            ring_busy=int(usage[stations.RING_GROUP, 0, Cause.BUSY]),
             layers=self._layers(),
             spans=self._spans(),
         )
@@ -279,16 +281,16 @@ class _Run:
     def _spans(self) -> NDArray[np.void]:
         recorded = np.concatenate(self.recorded)
         out = np.zeros(len(recorded), SPAN)
-        group, lane = np.divmod(recorded["lane"], lanes.GROUP_LANES)
-        out["tile"] = np.where(group == lanes.CHIP_GROUP, -1, group - lanes.FIRST_TILE_GROUP)
-        out["lane"] = lane
+        group, station = np.divmod(recorded["station"], stations.GROUP_STATIONS)
+        out["tile"] = np.where(group == stations.CHIP_GROUP, -1, group - stations.FIRST_TILE_GROUP)
+        out["station"] = station
         for name in ("instruction", "start", "end"):
             out[name] = recorded[name]
-        return out[np.lexsort((out["lane"], out["tile"], out["start"]))]
+        return out[np.lexsort((out["station"], out["tile"], out["start"]))]
 
 
-def _lanes() -> NDArray[np.void]:
-    table = np.zeros(lanes.LANES, parts.LANE)
+def _stations() -> NDArray[np.void]:
+    table = np.zeros(stations.STATIONS, parts.STATION)
     table["waits_on"] = table["next_waiter"] = -1
     table["instruction"] = parts.NO_INSTRUCTION
     table["cause"] = Cause.DISPATCH
@@ -296,11 +298,11 @@ def _lanes() -> NDArray[np.void]:
 
 
 def _first_turns() -> NDArray[np.int64]:
-    """Lanes that look for work at the beginning: all but those that others start."""
-    turns = np.full((lanes.GROUPS, lanes.GROUP_LANES), parts.NEVER)
-    turns[lanes.CHIP_GROUP, : lanes.CHIP_LANES] = 0
-    turns[lanes.FIRST_TILE_GROUP : lanes.RING_GROUP, : lanes.RECEIVE] = 0
-    turns[:, lanes.WRITER][lanes.FIRST_TILE_GROUP :] = parts.NEVER
+    """Stations that look for work at the beginning: all but those that others start."""
+    turns = np.full((stations.GROUPS, stations.GROUP_STATIONS), parts.NEVER)
+    turns[stations.CHIP_GROUP, : stations.CHIP_STATIONS] = 0
+    turns[stations.FIRST_TILE_GROUP : stations.RING_GROUP, : stations.RECEIVE] = 0
+    turns[:, stations.WRITER][stations.FIRST_TILE_GROUP :] = parts.NEVER
     return turns.reshape(-1)
 
 

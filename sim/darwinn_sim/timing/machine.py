@@ -1,8 +1,8 @@
-"""What every lane does with time: it works, waits, and adds to counters at the end of a cycle.
+"""What every station does with time: it works, waits, and adds to counters at the end of a cycle.
 
-In a cycle each lane that is awake sees the counters as they were at its beginning; what lanes add
-to them (effects) is seen from the next cycle on. So the order of lanes within a cycle matters only
-for who gets the ring: the infeed first, then tiles in order.
+In a cycle each station that is awake sees the counters as they were at its beginning; what stations
+add to them (effects) is seen from the next cycle on. So the order of stations within a cycle
+matters only for who gets the ring: the infeed first, then tiles in order.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.kernel import sync
 from darwinn_sim.kernel.compiled import Record, inner
-from darwinn_sim.timing import lanes, rates
-from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing import rates, stations
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
+from darwinn_sim.timing.stations import Cause
 
 _NONE = -1
 _BUSY = int(Cause.BUSY)
@@ -22,15 +22,15 @@ _DISPATCH = int(Cause.DISPATCH)
 
 
 @inner
-def lane_of(group: int, number: int) -> int:
-    """Index of a lane."""
-    return group * lanes.GROUP_LANES + number
+def station_of(group: int, number: int) -> int:
+    """Index of a station."""
+    return group * stations.GROUP_STATIONS + number
 
 
 @inner
 def tile_counters(tile: int) -> int:
     """Index of the first counter of a tile."""
-    return tile * lanes.TILE_COUNTERS
+    return tile * stations.TILE_COUNTERS
 
 
 @inner
@@ -60,9 +60,9 @@ def load(machine: Machine, counter: int, value: int) -> None:
 @inner
 def is_flag(counter: int) -> bool:
     """True for a sync flag, which wraps at 16 bits."""
-    if counter >= lanes.CHIP_COUNTERS:
-        return counter - lanes.CHIP_COUNTERS < chip.SCALAR_FLAGS
-    return counter % lanes.TILE_COUNTERS < chip.TILE_FLAGS
+    if counter >= stations.CHIP_COUNTERS:
+        return counter - stations.CHIP_COUNTERS < chip.SCALAR_FLAGS
+    return counter % stations.TILE_COUNTERS < chip.TILE_FLAGS
 
 
 @inner
@@ -107,9 +107,9 @@ def _wake_waiters(machine: Machine, counter: int) -> None:
     next_cycle = machine.clock[0].now + 1
     index = machine.first_waiter[counter]
     while index != _NONE:
-        lane = machine.lanes[index]
-        following = lane.next_waiter
-        if _has_reached_in(machine, counter, lane.need, next_cycle):
+        station = machine.stations[index]
+        following = station.next_waiter
+        if _has_reached_in(machine, counter, station.need, next_cycle):
             forget(machine, index)
             wake_at(machine, index, next_cycle)
         else:
@@ -119,28 +119,29 @@ def _wake_waiters(machine: Machine, counter: int) -> None:
 
 @inner
 def forget(machine: Machine, index: int) -> None:
-    """Take a lane from the waiters of the counter that it waits for."""
-    lane = machine.lanes[index]
+    """Take a station from the waiters of the counter that it waits for."""
+    station = machine.stations[index]
     previous = _NONE
-    other = machine.first_waiter[lane.waits_on]
+    other = machine.first_waiter[station.waits_on]
     while other != index:
         previous = other
-        other = machine.lanes[other].next_waiter
+        other = machine.stations[other].next_waiter
     if previous == _NONE:
-        machine.first_waiter[lane.waits_on] = lane.next_waiter
+        machine.first_waiter[station.waits_on] = station.next_waiter
     else:
-        machine.lanes[previous].next_waiter = lane.next_waiter
-    lane.waits_on = _NONE
+        machine.stations[previous].next_waiter = station.next_waiter
+    station.waits_on = _NONE
 
 
 @inner
 def _expect(machine: Machine, index: int, cycle: int) -> None:
-    """Wake a lane when the run of the counter that it waits for, seen in ``cycle``, is so far."""
-    lane = machine.lanes[index]
-    missing = lane.need - rates.seen(machine, lane.waits_on, cycle)
-    if is_flag(lane.waits_on):
+    """Wake a station when the run of the counter that it waits for, seen in ``cycle``, is so
+    far."""
+    station = machine.stations[index]
+    missing = station.need - rates.seen(machine, station.waits_on, cycle)
+    if is_flag(station.waits_on):
         missing &= 0xFFFF
-    reached = rates.reached_in(machine, lane.waits_on, missing, cycle)
+    reached = rates.reached_in(machine, station.waits_on, missing, cycle)
     if reached != rates.UNREACHED:
         wake_at(machine, index, reached)
 
@@ -154,27 +155,27 @@ def grow(machine: Machine, counter: int, cycles: int, rate: int) -> None:
     index = machine.first_waiter[counter]
     while index != _NONE:
         _expect(machine, index, machine.clock[0].now)
-        index = machine.lanes[index].next_waiter
+        index = machine.stations[index].next_waiter
 
 
 @inner
 def wake_at(machine: Machine, index: int, cycle: int) -> None:
-    """Give a lane its next turn in ``cycle``."""
+    """Give a station its next turn in ``cycle``."""
     machine.wake[index] = cycle
-    group = index // lanes.GROUP_LANES
+    group = index // stations.GROUP_STATIONS
     machine.group_wake[group] = min(machine.group_wake[group], cycle)
 
 
 @inner
 def book(machine: Machine, index: int, until: int) -> None:
-    """Book the time since the lane's mark on what it has waited for."""
-    lane = machine.lanes[index]
-    spent = until - lane.mark
+    """Book the time since the station's mark on what it has waited for."""
+    station = machine.stations[index]
+    spent = until - station.mark
     if spent > 0:
-        machine.usage[index, lane.cause] += spent
-        if lane.instruction >= 0:
-            machine.by_instruction[lane.instruction, lane.cause] += spent
-        lane.mark = until
+        machine.usage[index, station.cause] += spent
+        if station.instruction >= 0:
+            machine.by_instruction[station.instruction, station.cause] += spent
+        station.mark = until
 
 
 @inner
@@ -182,11 +183,11 @@ def busy(machine: Machine, index: int, cycles: int) -> None:
     """Work from now on for ``cycles``, and have the next turn then."""
     now = machine.clock[0].now
     book(machine, index, now)
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     machine.usage[index, _BUSY] += cycles
-    if lane.instruction >= 0:
-        machine.by_instruction[lane.instruction, _BUSY] += cycles
-    lane.mark = now + cycles
+    if station.instruction >= 0:
+        machine.by_instruction[station.instruction, _BUSY] += cycles
+    station.mark = now + cycles
     wake_at(machine, index, now + cycles)
 
 
@@ -194,22 +195,22 @@ def busy(machine: Machine, index: int, cycles: int) -> None:
 def pause(machine: Machine, index: int, cycle: int, cause: int) -> None:
     """Wait until ``cycle``."""
     book(machine, index, machine.clock[0].now)
-    machine.lanes[index].cause = cause
+    machine.stations[index].cause = cause
     wake_at(machine, index, cycle)
 
 
 @inner
 def wait(machine: Machine, index: int, counter: int, need: int) -> None:
     """Wait until a counter, as others see it, has reached ``need``."""
-    column = counter % lanes.TILE_COUNTERS
-    if counter >= lanes.CHIP_COUNTERS:
-        column = counter - lanes.CHIP_COUNTERS + lanes.TILE_COUNTERS
+    column = counter % stations.TILE_COUNTERS
+    if counter >= stations.CHIP_COUNTERS:
+        column = counter - stations.CHIP_COUNTERS + stations.TILE_COUNTERS
     book(machine, index, machine.clock[0].now)
-    lane = machine.lanes[index]
-    lane.cause = machine.causes[index % lanes.GROUP_LANES, column]
-    lane.waits_on = counter
-    lane.need = need
-    lane.next_waiter = machine.first_waiter[counter]
+    station = machine.stations[index]
+    station.cause = machine.causes[index % stations.GROUP_STATIONS, column]
+    station.waits_on = counter
+    station.need = need
+    station.next_waiter = machine.first_waiter[counter]
     machine.first_waiter[counter] = index
     _expect(machine, index, machine.clock[0].now)
 
@@ -222,14 +223,14 @@ def passes(
 
     ``flags`` is the index of the first flag.
     """
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     settle_watched(machine, watchers, flags)
     values = machine.counters[flags : flags + chip.TILE_FLAGS]
-    if sync.passes_side(watchers, lane.waited, values, begins, side):
+    if sync.passes_side(watchers, station.waited, values, begins, side):
         return True
     for k in range(watchers.count):
         if (side < 0 or watchers.side[k] == side) and (begins >> watchers.depth[k]) & 1:
-            expected = watchers.expected[k] + lane.waited[k] * watchers.stride[k]
+            expected = watchers.expected[k] + station.waited[k] * watchers.stride[k]
             if not sync.reached(values[watchers.flag[k]], expected):
                 wait(machine, index, flags + watchers.flag[k], expected)
                 return False
@@ -239,7 +240,7 @@ def passes(
 @inner
 def lets_pass(machine: Machine, index: int, watchers: Record, flags: int, side: int) -> bool:
     """Test the watchers of one side at the next element, as ``sync.lets_pass``; or wait for one."""
-    begins = sync.begins(machine.lanes[index], side)
+    begins = sync.begins(machine.stations[index], side)
     return passes(machine, index, watchers, flags, begins, side)
 
 
@@ -252,84 +253,84 @@ def settle_watched(machine: Machine, watchers: Record, flags: int) -> None:
 
 @inner
 def _waited_at_fences(machine: Machine, index: int) -> int:
-    """Cycles that the dispatch of a lane's tile has waited at fences."""
-    group = index // lanes.GROUP_LANES
-    if group == lanes.CHIP_GROUP:
+    """Cycles that the dispatch of a station's tile has waited at fences."""
+    group = index // stations.GROUP_STATIONS
+    if group == stations.CHIP_GROUP:
         return 0
-    return _waited_for(machine, lane_of(group, lanes.DISPATCH), _FENCE)
+    return _waited_for(machine, station_of(group, stations.DISPATCH), _FENCE)
 
 
 @inner
 def _waited_for(machine: Machine, index: int, cause: int) -> int:
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     spent = machine.usage[index, cause]
-    if lane.cause == cause and lane.mark < machine.clock[0].now:
-        spent += machine.clock[0].now - lane.mark
+    if station.cause == cause and station.mark < machine.clock[0].now:
+        spent += machine.clock[0].now - station.mark
     return spent  # type: ignore[no-any-return]
 
 
 @inner
 def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -> bool:
-    """Take the next instruction of an idle lane; without one, wait for it.
+    """Take the next instruction of an idle station; without one, wait for it.
 
     The time without instruction is booked on the new one: as far as instructions were fetched
     meanwhile on that, then as far as the tile's dispatch waited at a fence, the rest on dispatch.
     """
-    lane = machine.lanes[index]
-    if machine.counters[queue_counter] <= lane.taken:
-        wait(machine, index, queue_counter, lane.taken + 1)
+    station = machine.stations[index]
+    if machine.counters[queue_counter] <= station.taken:
+        wait(machine, index, queue_counter, station.taken + 1)
         return False
     now = machine.clock[0].now
-    core = lane_of(lanes.CHIP_GROUP, lanes.CORE)
+    core = station_of(stations.CHIP_GROUP, stations.CORE)
     fetch = _waited_for(machine, core, _FETCH)
-    idle = max(now - lane.mark, 0)
-    fetched = min(idle, fetch - lane.fetch_mark)
-    fenced = min(idle - fetched, _waited_at_fences(machine, index) - lane.fence_mark)
-    lane.instruction = lane.queue[lane.taken % lanes.UNIT_PLACES]
+    idle = max(now - station.mark, 0)
+    fetched = min(idle, fetch - station.fetch_mark)
+    fenced = min(idle - fetched, _waited_at_fences(machine, index) - station.fence_mark)
+    station.instruction = station.queue[station.taken % stations.UNIT_PLACES]
     for cause, spent in (
         (_FETCH, fetched),
         (_FENCE, fenced),
         (_DISPATCH, idle - fetched - fenced),
     ):
         machine.usage[index, cause] += spent
-        machine.by_instruction[lane.instruction, cause] += spent
-    lane.mark = now
-    lane.cause = _BUSY
-    lane.taken += 1
-    lane.begun = now
-    lane.waited[:] = 0
-    lane.ready = 0
-    lane.done = 0
-    lane.row_closed = 0
-    lane.held_up = 0
-    lane.phase = 0
-    lane.position = 0
-    lane.words = 0
+        machine.by_instruction[station.instruction, cause] += spent
+    station.mark = now
+    station.cause = _BUSY
+    station.taken += 1
+    station.begun = now
+    station.waited[:] = 0
+    station.ready = 0
+    station.done = 0
+    station.row_closed = 0
+    station.held_up = 0
+    station.phase = 0
+    station.position = 0
+    station.words = 0
     effect(machine, begun_counter, 1)
     return True
 
 
 @inner
 def complete(machine: Machine, index: int, counter: int) -> None:
-    """End the instruction of a lane at its mark."""
-    lane = machine.lanes[index]
+    """End the instruction of a station at its mark."""
+    station = machine.stations[index]
     clock = machine.clock[0]
     book(machine, index, clock.now)
-    end = lane.mark
-    runs = machine.executions[lane.instruction]
+    end = station.mark
+    runs = machine.executions[station.instruction]
     runs[0] += 1
-    runs[1] = min(runs[1], lane.begun)
+    runs[1] = min(runs[1], station.begun)
     runs[2] = max(runs[2], end)
     if len(machine.spans):
         span = machine.spans[clock.spans]
-        span.lane = index
-        span.instruction = lane.instruction
-        span.start = lane.begun
+        span.station = index
+        span.instruction = station.instruction
+        span.start = station.begun
         span.end = end
         clock.spans += 1
-    lane.instruction = NO_INSTRUCTION
-    lane.cause = _DISPATCH
-    lane.fence_mark = _waited_at_fences(machine, index)
-    core = lane_of(lanes.CHIP_GROUP, lanes.CORE)
-    lane.fetch_mark = _waited_for(machine, core, _FETCH)
+    station.instruction = NO_INSTRUCTION
+    station.cause = _DISPATCH
+    station.fence_mark = _waited_at_fences(machine, index)
+    core = station_of(stations.CHIP_GROUP, stations.CORE)
+    station.fetch_mark = _waited_for(machine, core, _FETCH)
     effect(machine, counter, 1)

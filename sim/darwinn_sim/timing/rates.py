@@ -82,9 +82,9 @@ def rate(producer: Record) -> int:
 
 
 @inner
-def skip(lane: Record, state: Record, parameters: Record, elements: int) -> None:
-    """Take a lane over some of the ``plain_elements`` of one of its traversals."""
-    lane.elements += elements
+def skip(station: Record, state: Record, parameters: Record, elements: int) -> None:
+    """Take a station over some of the ``plain_elements`` of one of its traversals."""
+    station.elements += elements
     state.index[0] += elements
     state.address += elements * parameters.step[0]
     if parameters.double_offset and parameters.double_loop == 0:

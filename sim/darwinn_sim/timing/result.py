@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.timing import lanes
+from darwinn_sim.timing import stations
 from darwinn_sim.timing.description import ChipDescription, HostLink
-from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing.stations import Cause
 
 SPAN = np.dtype(
-    [("tile", "i4"), ("lane", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")]
+    [("tile", "i4"), ("station", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")]
 )
 """One execution of an instruction: cycles ``start`` to ``end`` - 1. ``tile`` is -1 for the chip's
-own lanes; ``lane`` counts in ``TILE_LANE_NAMES`` or ``CHIP_LANE_NAMES``; ``instruction`` counts
-through all chunks, as in ``LoweredProgram.tables``."""
+own stations; ``station`` counts in ``TILE_STATION_NAMES`` or ``CHIP_STATION_NAMES``;
+``instruction`` counts through all chunks, as in ``LoweredProgram.tables``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,15 @@ class Timing:
         chip, host: the descriptions that were used; ``host`` None is a link of endless speed.
         program: the lowered executable.
         cycles: from the request to the last interrupt, without the host's fixed cost.
-        tile_usage: int64, shape ``(tiles, lanes, causes)``: how each lane of ``TILE_LANE_NAMES``
-            spent its cycles; the causes of a lane add up to ``cycles``.
-        chip_usage: int64, shape ``(lanes, causes)``, for ``CHIP_LANE_NAMES``.
-        tile_elements: int64, shape ``(tiles, lanes)``: what each lane moved: iterations of the
-            tensor unit, words of result writer, narrow-to-wide, wide-to-narrow and mesh, rows of
-            ring producer and consumers, instructions of dispatch.
-        chip_elements: int64, shape ``(lanes,)``: bundles, units of pops, infeed and outfeed, bytes
-            of the link.
-        instructions: int64, shape ``(instructions, causes)``: cycles of all lanes on each
+        tile_usage: int64, shape ``(tiles, stations, causes)``: how each station of
+            ``TILE_STATION_NAMES`` spent its cycles; the causes of a station add up to ``cycles``.
+        chip_usage: int64, shape ``(stations, causes)``, for ``CHIP_STATION_NAMES``.
+        tile_elements: int64, shape ``(tiles, stations)``: what each station moved: iterations of
+            the tensor unit, words of result writer, narrow-to-wide, wide-to-narrow and mesh, rows
+            of ring producer and consumers, instructions of dispatch.
+        chip_elements: int64, shape ``(stations,)``: bundles, units of pops, infeed and outfeed,
+            bytes of the link.
+        instructions: int64, shape ``(instructions, causes)``: cycles of all stations on each
             instruction, the wait before it included.
         executions: int64, shape ``(instructions, 3)``: how often each was executed by a unit, first
             start and last end (0, -1 and -1 if never).
@@ -124,7 +124,7 @@ class Timing:
     @property
     def tensor_iterations(self) -> int:
         """Iterations of the tensor units of all tiles."""
-        return int(self.tile_elements[:, lanes.TENSOR].sum())
+        return int(self.tile_elements[:, stations.TENSOR].sum())
 
     @property
     def utilisation(self) -> float:
@@ -135,5 +135,5 @@ class Timing:
 
     def waiting(self) -> dict[Cause, int]:
         """Cycles of the tensor units of all tiles, by cause."""
-        totals = self.tile_usage[:, lanes.TENSOR].sum(axis=0)
+        totals = self.tile_usage[:, stations.TENSOR].sum(axis=0)
         return {cause: int(totals[cause]) for cause in Cause}

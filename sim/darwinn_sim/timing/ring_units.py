@@ -11,8 +11,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import inner
-from darwinn_sim.timing import lanes
-from darwinn_sim.timing.lanes import Cause
+from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
     book,
     busy,
@@ -29,6 +28,7 @@ from darwinn_sim.timing.machine import (
 )
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
 from darwinn_sim.timing.state import NEVER, NO_INSTRUCTION, Machine
+from darwinn_sim.timing.stations import Cause
 from darwinn_sim.timing.tile_units import begin, end_turn
 from darwinn_sim.units import mesh_bus, ring_bus
 from darwinn_sim.units.tables import Tables
@@ -36,10 +36,10 @@ from darwinn_sim.units.tables import Tables
 _RING = int(Cause.RING)
 _MESH = int(Cause.MESH)
 _DISPATCH = int(Cause.DISPATCH)
-_RING_LANE = lanes.RING_GROUP * lanes.GROUP_LANES
+_RING_STATION = stations.RING_GROUP * stations.GROUP_STATIONS
 _OUTFEED = ring_bus.OUTFEED_TARGET
-_ARRIVED = lanes.CHIP_COUNTERS + lanes.OUTFEED_ARRIVED
-_POPPED = lanes.CHIP_COUNTERS + lanes.OUTFEED_POPPED
+_ARRIVED = stations.CHIP_COUNTERS + stations.OUTFEED_ARRIVED
+_POPPED = stations.CHIP_COUNTERS + stations.OUTFEED_POPPED
 _ON_THE_RING = 1
 """Phase of a sender whose row has yet to arrive."""
 
@@ -52,9 +52,9 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
     the chip says so, in the cycle before the one in which that is seen here.
     """
     clock = machine.clock[0]
-    lane = machine.lanes[index]
-    clock.ring_from = clock.now - lane.held_up
-    lane.held_up = 0
+    station = machine.stations[index]
+    clock.ring_from = clock.now - station.held_up
+    station.held_up = 0
     if clock.ring_free > clock.now:
         pause(machine, index, clock.ring_free, _RING)
         return False
@@ -62,7 +62,7 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
     for target in range(chip.TILES + 1):
         if not (targets >> target) & 1:
             continue
-        popped = tile_counters(target) + lanes.ROWS_POPPED + channel
+        popped = tile_counters(target) + stations.ROWS_POPPED + channel
         if target == _OUTFEED:
             popped = _POPPED
         room_from = machine.reserved[target, channel] - depth + 1
@@ -71,7 +71,7 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
             room_from -= machine.rates[0].outfeed_rows
         if machine.counters[popped] < room_from:
             wait(machine, index, popped, room_from)
-            lane.held_up = machine.rates[0].ring_room_at_once
+            station.held_up = machine.rates[0].ring_room_at_once
             return False
     return True
 
@@ -90,9 +90,9 @@ def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
     for target in range(chip.TILES + 1):
         if (targets >> target) & 1:
             machine.reserved[target, channel] += 1
-    machine.lanes[_RING_LANE].elements += words
-    machine.usage[_RING_LANE, 0] += cycles
-    wake_at(machine, _RING_LANE, clock.ring_free - 1)
+    machine.stations[_RING_STATION].elements += words
+    machine.usage[_RING_STATION, 0] += cycles
+    wake_at(machine, _RING_STATION, clock.ring_free - 1)
 
 
 @inner
@@ -102,7 +102,7 @@ def _must_wait(machine: Machine, index: int) -> bool:
     arrival = clock.ring_free - 1
     if not machine.rates[0].ring_sender_waits or arrival == clock.now:
         return False
-    machine.lanes[index].phase = _ON_THE_RING
+    machine.stations[index].phase = _ON_THE_RING
     pause(machine, index, arrival, _RING)
     return True
 
@@ -113,7 +113,7 @@ def arrive(machine: Machine) -> None:
     clock = machine.clock[0]
     for target in range(chip.TILES):
         if (clock.ring_targets >> target) & 1:
-            arrived = tile_counters(target) + lanes.ROWS_ARRIVED + clock.ring_channel
+            arrived = tile_counters(target) + stations.ROWS_ARRIVED + clock.ring_channel
             effect(machine, arrived, 1)
     if (clock.ring_targets >> _OUTFEED) & 1:
         effect(machine, _ARRIVED, 1)
@@ -128,25 +128,25 @@ def _pass_token(machine: Machine, channel: int) -> None:
 @inner
 def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Send one row of a ring producer."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     counters = tile_counters(tile)
-    if lane.instruction < 0 and not begin(machine, index, TileUnit.RING_PRODUCER, tile, tables):
+    if station.instruction < 0 and not begin(machine, index, TileUnit.RING_PRODUCER, tile, tables):
         return
-    parameters = tables.ring_producer[lane.row]
+    parameters = tables.ring_producer[station.row]
     channel = parameters.consumer_b
-    if lane.phase != _ON_THE_RING:
-        if not lane.ready:
-            if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+    if station.phase != _ON_THE_RING:
+        if not station.ready:
+            if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
                 return
-            lane.ready = 1
+            station.ready = 1
         if not _ring_is_free(machine, index, channel, parameters.targets):
             return
         _send(machine, channel, parameters.targets, chip.ROW_WORDS)
         if _must_wait(machine, index):
             return
-    lane.phase = 0
-    ended = ring_bus.step_producer(lane, parameters)
-    lane.elements += 1
+    station.phase = 0
+    ended = ring_bus.step_producer(station, parameters)
+    station.elements += 1
     effect(
         machine, counters + TileFlag.RING_BUS_WRITE, sync.produce(parameters.row_producer, ended)
     )
@@ -154,61 +154,61 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         _pass_token(machine, channel)
         tokens = ring_bus.scalar_tokens(parameters)
         for flag in range(chip.SCALAR_FLAGS):
-            effect(machine, lanes.CHIP_COUNTERS + flag, (tokens >> flag) & 1)
+            effect(machine, stations.CHIP_COUNTERS + flag, (tokens >> flag) & 1)
     busy(machine, index, 1)
-    if lane.first.done:
-        complete(machine, index, counters + lanes.COMPLETED + TileUnit.RING_PRODUCER)
+    if station.first.done:
+        complete(machine, index, counters + stations.COMPLETED + TileUnit.RING_PRODUCER)
 
 
 @inner
 def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: int) -> None:
     """Write one row that has arrived."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     counters = tile_counters(tile)
     unit = TileUnit.RING_CONSUMER_A + channel
-    if lane.instruction < 0 and not begin(machine, index, unit, tile, tables):
+    if station.instruction < 0 and not begin(machine, index, unit, tile, tables):
         return
-    parameters = tables.ring_consumer[lane.row]
-    if ring_bus.waits_for_watchers(lane):
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+    parameters = tables.ring_consumer[station.row]
+    if ring_bus.waits_for_watchers(station):
+        if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
             return
-        lane.ready = 1
-    arrived = counters + lanes.ROWS_ARRIVED + channel
-    if machine.counters[arrived] <= lane.total:
-        wait(machine, index, arrived, lane.total + 1)
+        station.ready = 1
+    arrived = counters + stations.ROWS_ARRIVED + channel
+    if machine.counters[arrived] <= station.total:
+        wait(machine, index, arrived, station.total + 1)
         return
-    lane.total += 1
-    lane.elements += 1
-    effect(machine, counters + lanes.ROWS_POPPED + channel, 1)
-    produced = ring_bus.step_consumer(lane, parameters)
+    station.total += 1
+    station.elements += 1
+    effect(machine, counters + stations.ROWS_POPPED + channel, 1)
+    produced = ring_bus.step_consumer(station, parameters)
     effect(machine, counters + TileFlag.RING_BUS_READ_A + channel, produced)
     busy(machine, index, 1)
-    if not is_watched(lane.first.begins, parameters.watchers, -1):
-        lane.ready = 1
-        if not lane.first.done and machine.counters[arrived] <= lane.total:
+    if not is_watched(station.first.begins, parameters.watchers, -1):
+        station.ready = 1
+        if not station.first.done and machine.counters[arrived] <= station.total:
             # The next turn would only find that the next row has not arrived.
             machine.wake[index] = NEVER
-            wait(machine, index, arrived, lane.total + 1)
-    if lane.first.done:
-        complete(machine, index, counters + lanes.COMPLETED + unit)
+            wait(machine, index, arrived, station.total + 1)
+    if station.first.done:
+        complete(machine, index, counters + stations.COMPLETED + unit)
 
 
 @inner
 def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) -> bool:
     """Take the next instruction of a pop, the infeed or the outfeed; False if there is none, or it
     only starts now."""
-    counters = lanes.CHIP_COUNTERS
-    queued, begun = counters + lanes.UNIT_QUEUED + which, counters + lanes.UNIT_BEGUN + which
+    counters = stations.CHIP_COUNTERS
+    queued, begun = counters + stations.UNIT_QUEUED + which, counters + stations.UNIT_BEGUN + which
     if not take(machine, index, queued, begun):
         return False
-    lane = machine.lanes[index]
-    lane.row = tables.row[lane.instruction]
+    station = machine.stations[index]
+    station.row = tables.row[station.instruction]
     if which == ScalarUnit.RING_INFEED:
-        traversal.start(lane.first, tables.infeed[lane.row].buffer)
+        traversal.start(station.first, tables.infeed[station.row].buffer)
     elif which == ScalarUnit.RING_OUTFEED:
-        traversal.start(lane.first, tables.outfeed[lane.row].buffer)
+        traversal.start(station.first, tables.outfeed[station.row].buffer)
     else:
-        traversal.start(lane.first, tables.pop[lane.row].buffer)
+        traversal.start(station.first, tables.pop[station.row].buffer)
     start = machine.rates[0].scalar_unit_start
     if start > 0:
         busy(machine, index, start)
@@ -219,72 +219,72 @@ def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) 
 @inner
 def infeed(machine: Machine, index: int, tables: Tables) -> None:
     """Collect a unit of a buffer; if it closes the row, send that."""
-    lane = machine.lanes[index]
-    counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0 and not begin_scalar_unit(
+    station = machine.stations[index]
+    counters = stations.CHIP_COUNTERS
+    if station.instruction < 0 and not begin_scalar_unit(
         machine, index, ScalarUnit.RING_INFEED, tables
     ):
         return
-    parameters = tables.infeed[lane.row]
+    parameters = tables.infeed[station.row]
     words = ring_bus.unit_words(parameters.fifo)
-    closes = ring_bus.closes_row(lane, parameters)
-    if lane.phase != _ON_THE_RING:
+    closes = ring_bus.closes_row(station, parameters)
+    if station.phase != _ON_THE_RING:
         if closes and not _ring_is_free(machine, index, parameters.consumer_b, parameters.targets):
             return
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+        if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
             return
         if closes:
-            _send(machine, parameters.consumer_b, parameters.targets, lane.words + words)
+            _send(machine, parameters.consumer_b, parameters.targets, station.words + words)
             if _must_wait(machine, index):
                 return
-    lane.phase = 0
-    ended = ring_bus.step_infeed(lane, parameters, closes)
-    lane.elements += 1
+    station.phase = 0
+    ended = ring_bus.step_infeed(station, parameters, closes)
+    station.elements += 1
     amount = ring_bus.infeed_increment(parameters, ended)
     effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, parameters.consumer_b)
     busy(machine, index, 1)
-    if lane.first.done:
-        complete(machine, index, counters + lanes.UNIT_COMPLETED + ScalarUnit.RING_INFEED)
+    if station.first.done:
+        complete(machine, index, counters + stations.UNIT_COMPLETED + ScalarUnit.RING_INFEED)
 
 
 @inner
 def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     """Take a unit from the row that has arrived, to the host or to scalar memory."""
-    lane = machine.lanes[index]
-    counters = lanes.CHIP_COUNTERS
-    if lane.instruction < 0 and not begin_scalar_unit(
+    station = machine.stations[index]
+    counters = stations.CHIP_COUNTERS
+    if station.instruction < 0 and not begin_scalar_unit(
         machine, index, ScalarUnit.RING_OUTFEED, tables
     ):
         return
-    parameters = tables.outfeed[lane.row]
-    if machine.counters[_ARRIVED] <= lane.total:
-        wait(machine, index, _ARRIVED, lane.total + 1)
+    parameters = tables.outfeed[station.row]
+    if machine.counters[_ARRIVED] <= station.total:
+        wait(machine, index, _ARRIVED, station.total + 1)
         return
     size = chip.ACTIVATION_UNIT_BYTES if parameters.to_host else 0
     if size and not room_for_output(machine, index, size):
         return
-    if not passes(machine, index, parameters.watchers, counters, lane.first.begins, -1):
+    if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
         return
-    amount = ring_bus.step_outfeed(lane, parameters)
-    lane.elements += 1
+    amount = ring_bus.step_outfeed(station, parameters)
+    station.elements += 1
     push_output(machine, size)
     effect(machine, counters + ScalarFlag.RING_OUTFEED, amount)
-    if ring_bus.has_used_row(lane, parameters):
-        lane.total += 1
-        lane.position = 0
+    if ring_bus.has_used_row(station, parameters):
+        station.total += 1
+        station.position = 0
         effect(machine, _POPPED, 1)
     busy(machine, index, 1)
-    if lane.first.done:
-        complete(machine, index, counters + lanes.UNIT_COMPLETED + ScalarUnit.RING_OUTFEED)
+    if station.first.done:
+        complete(machine, index, counters + stations.UNIT_COMPLETED + ScalarUnit.RING_OUTFEED)
 
 
 @inner
 def room_for_output(machine: Machine, index: int, size: int) -> bool:
     """The output FIFO has room for ``size`` bytes; otherwise wait for it."""
-    delivered = lanes.CHIP_COUNTERS + lanes.BYTES_DELIVERED
-    out = machine.lanes[lanes.LINK_OUT]
+    delivered = stations.CHIP_COUNTERS + stations.BYTES_DELIVERED
+    out = machine.stations[stations.LINK_OUT]
     room_from = out.words + size - machine.rates[0].host_fifo_bytes
     if machine.counters[delivered] < room_from:
         wait(machine, index, delivered, room_from)
@@ -295,96 +295,96 @@ def room_for_output(machine: Machine, index: int, size: int) -> bool:
 @inner
 def push_output(machine: Machine, size: int) -> None:
     """Append ``size`` bytes to the output FIFO, whose writers are never two in a cycle's end."""
-    machine.lanes[lanes.LINK_OUT].words += size
-    effect(machine, lanes.CHIP_COUNTERS + lanes.BYTES_PUSHED, size)
+    machine.stations[stations.LINK_OUT].words += size
+    effect(machine, stations.CHIP_COUNTERS + stations.BYTES_PUSHED, size)
 
 
 @inner
 def send_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
     """The sending side of a mesh unit; it also begins and ends the instruction of both sides."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     counters = tile_counters(tile)
-    if lane.instruction < 0 and not _begin_mesh(machine, index, tile, link, tables):
+    if station.instruction < 0 and not _begin_mesh(machine, index, tile, link, tables):
         return
-    if lane.done:
-        _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
+    if station.done:
+        _end_mesh(machine, index, index - stations.SEND + stations.RECEIVE, link, tile)
         return
-    parameters = tables.mesh[lane.row]
+    parameters = tables.mesh[station.row]
     neighbour = tile_counters(mesh_bus.neighbour(tile, link))
-    popped = neighbour + lanes.MESH_POPPED + link
+    popped = neighbour + stations.MESH_POPPED + link
     flag = counters + mesh_bus.OUTBOUND_FLAG[link]
     per_cycle = machine.rates[0].mesh_words_per_cycle
     moved = False
     for _ in range(per_cycle):
-        if lane.first.done:
+        if station.first.done:
             break
-        room_from = lane.total - machine.rates[0].mesh_fifo_words + 1
+        room_from = station.total - machine.rates[0].mesh_fifo_words + 1
         if not has_reached(machine, popped, room_from):
             wait(machine, index, popped, room_from)
             break
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 0):
+        if not passes(machine, index, parameters.watchers, counters, station.first.begins, 0):
             break
-        amount = mesh_bus.step_read(lane.first, parameters)
-        lane.total += 1
-        lane.elements += 1
+        amount = mesh_bus.step_read(station.first, parameters)
+        station.total += 1
+        station.elements += 1
         moved = True
-        effect(machine, neighbour + lanes.MESH_PUSHED + link, 1)
+        effect(machine, neighbour + stations.MESH_PUSHED + link, 1)
         effect(machine, flag, amount)
     ahead = 0
-    if moved and lane.waits_on < 0:
-        words = plain_elements(lane.first, parameters.narrow_read, parameters.watchers, 0)
-        full_from = lane.total - machine.rates[0].mesh_fifo_words
+    if moved and station.waits_on < 0:
+        words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
+        full_from = station.total - machine.rates[0].mesh_fifo_words
         ahead = _cycles_ahead(machine, words, popped, full_from)
-    skip(lane, lane.first, parameters.narrow_read, ahead * per_cycle)
-    lane.total += ahead * per_cycle
+    skip(station, station.first, parameters.narrow_read, ahead * per_cycle)
+    station.total += ahead * per_cycle
     end_turn(machine, index, moved, ahead)
-    grow(machine, neighbour + lanes.MESH_PUSHED + link, ahead, per_cycle)
+    grow(machine, neighbour + stations.MESH_PUSHED + link, ahead, per_cycle)
     grow(machine, flag, ahead, per_cycle * rate(parameters.read_producer))
-    lane.done = lane.first.done
-    _end_mesh(machine, index, index - lanes.SEND + lanes.RECEIVE, link, tile)
+    station.done = station.first.done
+    _end_mesh(machine, index, index - stations.SEND + stations.RECEIVE, link, tile)
 
 
 @inner
 def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
     """The receiving side of a mesh unit."""
-    lane = machine.lanes[index]
+    station = machine.stations[index]
     counters = tile_counters(tile)
-    if lane.instruction < 0 or lane.done:
+    if station.instruction < 0 or station.done:
         return
-    parameters = tables.mesh[lane.row]
-    pushed = counters + lanes.MESH_PUSHED + link
+    parameters = tables.mesh[station.row]
+    pushed = counters + stations.MESH_PUSHED + link
     flag = counters + mesh_bus.INBOUND_FLAG[link]
     per_cycle = machine.rates[0].mesh_words_per_cycle
     moved = False
     for _ in range(per_cycle):
-        if lane.first.done:
+        if station.first.done:
             break
-        if not parameters.immediate_valid and not has_reached(machine, pushed, lane.total + 1):
-            wait(machine, index, pushed, lane.total + 1)
+        if not parameters.immediate_valid and not has_reached(machine, pushed, station.total + 1):
+            wait(machine, index, pushed, station.total + 1)
             break
-        if not passes(machine, index, parameters.watchers, counters, lane.first.begins, 1):
+        if not passes(machine, index, parameters.watchers, counters, station.first.begins, 1):
             break
-        amount = mesh_bus.step_write(lane.first, parameters)
-        lane.elements += 1
+        amount = mesh_bus.step_write(station.first, parameters)
+        station.elements += 1
         moved = True
         if not parameters.immediate_valid:
-            lane.total += 1
-            effect(machine, counters + lanes.MESH_POPPED + link, 1)
+            station.total += 1
+            effect(machine, counters + stations.MESH_POPPED + link, 1)
         effect(machine, flag, amount)
     ahead = 0
-    if moved and lane.waits_on < 0:
-        words = plain_elements(lane.first, parameters.narrow_write, parameters.watchers, 1)
+    if moved and station.waits_on < 0:
+        words = plain_elements(station.first, parameters.narrow_write, parameters.watchers, 1)
         ahead = words // per_cycle
         if not parameters.immediate_valid:
-            ahead = _cycles_ahead(machine, words, pushed, lane.total)
-    skip(lane, lane.first, parameters.narrow_write, ahead * per_cycle)
+            ahead = _cycles_ahead(machine, words, pushed, station.total)
+    skip(station, station.first, parameters.narrow_write, ahead * per_cycle)
     end_turn(machine, index, moved, ahead)
     if not parameters.immediate_valid:
-        lane.total += ahead * per_cycle
-        grow(machine, counters + lanes.MESH_POPPED + link, ahead, per_cycle)
+        station.total += ahead * per_cycle
+        grow(machine, counters + stations.MESH_POPPED + link, ahead, per_cycle)
     grow(machine, flag, ahead, per_cycle * rate(parameters.write_producer))
-    lane.done = lane.first.done
-    _end_mesh(machine, index - lanes.RECEIVE + lanes.SEND, index, link, tile)
+    station.done = station.first.done
+    _end_mesh(machine, index - stations.RECEIVE + stations.SEND, index, link, tile)
 
 
 @inner
@@ -408,42 +408,42 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     """Begin an instruction on both sides."""
     unit = TileUnit.MESH_SOUTH + link
     begun = begin(machine, index, unit, tile, tables)
-    lane = machine.lanes[index]
-    if lane.instruction < 0:
+    station = machine.stations[index]
+    if station.instruction < 0:
         return False
-    parameters = tables.mesh[lane.row]
-    traversal.start(lane.first, parameters.narrow_read)
-    lane.done = not mesh_bus.sends(parameters)
-    other = index - lanes.SEND + lanes.RECEIVE
-    receiver = machine.lanes[other]
+    parameters = tables.mesh[station.row]
+    traversal.start(station.first, parameters.narrow_read)
+    station.done = not mesh_bus.sends(parameters)
+    other = index - stations.SEND + stations.RECEIVE
+    receiver = machine.stations[other]
     now = machine.clock[0].now
     book(machine, other, now)
-    receiver.instruction = lane.instruction
-    receiver.row = lane.row
+    receiver.instruction = station.instruction
+    receiver.row = station.row
     receiver.waited[:] = 0
     traversal.start(receiver.first, parameters.narrow_write)
     receiver.done = not mesh_bus.receives(parameters)
     if not receiver.done:
-        wake_at(machine, other, max(now, lane.mark))
+        wake_at(machine, other, max(now, station.mark))
     return begun
 
 
 @inner
 def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int) -> None:
     """A side that is done waits for the other; when both are, the instruction ends."""
-    lane = machine.lanes[sender]
-    other = machine.lanes[receiver]
+    station = machine.stations[sender]
+    other = machine.stations[receiver]
     end = machine.clock[0].now + 1
-    if lane.done and other.done:
+    if station.done and other.done:
         book(machine, sender, end)
         book(machine, receiver, end)
         other.instruction = NO_INSTRUCTION
         other.cause = _DISPATCH
         unit = TileUnit.MESH_SOUTH + link
-        complete(machine, sender, tile_counters(tile) + lanes.COMPLETED + unit)
+        complete(machine, sender, tile_counters(tile) + stations.COMPLETED + unit)
         wake_at(machine, sender, end)
-    elif lane.done:
-        lane.cause = _MESH
+    elif station.done:
+        station.cause = _MESH
         machine.wake[sender] = NEVER
     elif other.done:
         other.cause = _MESH

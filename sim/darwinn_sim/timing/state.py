@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.timing import lanes
+from darwinn_sim.timing import stations
 
 NEVER = np.iinfo(np.int64).max
 NO_INSTRUCTION = -1
 
-LANE = np.dtype(
+STATION = np.dtype(
     [
         ("waits_on", "i8"),
         ("need", "i8"),
@@ -26,7 +26,7 @@ LANE = np.dtype(
         ("instruction", "i8"),
         ("row", "i8"),
         ("begun", "i8"),
-        ("queue", "i8", (lanes.UNIT_PLACES,)),
+        ("queue", "i8", (stations.UNIT_PLACES,)),
         ("queued", "i8"),
         ("taken", "i8"),
         ("first", traversal.STATE),
@@ -45,7 +45,7 @@ LANE = np.dtype(
         ("fetch_mark", "i8"),
     ]
 )
-"""A lane. ``waits_on``: counter that it waits for until that has
+"""A station. ``waits_on``: counter that it waits for until that has
 reached ``need``, -1: none. ``mark`` is the cycle up to which its time has been booked, ``cause``
 what the time since then is. ``queued`` and ``taken`` count instructions, ``total`` what it has put
 into a FIFO or taken from one since the start, ``elements`` what it has moved. ``fence_mark`` and
@@ -65,7 +65,7 @@ CLOCK = np.dtype(
         ("link_in_free", "i8"),
         ("link_out_free", "i8"),
         ("fault", "i8"),
-        ("fault_lane", "i8"),
+        ("fault_station", "i8"),
         ("fault_instruction", "i8"),
     ]
 )
@@ -120,7 +120,7 @@ MOST_AHEAD = FLAG_CYCLES // 2
 """The same where the tensor unit ends segments ahead of time; one output or two may come on top."""
 
 MAX_EFFECTS = 1 << 14
-"""More than all lanes together can have in a cycle."""
+"""More than all stations together can have in a cycle."""
 
 STEP = np.dtype(
     [
@@ -156,21 +156,21 @@ PARAMETERS, ACTIVATIONS, INSTRUCTIONS, HOST_FENCE, OUTPUT, INTERRUPT = range(6)
 RUN = np.dtype([("first", "i8"), ("last", "i8"), ("rate", "i8")])
 """A run of a counter (``rates``)."""
 
-SPAN = np.dtype([("lane", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")])
-"""One execution of an instruction: cycles ``start`` to ``end`` - 1 on lane ``lane``."""
+SPAN = np.dtype([("station", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")])
+"""One execution of an instruction: cycles ``start`` to ``end`` - 1 on station ``station``."""
 
 
 class Machine(NamedTuple):
     """All arrays of a run.
 
-    ``wake`` is the cycle of each lane's next turn, ``group_wake`` the earliest of each group.
+    ``wake`` is the cycle of each station's next turn, ``group_wake`` the earliest of each group.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
     """
 
     clock: NDArray[np.void]
     rates: NDArray[np.void]
-    lanes: NDArray[np.void]
+    stations: NDArray[np.void]
     wake: NDArray[np.int64]
     group_wake: NDArray[np.int64]
     counters: NDArray[np.int64]

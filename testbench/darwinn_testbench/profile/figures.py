@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.narrow_usage import WORD_BYTES
-from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, Timing
+from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Timing
 from numpy.typing import NDArray
 
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
@@ -20,7 +20,7 @@ _CAUSES = [cause for cause in Cause if cause is not Cause.FINISHED]
 _COLOURS = {cause: matplotlib.colormaps["tab10"](place) for place, cause in enumerate(_CAUSES)}
 _BINS = 1000
 _PLOT_ROWS = 20
-Lanes = tuple[list[str], NDArray[np.float64]]
+Stations = tuple[list[str], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def time_by_unit(timing: Timing) -> str:
     """A bar for each unit: the share of the inference that it works and waits, and for what."""
     tiles = timing.tile_usage.mean(axis=0) / max(timing.cycles, 1)
     around = timing.chip_usage / max(timing.cycles, 1)
-    names = [*CHIP_LANE_NAMES, *(f"tiles: {name}" for name in TILE_LANE_NAMES)]
+    names = [*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES)]
     usage = np.concatenate([around, tiles])
     used = usage[:, Cause.BUSY] > 0
     shown = [name for name, each in zip(names, used, strict=True) if each]
@@ -162,14 +162,14 @@ def _bars(names: Sequence[str], parts: NDArray[np.float64], label: str) -> str:
     return picture.getvalue()
 
 
-def _occupancy(timing: Timing) -> Lanes:
-    """Names of the lanes that do anything, and their busy share in each of ``_BINS`` times."""
+def _occupancy(timing: Timing) -> Stations:
+    """Names of the stations that do anything, and their busy share in each of ``_BINS`` times."""
     names: list[str] = []
     rows: list[NDArray[np.float64]] = []
     spans = timing.spans
-    for tile_side, lanes in ((False, CHIP_LANE_NAMES), (True, TILE_LANE_NAMES)):
-        for lane, name in enumerate(lanes):
-            chosen = spans[((spans["tile"] >= 0) == tile_side) & (spans["lane"] == lane)]
+    for tile_side, stations in ((False, CHIP_STATION_NAMES), (True, TILE_STATION_NAMES)):
+        for station, name in enumerate(stations):
+            chosen = spans[((spans["tile"] >= 0) == tile_side) & (spans["station"] == station)]
             if len(chosen):
                 names.append(f"tiles: {name}" if tile_side else name)
                 row = _binned(chosen["start"], chosen["end"], timing.cycles)

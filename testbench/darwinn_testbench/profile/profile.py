@@ -14,7 +14,14 @@ from darwinn_sim.analysis.narrow_usage import WORD_BYTES
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.completeness import incomplete_note
-from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Cause, TimedTransfer, Timing, lanes
+from darwinn_sim.timing import (
+    CHIP_STATION_NAMES,
+    TILE_STATION_NAMES,
+    Cause,
+    TimedTransfer,
+    Timing,
+    stations,
+)
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.execution import choose_model
@@ -251,7 +258,7 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
         name = queue_name(transfer)
         transfers[name] = transfers.get(name, 0) + transfer.size
     caching = profiled.caching
-    tensor = timed.tile_usage[:, lanes.TENSOR].sum(axis=0)
+    tensor = timed.tile_usage[:, stations.TENSOR].sum(axis=0)
     return ProfileFigures(
         chip=timed.chip.name,
         host=timed.host.name if timed.host else NO_HOST,
@@ -274,7 +281,7 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
 def _units(timed: Timing) -> list[UnitFigures]:
     usage = np.concatenate([timed.chip_usage.astype(float), timed.tile_usage.mean(axis=0)])
     elements = np.concatenate([timed.chip_elements, timed.tile_elements.sum(axis=0)])
-    names = [*CHIP_LANE_NAMES, *(f"tiles: {name}" for name in TILE_LANE_NAMES)]
+    names = [*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES)]
     return [
         UnitFigures(name, float(row[Cause.BUSY]), _waiting(row.tolist()), int(count))
         for name, row, count in zip(names, usage, elements, strict=True)
@@ -293,7 +300,7 @@ def _memory_bytes(timed: Timing) -> dict[str, int]:
 
     The tensor unit reads a word of narrow memory and a row of wide memory in each iteration.
     """
-    counts = dict(zip(TILE_LANE_NAMES, timed.tile_elements.sum(axis=0).tolist(), strict=True))
+    counts = dict(zip(TILE_STATION_NAMES, timed.tile_elements.sum(axis=0).tolist(), strict=True))
     sent = sum(count for name, count in counts.items() if name.endswith(" send"))
     received = sum(count for name, count in counts.items() if name.endswith(" receive"))
     iterations = counts["tensor unit"]

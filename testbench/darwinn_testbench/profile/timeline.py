@@ -17,7 +17,7 @@ from darwinn_sim import chip
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.machine import layers
-from darwinn_sim.timing import CHIP_LANE_NAMES, TILE_LANE_NAMES, Timing
+from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Timing
 from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     CounterDescriptor,
@@ -43,7 +43,7 @@ _CONSUMERS = {
     "activation pop": (chip.ACTIVATION_UNIT_BYTES, (TransferKind.INPUT, TransferKind.SCRATCH)),
     "parameter pop": (chip.PARAMETER_UNIT_BYTES, (TransferKind.PARAMETER,)),
 }
-"""Lanes that take bytes from the host: the bytes of one element, and what the transfers move."""
+"""Stations that take bytes from the host: the bytes of one element, and what the transfers move."""
 
 
 def to_perfetto(timing: Timing) -> bytes:
@@ -71,19 +71,19 @@ def _write_spans(writer: _Writer, timing: Timing, flows: Mapping[int, int]) -> N
     names = _instruction_names(timing)
     tracks: dict[tuple[int, int], int] = {}
     spans = timing.spans
-    columns = (spans[name].tolist() for name in ("tile", "lane", "instruction", "start", "end"))
-    for number, (tile, lane, instruction, start, end) in enumerate(zip(*columns, strict=True)):
-        track = tracks.get((tile, lane))
+    columns = (spans[name].tolist() for name in ("tile", "station", "instruction", "start", "end"))
+    for number, (tile, station, instruction, start, end) in enumerate(zip(*columns, strict=True)):
+        track = tracks.get((tile, station))
         if track is None:
-            track = tracks[tile, lane] = _lane_track(writer, tile, lane)
+            track = tracks[tile, station] = _station_track(writer, tile, station)
         writer.slice(track, names[instruction], start, end, flows.get(number, _NO_FLOW))
 
 
-def _lane_track(writer: _Writer, tile: int, lane: int) -> int:
+def _station_track(writer: _Writer, tile: int, station: int) -> int:
     if tile < 0:
-        return writer.track(CHIP_LANE_NAMES[lane], writer.process(_CHIP, "chip"), lane)
+        return writer.track(CHIP_STATION_NAMES[station], writer.process(_CHIP, "chip"), station)
     process = writer.process(_FIRST_TILE + tile, f"tile {tile}")
-    return writer.track(TILE_LANE_NAMES[lane], process, lane)
+    return writer.track(TILE_STATION_NAMES[station], process, station)
 
 
 def _instruction_names(timing: Timing) -> list[str]:
@@ -133,13 +133,13 @@ def _flows(timing: Timing) -> tuple[dict[int, int], dict[int, int]]:
     by_transfer: dict[int, int] = {}
     by_span: dict[int, int] = {}
     numbers = itertools.count(1)
-    for lane, (unit_bytes, kinds) in _CONSUMERS.items():
+    for station, (unit_bytes, kinds) in _CONSUMERS.items():
         transfers = [
             number
             for number, each in enumerate(timing.transfers)
             if each.kind in kinds and each.direction is TransferDirection.INFEED
         ]
-        spans, ends = _taken(timing, CHIP_LANE_NAMES.index(lane), unit_bytes)
+        spans, ends = _taken(timing, CHIP_STATION_NAMES.index(station), unit_bytes)
         offset = 0
         for transfer in transfers:
             place = int(np.searchsorted(ends, offset, side="right"))
@@ -153,10 +153,10 @@ def _flows(timing: Timing) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _taken(
-    timing: Timing, lane: int, unit_bytes: int
+    timing: Timing, station: int, unit_bytes: int
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """The spans of a pop lane, in order, and how many bytes are taken when each has ended."""
-    spans = np.flatnonzero((timing.spans["tile"] < 0) & (timing.spans["lane"] == lane))
+    """The spans of a pop station, in order, and how many bytes are taken when each has ended."""
+    spans = np.flatnonzero((timing.spans["tile"] < 0) & (timing.spans["station"] == station))
     tables = timing.program.tables
     walks = tables.pop[tables.row[timing.spans["instruction"][spans]]]["buffer"]
     used = np.arange(walks["limit"].shape[-1]) < walks["loops"][:, None]

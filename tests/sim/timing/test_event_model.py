@@ -95,7 +95,7 @@ def compare(
 
 
 def check_accounts(result: timing.Timing) -> None:
-    """Every lane accounts for every cycle, and nothing is faster than the static bound."""
+    """Every station accounts for every cycle, and nothing is faster than the static bound."""
     assert (result.tile_usage.sum(axis=2) == result.cycles).all()
     assert (result.chip_usage.sum(axis=1) == result.cycles).all()
     assert (result.tile_usage >= 0).all() and (result.chip_usage >= 0).all()

@@ -15,8 +15,8 @@ import pytest
 from darwinn_formats import darwinn
 from darwinn_sim import chip
 from darwinn_sim.timing import (
-    CHIP_LANE_NAMES,
-    TILE_LANE_NAMES,
+    CHIP_STATION_NAMES,
+    TILE_STATION_NAMES,
     Cause,
     chip_description,
     host_link,
@@ -166,8 +166,8 @@ def test_tracks_are_declared_and_named_before_they_are_used(trace: Trace) -> Non
     processes = {name for uuid, name in declared.items() if uuid not in parents}
     assert {"chip", "DMA"} <= processes
     assert any(name.startswith("tile ") for name in processes)
-    assert {declared[uuid] for uuid in parents} & {*CHIP_LANE_NAMES}
-    assert {declared[uuid] for uuid in parents} & {*TILE_LANE_NAMES}
+    assert {declared[uuid] for uuid in parents} & {*CHIP_STATION_NAMES}
+    assert {declared[uuid] for uuid in parents} & {*TILE_STATION_NAMES}
 
 
 def test_spans_of_the_timing_are_slices(trace: Trace, profiled: Report[ProfileRow]) -> None:

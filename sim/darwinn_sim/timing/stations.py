@@ -1,9 +1,9 @@
-"""What the event model counts and how it is numbered: lanes, counters and causes of waiting.
+"""What the event model counts and how it is numbered: stations, counters and causes of waiting.
 
-A lane is a thing that does one element after another: a unit, one side of a mesh unit, the
-scalar core, a stream to the host. Lanes come in groups of ``GROUP_LANES``: the chip's own first,
-then each tile's, then the ring. Lanes know of each other only by counters: sync flags, queue and
-FIFO levels, bytes. A counter never falls, but for the flags that a fence loads.
+A station is a thing that does one element after another: a unit, one side of a mesh unit, the
+scalar core, a stream to the host. Stations come in groups of ``GROUP_STATIONS``: the chip's own
+first, then each tile's, then the ring. Stations know of each other only by counters: sync flags,
+queue and FIFO levels, bytes. A counter never falls, but for the flags that a fence loads.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import state
 
-GROUP_LANES: Final = 16
+GROUP_STATIONS: Final = 16
 CHIP_GROUP: Final = 0
 FIRST_TILE_GROUP: Final = 1
 RING_GROUP: Final = FIRST_TILE_GROUP + chip.TILES
 GROUPS: Final = RING_GROUP + 1
-LANES: Final = GROUPS * GROUP_LANES
+STATIONS: Final = GROUPS * GROUP_STATIONS
 
-# Lanes of a tile, in the order in which they have their turn in a cycle.
+# Stations of a tile, in the order in which they have their turn in a cycle.
 DISPATCH, TENSOR, WRITER, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW = range(8)
 SEND: Final = 8
 """Sending side of mesh unit k: ``SEND + k``; the receiving side: ``RECEIVE + k``."""
 RECEIVE: Final = 12
 
-# Lanes of the chip's own group.
+# Stations of the chip's own group.
 CORE, POP_PARAMETERS, POP_ACTIVATIONS, INFEED, OUTFEED, LINK_IN, LINK_OUT = range(7)
 LINK_IN_APART: Final = 7
-"""Where reads have queues of their own: the lane of parameters, the one of activations behind it;
-``LINK_IN`` then has the instructions."""
-CHIP_LANES: Final = 9
+"""Where reads have queues of their own: the station of parameters, the one of activations behind
+it; ``LINK_IN`` then has the instructions."""
+CHIP_STATIONS: Final = 9
 
 TILE_PLACES: Final = chip.TILE_QUEUE + 1
 """Most instructions that a tile's queue holds, one at its exit among them."""
 UNIT_PLACES: Final = chip.UNIT_QUEUE + 1
 
-TILE_LANE_NAMES: Final = (
+TILE_STATION_NAMES: Final = (
     "dispatch",
     state.UNIT_NAMES[TileUnit.TENSOR],
     "result writer",
@@ -50,7 +50,7 @@ TILE_LANE_NAMES: Final = (
     *(f"{unit} send" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
     *(f"{unit} receive" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
 )
-CHIP_LANE_NAMES: Final = (
+CHIP_STATION_NAMES: Final = (
     "scalar core",
     *(
         state.SCALAR_UNIT_NAMES[unit]
@@ -65,16 +65,16 @@ CHIP_LANE_NAMES: Final = (
     "host link out",
 )
 
-LANE_OF_UNIT: Final = np.array(
+STATION_OF_UNIT: Final = np.array(
     [TENSOR, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW, *range(SEND, SEND + 4)]
 )
-"""Lane that takes the instructions of a tile unit (``TileUnit``)."""
+"""Station that takes the instructions of a tile unit (``TileUnit``)."""
 
-LANE_OF_SCALAR_UNIT: Final = np.array([POP_ACTIVATIONS, POP_PARAMETERS, INFEED, OUTFEED])
-"""Lane of a unit beside the scalar core (``ScalarUnit``)."""
+STATION_OF_SCALAR_UNIT: Final = np.array([POP_ACTIVATIONS, POP_PARAMETERS, INFEED, OUTFEED])
+"""Station of a unit beside the scalar core (``ScalarUnit``)."""
 
-UNIT_OF_LANE: Final = np.array([-1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 6, 7, 8, 9])
-"""Tile unit that a lane of a tile belongs to; -1: none."""
+UNIT_OF_STATION: Final = np.array([-1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 6, 7, 8, 9])
+"""Tile unit that a station of a tile belongs to; -1: none."""
 
 # Counters of a tile: its flags, then these.
 FENCES: Final = chip.TILE_FLAGS
@@ -112,7 +112,7 @@ STREAMS: Final = chip.TILES + 1
 
 
 class Cause(IntEnum):
-    """What a lane does with a cycle: it works, or it waits for something."""
+    """What a station does with a cycle: it works, or it waits for something."""
 
     BUSY = 0
     PARAMETERS = 1
@@ -180,11 +180,11 @@ _CHIP_CAUSES: Final = {
 
 
 def causes() -> NDArray[np.int64]:
-    """Cause of a wait: shape ``(GROUP_LANES, TILE_COUNTERS + OWN_COUNTERS)``.
+    """Cause of a wait: shape ``(GROUP_STATIONS, TILE_COUNTERS + OWN_COUNTERS)``.
 
-    The row is the lane's number in its group, the column the counter, those of all tiles as one.
+    The row is the station's number in its group, the column the counter, those of all tiles as one.
     """
-    table = np.zeros((GROUP_LANES, TILE_COUNTERS + OWN_COUNTERS), np.int64)
+    table = np.zeros((GROUP_STATIONS, TILE_COUNTERS + OWN_COUNTERS), np.int64)
     for counter, cause in _TILE_CAUSES.items():
         table[:, counter] = cause
     for counter, cause in _CHIP_CAUSES.items():
