@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import tensor_cells
 
 WORD_BYTES = 4
 
@@ -61,7 +61,7 @@ def _tensor_bytes(program: LoweredProgram) -> Iterator[tuple[str, int]]:
         first, count = int(place["iteration"]), int(place["iterations"])
         if count and instruction["opcode"] in _READS_NARROW:
             width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
-            if instruction["opcode"] == tensor_unit.INTERPOLATE:
+            if instruction["opcode"] == tensor_cells.INTERPOLATE:
                 width = 1 + int(max(instruction["block_lanes"], instruction["last_block_lanes"]))
             yield "tensor read", int(plan.operand[first : first + count].max()) + width
         first, count = int(place["write"]), int(place["writes"])
@@ -73,7 +73,7 @@ def _tensor_bytes(program: LoweredProgram) -> Iterator[tuple[str, int]]:
 _NONE = 0
 """Operation of the empty record in a table of a program without tensor instructions."""
 
-_READS_NARROW = (tensor_unit.MAC, tensor_unit.INTERPOLATE)
+_READS_NARROW = (tensor_cells.MAC, tensor_cells.INTERPOLATE)
 
 
 def highest_address(walk: NDArray[np.void]) -> int:

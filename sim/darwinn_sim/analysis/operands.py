@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import tensor_cells
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
 
@@ -150,11 +150,11 @@ class Look:
             each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
             operands = Taken.of(_operand_bytes(instruction, each))
         granules = no_places()
-        if instruction["opcode"] != tensor_unit.INTERPOLATE:
+        if instruction["opcode"] != tensor_cells.INTERPOLATE:
             # An interpolation has weights in their place.
             granules = _addresses(plan.granule[begin:][_iterations(staying)], _GRANULES)
         lanes = int(staying["lanes"].max())
-        mac = instruction["opcode"] == tensor_unit.MAC
+        mac = instruction["opcode"] == tensor_cells.MAC
         return cls(
             walked,
             operands,
@@ -232,9 +232,9 @@ def _iterations(segments: NDArray[np.void]) -> slice:
 
 
 def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
-    if instruction["opcode"] == tensor_unit.INTERPOLATE:
+    if instruction["opcode"] == tensor_cells.INTERPOLATE:
         width = int(instruction["block_lanes"]) + 1
-    elif instruction["opcode"] == tensor_unit.MAC:
+    elif instruction["opcode"] == tensor_cells.MAC:
         width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
     else:
         width = 0
@@ -246,7 +246,7 @@ def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int
     """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
     planes = 2 if instruction["parameter_16bit"] else 1
     count = np.full(len(granules), planes * int(instruction["products"]))
-    if instruction["opcode"] != tensor_unit.MAC:
+    if instruction["opcode"] != tensor_cells.MAC:
         count = np.where(granules & 3, planes, count)
     most = int(count.max(initial=0))
     each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]

@@ -33,7 +33,7 @@ from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import output_stage
 
 _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
@@ -236,7 +236,7 @@ class _MarkedRun:
         )
         for name in _OUTPUT_STAGE:
             tensor[name] = 0
-        tensor["function"] &= tensor_unit.OUTPUT_16BIT
+        tensor["function"] &= output_stage.OUTPUT_16BIT
         # Sums that are put aside in wide memory would look like marks where rows are read whole.
         tensor["working"] = 0
         for layer in self.layers:

@@ -34,8 +34,8 @@ from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import narrow_to_wide, tile_fence, wide_to_narrow
+from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tables import Tables
-from darwinn_sim.units.tensor_unit import OUTPUT_16BIT
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode

@@ -13,7 +13,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Origin, Provenance, Reads
 from darwinn_sim.machine.layers import ComputedLayer
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import output_stage, tensor_cells
 from numpy.typing import NDArray
 
 from darwinn_testbench.layers.shapes import WORD_BYTES, Walk, walk
@@ -30,7 +30,7 @@ LIKE_SOURCE = (ADD, MULTIPLY, ELEMENTWISE, TABLE)
 """Kinds whose results lie where their operands lay."""
 RESIZES = (RESIZE, RESIZE_NEAREST)
 SOFTMAX = "softmax"
-_NORMALISES = tensor_unit.TABLE | tensor_unit.RANGE_REDUCTION
+_NORMALISES = output_stage.TABLE | output_stage.RANGE_REDUCTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +99,11 @@ def facts_of(found: Provenance, layer: ComputedLayer) -> Facts:
 def kind_of(facts: Facts) -> str:
     """The kind of a layer, from what it computes with what."""
     operation = int(facts.instruction["opcode"])
-    if operation != tensor_unit.MAC:
+    if operation != tensor_cells.MAC:
         return {
-            tensor_unit.MAXIMUM: MAXIMUM,
-            tensor_unit.SUM: SUM,
-            tensor_unit.INTERPOLATE: (
+            tensor_cells.MAXIMUM: MAXIMUM,
+            tensor_cells.SUM: SUM,
+            tensor_cells.INTERPOLATE: (
                 RESIZE_NEAREST if facts.instruction["nearest_pixel"] else RESIZE
             ),
         }[operation]
@@ -111,7 +111,7 @@ def kind_of(facts: Facts) -> str:
         return MULTIPLY if facts.activations.computed else AVERAGE_POOL
     if not facts.activations.computed:
         return CONSTANT
-    if facts.layer.copies and not facts.instruction["function"] & tensor_unit.TABLE:
+    if facts.layer.copies and not facts.instruction["function"] & output_stage.TABLE:
         return MOVE
     return _kind_of_products(facts) if facts.walks else UNKNOWN
 
@@ -121,7 +121,7 @@ def _kind_of_products(facts: Facts) -> str:
     (walk_, *_) = facts.walks.values()
     if not facts.has_parameters:
         words = len(np.unique(walk_.taps >> 2))
-        single = TABLE if facts.instruction["function"] & tensor_unit.TABLE else ELEMENTWISE
+        single = TABLE if facts.instruction["function"] & output_stage.TABLE else ELEMENTWISE
         return {1: single, 2: ADD}.get(words, UNKNOWN)
     if facts.each_channel:
         return DEPTHWISE

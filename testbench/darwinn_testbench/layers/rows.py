@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.machine.layers import ComputedLayer
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import tensor_cells
 
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.layers.geometry import Geometry
@@ -194,7 +194,7 @@ class _Rows:
 
     def _multiplications(self, layer: ComputedLayer, facts: Facts) -> int:
         plan, total = self.tables.tensor_plan, 0
-        if facts.instruction["opcode"] != tensor_unit.MAC:
+        if facts.instruction["opcode"] != tensor_cells.MAC:
             return 0
         for row in self._each_execution(layer, facts):
             place = plan.place[row]

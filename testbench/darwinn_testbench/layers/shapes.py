@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.operands import group_operands
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import output_stage, tensor_cells
 from darwinn_sim.units.tables import Tables
 from numpy.typing import NDArray
 
@@ -76,7 +76,7 @@ def walk(tables: Tables, row: int) -> Walk | None:
     taps, inverse = np.unique(group, return_inverse=True)
     lanes = int(instruction["block_lanes"]) + 1
     reads = operands[positions][order]
-    if instruction["opcode"] == tensor_unit.INTERPOLATE:
+    if instruction["opcode"] == tensor_cells.INTERPOLATE:
         # What it reads does not lie at equal distances; its loops say where rows end.
         grid = _interpolated(instruction, sizes, [k for k in kept if k < block_loop], len(writes))
     else:
@@ -122,7 +122,7 @@ def _first_words(tables: Tables, row: int) -> Places:
     segments = tables.tensor_plan.segment[first : first + int(place["segments"])]
     lanes = segments["lanes"][segments["outputs"] != 0].astype(np.int64)
     words = -(
-        -lanes * (2 if instruction["function"] & tensor_unit.OUTPUT_16BIT else 1) // WORD_BYTES
+        -lanes * (2 if instruction["function"] & output_stage.OUTPUT_16BIT else 1) // WORD_BYTES
     )
     return np.concatenate([[0], np.cumsum(words)[:-1]]) if len(words) else words
 

@@ -17,7 +17,7 @@ from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import Timing
-from darwinn_sim.units import tensor_unit
+from darwinn_sim.units import tensor_cells
 from darwinn_sim.units.tables import Tables
 from numpy.typing import NDArray
 
@@ -154,7 +154,7 @@ def _mesh(tables: Tables, row: int) -> tuple[Words, Words]:
     return _walked(instruction["narrow_read"]), _walked(instruction["narrow_write"])
 
 
-_READS_NARROW = (tensor_unit.MAC, tensor_unit.INTERPOLATE)
+_READS_NARROW = (tensor_cells.MAC, tensor_cells.INTERPOLATE)
 _FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 
 _FINDERS: dict[int, Callable[[Tables, int], tuple[Words, Words]]] = {

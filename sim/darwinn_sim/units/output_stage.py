@@ -1,0 +1,125 @@
+"""Output stage of the tensor unit: bias, scale, clip, function, rounding, zero point."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import OutputFunction
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.units.tensor_cells import INTERPOLATE
+from darwinn_sim.units.tensor_shadow import mark
+
+TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
+"""Bits of the field ``function``."""
+
+
+@inner
+def _scale_half(unit: Record, parameters: Record) -> int:
+    """Half of the scale/bias buffer that holds the present block's values.
+
+    It is the parity of the block number that flag 12 has counted, so it goes on across
+    instructions and starts again when a fence resets the flag.
+    """
+    k = parameters.scale_watcher
+    if k < 0:
+        return 0
+    watchers = parameters.watchers
+    block = watchers.expected[k] + (unit.waited[k] - 1) * watchers.stride[k]
+    return (block - 1) & 1  # type: ignore[no-any-return]
+
+
+@inner
+def polynomial(tile: Record, y: np.float32) -> np.float32:
+    """Value of the tile's coefficient table at ``y``, by Horner's rule in float32."""
+    segment = 0
+    while segment < chip.TABLE_SEGMENTS - 1 and tile.lower_bound[segment] <= y:
+        segment += 1
+    base = segment * chip.TABLE_COEFFICIENTS
+    value = np.float32(tile.coefficient[base + 4])
+    for k in range(3, -1, -1):
+        value = np.float32(np.float32(value * y) + tile.coefficient[base + k])
+    return value
+
+
+@inner
+def function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
+    """The non-linear function: the coefficient table, with range reduction or symmetry."""
+    negates = parameters.odd_function and y < 0
+    if parameters.symmetric_function:
+        y = abs(y)
+    factor = np.float32(1)
+    if parameters.function & RANGE_REDUCTION and y > 0 and y < np.float32(np.inf):
+        # y = m * 4^k with 1 <= m < 4; the result is table(m) * 2^-k. Powers of 2 are exact.
+        while y >= np.float32(4):
+            y *= np.float32(0.25)
+            factor *= np.float32(0.5)
+        while y < np.float32(1):
+            y *= np.float32(4)
+            factor *= np.float32(2)
+    value = np.float32(polynomial(tile, y) * factor)
+    return -value if negates else value
+
+
+@inner
+def scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
+    """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
+    sums, scaled = unit.accumulator, unit.scaled
+    half = _scale_half(unit, parameters)
+    if parameters.apply_bias:
+        first = chip.LANES * (2 + half)
+        biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
+        _check_scale_bias(core, tile, unit, parameters, first, lanes)
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
+    else:
+        bias = np.int32(parameters.immediate_bias)
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + bias))
+    if parameters.use_scales:
+        first = chip.LANES * half
+        scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
+        _check_scale_bias(core, tile, unit, parameters, first, lanes)
+        for lane in range(lanes):
+            scaled[lane] *= np.float32(scales[lane] * parameters.output_scale)
+    else:
+        for lane in range(lanes):
+            scaled[lane] *= parameters.output_scale
+    if parameters.opcode == INTERPOLATE:
+        return
+    high, low = parameters.high_clip, parameters.low_clip
+    for lane in range(lanes):
+        value = scaled[lane]
+        value = high if value > high else value
+        scaled[lane] = low if value < low else value
+
+
+@inner
+def _check_scale_bias(
+    core: Record, tile: Record, unit: Record, parameters: Record, first: int, lanes: int
+) -> None:
+    if core.strict:
+        for lane in range(lanes):
+            if tile.scale_bias_written[first + lane] != state.WRITTEN:
+                mark(core, tile, unit, parameters, lane, 4 * (first + lane))
+
+
+@inner
+def round_results(unit: Record, parameters: Record, lanes: int) -> None:
+    """Round half to even, add the offset and saturate: into ``unit.rounded``."""
+    scaled, rounded = unit.scaled, unit.rounded
+    if np.isinf(parameters.high_clip) and not parameters.function & OUTPUT_16BIT:
+        # The low byte of the sum is the output.
+        zero_point = parameters.output_zero_point
+        for lane in range(lanes):
+            rounded[lane] = np.uint32((np.int64(np.rint(scaled[lane])) + zero_point) & 0xFF)
+        return
+    highest = np.float32(0xFFFF if parameters.function & OUTPUT_16BIT else 0xFF)
+    offset = np.float32(parameters.output_zero_point)
+    for lane in range(lanes):
+        # Exact in float32: beyond 2^24 the clamp decides.
+        value = np.rint(scaled[lane]) + offset
+        value = np.float32(0) if value < np.float32(0) else value
+        value = highest if value > highest else value
+        rounded[lane] = np.uint32(np.int32(value))

@@ -1,0 +1,222 @@
+"""Cells of the tensor unit: products and sums, maxima and interpolations, lane by lane.
+
+Facts: docs/chip-facts.md, "Numerics".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.compiled import Record, inner
+
+MAC, MAXIMUM, SUM, INTERPOLATE = 1, 2, 3, 5
+"""Operations, numbered as their opcodes."""
+
+NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
+"""Addresses of narrow memory wrap."""
+
+_LEAST = np.int32(-(1 << 30))
+
+
+@inner
+def start_sum(
+    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
+) -> None:
+    """Start a run: from the least value, from zero, or from the row in wide memory."""
+    lanes = segment.lanes
+    if segment.continues:
+        base = row_base(core, tile, parameters, segment.sum_row)
+        for lane in range(lanes):
+            unit.accumulator[lane] = np.int32(tile.wide[base + lane])
+            unit.lane_written[lane] = tile.wide_written[base + lane]
+        return
+    unit.accumulator[:lanes] = _LEAST if parameters.opcode == MAXIMUM else np.int32(0)
+    unit.lane_written[:lanes] = state.WRITTEN
+
+
+@inner
+def store_sum(
+    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
+) -> None:
+    """Put the sums aside in the row in wide memory."""
+    base = row_base(core, tile, parameters, segment.sum_row)
+    for lane in range(segment.lanes):
+        tile.wide[base + lane] = np.uint32(unit.accumulator[lane])
+        tile.wide_written[base + lane] = unit.lane_written[lane]
+
+
+@inner
+def row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
+    """Word index of a wide-memory row; outside the memory: a fault, and row 0."""
+    if row < 0 or row >= chip.WIDE_ROWS:
+        state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
+        return 0
+    return row * chip.ROW_WORDS
+
+
+@inner
+def multiply_accumulate(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    segment: Record,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
+) -> None:
+    """Add activations times parameters to the sums, modulo 2^32 as the chip's accumulators do."""
+    simple = (
+        parameters.working == 15
+        and not parameters.load_parameter_zero_point
+        and not parameters.activation_16bit
+        and not parameters.parameter_16bit
+    )
+    for i in range(len(operands)):
+        if simple and granules[i] & 3 == 0:
+            _multiply_row(core, tile, unit, parameters, segment.lanes, operands[i], granules[i])
+        else:
+            for k in range(parameters.products):
+                if works(parameters, k):
+                    _multiply_plane(
+                        core, tile, unit, parameters, segment, operands[i], granules[i], k
+                    )
+
+
+@inner
+def _multiply_row(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    lanes: int,
+    operand: int,
+    granule: int,
+) -> None:
+    """Four 8-bit activations times the four bytes of each lane: the case that takes the time."""
+    octets = tile.narrow.view(np.uint8)
+    zero_point = np.int32(parameters.activation_zero_point)
+    a0 = np.int32(octets[operand & NARROW_MASK]) - zero_point
+    a1 = np.int32(octets[(operand + 1) & NARROW_MASK]) - zero_point
+    a2 = np.int32(octets[(operand + 2) & NARROW_MASK]) - zero_point
+    a3 = np.int32(octets[(operand + 3) & NARROW_MASK]) - zero_point
+    offset = np.int32((a0 + a1 + a2 + a3) * np.int32(parameters.parameter_zero_point))
+    base = 4 * row_base(core, tile, parameters, granule >> 2)
+    weights = tile.wide.view(np.uint8)[base : base + chip.ROW_BYTES]
+    sums = unit.accumulator
+    for lane in range(lanes):
+        sums[lane] += np.int32(
+            a0 * np.int32(weights[4 * lane])
+            + a1 * np.int32(weights[4 * lane + 1])
+            + a2 * np.int32(weights[4 * lane + 2])
+            + a3 * np.int32(weights[4 * lane + 3])
+            - offset
+        )
+
+
+@inner
+def activation_of(tile: Record, parameters: Record, address: int, k: int) -> np.int32:
+    """Activation ``k`` of the group at byte ``address``, minus the zero point."""
+    octets = tile.narrow.view(np.uint8)
+    if parameters.activation_16bit:
+        low = np.int32(octets[(address + 2 * k) & NARROW_MASK])
+        high = np.int32(octets[(address + 2 * k + 1) & NARROW_MASK])
+        return np.int32((low | high << 8) - parameters.activation_zero_point)
+    return np.int32(octets[(address + k) & NARROW_MASK] - parameters.activation_zero_point)
+
+
+@inner
+def _multiply_plane(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    segment: Record,
+    operand: int,
+    granule: int,
+    k: int,
+) -> None:
+    """One activation times one 8-bit or 16-bit parameter of each lane."""
+    activation = activation_of(tile, parameters, operand, k)
+    planes = 2 if parameters.parameter_16bit else 1
+    plane = granule + planes * k
+    base = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+    weights = tile.wide.view(np.uint8)[base:]
+    zero = np.int32(parameters.parameter_zero_point)
+    sums = unit.accumulator
+    if parameters.load_parameter_zero_point:
+        row = row_base(core, tile, parameters, segment.zero_point_row)
+        zeros = tile.wide[row : row + chip.LANES].view(np.int32)
+        for lane in range(segment.lanes):
+            weight = np.int32(weights[4 * lane])
+            if planes == 2:
+                weight |= np.int32(weights[4 * lane + 1]) << 8
+            sums[lane] += np.int32(activation * (weight - zeros[lane]))
+    elif planes == 2:
+        for lane in range(segment.lanes):
+            weight = np.int32(weights[4 * lane]) | np.int32(weights[4 * lane + 1]) << 8
+            sums[lane] += np.int32(activation * (weight - zero))
+    else:
+        for lane in range(segment.lanes):
+            sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zero))
+
+
+@inner
+def works(parameters: Record, k: int) -> bool:
+    """True if product ``k`` of an iteration is made: its multipliers do not stand still."""
+    return bool((parameters.working >> k) & 1)
+
+
+@inner
+def values_of(parameters: Record, granule: int) -> int:
+    """Values of a lane that an iteration of a maximum or sum can take: as many as multipliers make,
+    where the granule begins a row, and one elsewhere. Those whose multipliers :func:`works` count.
+    """
+    return 1 if granule & 3 else parameters.products
+
+
+@inner
+def reduce(
+    core: Record,
+    tile: Record,
+    unit: Record,
+    parameters: Record,
+    lanes: int,
+    granules: NDArray[np.int16],
+) -> None:
+    """Maximum or sum over the raw values that an iteration takes (:func:`values_of`)."""
+    sums = unit.accumulator
+    planes = 2 if parameters.parameter_16bit else 1
+    for i in range(len(granules)):
+        for k in range(values_of(parameters, granules[i])):
+            if not works(parameters, k):
+                continue
+            plane = granules[i] + planes * k
+            base = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+            values = tile.wide.view(np.uint8)[base:]
+            for lane in range(lanes):
+                value = np.int32(values[4 * lane])
+                if planes == 2:
+                    value |= np.int32(values[4 * lane + 1]) << 8
+                if parameters.opcode == MAXIMUM:
+                    sums[lane] = max(sums[lane], value)
+                else:
+                    sums[lane] += value
+
+
+@inner
+def interpolate(
+    tile: Record,
+    unit: Record,
+    lanes: int,
+    operands: NDArray[np.int32],
+    weights: NDArray[np.int16],
+) -> None:
+    """Add taps: lane j takes activation byte j times the tap's weight."""
+    octets = tile.narrow.view(np.uint8)
+    for i in range(len(operands)):
+        for lane in range(lanes):
+            value = np.int32(octets[(operands[i] + lane) & NARROW_MASK])
+            unit.accumulator[lane] += np.int32(value * weights[i])
