@@ -1,7 +1,7 @@
 """From the text form to BEF files: tables, registers, lists of users and streams.
 
 Everything is numbered in the order in which the original converter walks a module: what is in the
-regions of an operation, then the operation, then the function. docs/formats-bef.md, "Order".
+regions of an operation, then the operation, then the function. docs/formats-bef.md, "Encoding".
 """
 
 from __future__ import annotations

@@ -23,8 +23,6 @@ from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES
 
 PAGE_SHIFT = 12
 EXTENDED_BIT = 1 << 63
-SIMPLE_LIMIT = 1 << 25
-"""Simple addresses are below this: 13 bits of entry number, 12 of offset."""
 SECOND_LEVEL_ENTRIES = 512
 """Entries of a second-level table: one page of 64-bit words."""
 EXTENDED_LIMIT = 1 << 34

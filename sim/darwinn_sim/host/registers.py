@@ -1,4 +1,4 @@
-"""Control and status registers of the PCIe attachment: one declarative table, and a register file.
+"""Control and status registers of the PCIe attachment: one declarative table.
 
 Every register that the model implements stands in ``REGISTERS``; the documentation
 (``python -m darwinn_sim.host.registers > docs/registers.md``) is generated from it. An access to an

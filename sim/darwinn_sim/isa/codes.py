@@ -167,11 +167,6 @@ class AluOperation(Code):
         """True if the destination is a predicate, not a register."""
         return AluOperation.EQUAL <= self <= AluOperation.GREATER_EQUAL_UNSIGNED
 
-    @property
-    def takes_float(self) -> bool:
-        """True if operand b is a float32."""
-        return self >= AluOperation.TO_INTEGER
-
 
 class ScalarFunction(Code):
     """Transcendental slot of a scalar bundle, on float32."""

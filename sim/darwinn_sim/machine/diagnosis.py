@@ -29,7 +29,7 @@ _TILE_TABLES = (
     "mesh",
     "mesh",
 )
-"""Table of ``program.Tables`` for each tile unit."""
+"""Table of ``units.tables.Tables`` for each tile unit."""
 
 _SCALAR_TABLES = {
     ScalarUnit.PARAMETER_POP: "pop",

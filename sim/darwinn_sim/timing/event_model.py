@@ -54,11 +54,11 @@ def simulate(
         host: the host link; None is one of endless speed.
         spans: record each execution of an instruction.
         limit: cycles after which the run is called endless.
-        assumptions: as ``program.lower``.
+        assumptions: as ``lowering.lower``.
 
     Raises:
         FormatError: it has no instructions.
-        UnsupportedInstruction, DecodeError: as ``program.lower``.
+        UnsupportedInstruction, DecodeError: as ``lowering.lower``.
         Deadlock: nothing can go on; names who waits for what.
         ChipFault: rows and words do not fit together, or the program leaves its chunk.
         DriverError: it ends without host interrupt 0, or raises it twice.

@@ -73,8 +73,6 @@ STATION_OF_UNIT: Final = np.array(
 STATION_OF_SCALAR_UNIT: Final = np.array([POP_ACTIVATIONS, POP_PARAMETERS, INFEED, OUTFEED])
 """Station of a unit beside the scalar core (``ScalarUnit``)."""
 
-UNIT_OF_STATION: Final = np.array([-1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 6, 7, 8, 9])
-"""Tile unit that a station of a tile belongs to; -1: none."""
 
 # Counters of a tile: its flags, then these.
 FENCES: Final = chip.TILE_FLAGS

@@ -56,7 +56,6 @@ NEXT = -1
 
 _SCALAR = BY_NAME["Scalar"].opcode
 _HALT = BY_NAME["Halt"].opcode
-_INTERRUPT = BY_NAME["Interrupt"].opcode
 _BRANCH = BY_NAME["Branch"].opcode
 _LOOP = BY_NAME["Loop"].opcode
 _FENCE = BY_NAME["ScalarFence"].opcode

@@ -17,7 +17,7 @@ class Tables(NamedTuple):
 
     ``at`` maps a program counter (bundles through all chunks) to an instruction, -1 inside one.
     ``opcode``, ``row`` (in the table of its kind), ``unit`` (of a tile; -1: none), ``pc`` and
-    ``tiles`` are indexed by instruction.
+    ``dispatch`` are indexed by instruction.
     """
 
     at: NDArray[np.int64]

@@ -208,11 +208,6 @@ def _exchange(program: Assembler, layer: PlacedLayer, following: PlacedLayer) ->
     barrier(program)
 
 
-def output_lanes(layers: tuple[PlacedLayer, ...]) -> int:
-    """Bytes of the output as the chip sends it, padding included."""
-    return sum(block.lanes for block in layers[-1].blocks)
-
-
 def narrow_bytes(layers: tuple[PlacedLayer, ...]) -> int:
     """Bytes of narrow memory that a tile uses."""
     return WORD_BYTES * (_RESULT_WORD + max(max(layer.words.values()) for layer in layers))

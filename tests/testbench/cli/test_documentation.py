@@ -91,3 +91,35 @@ def test_examples_of_the_library_run(
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "docs/api.md", "exec"), values)
     assert (tmp_path / "result.xml").exists()
+
+
+ROOT = DOCUMENTS.parent
+PAGES = [*DOCUMENTS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+_PLACE = re.compile(r"\bdarwinn_(formats|sim|testbench)((?:[./]\w+)+)")
+_TEST = re.compile(r"\btests/[\w/]+\.(?:py|json)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_modules_and_tests_that_are_named_exist(page: Path) -> None:
+    text = page.read_text()
+    tests = [name for name in _TEST.findall(text) if "UNIT" not in name]
+    missing = [name for name in tests if not (ROOT / name).exists()]
+    for place in _PLACE.finditer(text):
+        if not _is_there(place[1], re.split("[./]", place[2])[1:]):
+            missing.append(place[0])
+    assert missing == []
+
+
+def _is_there(package: str, parts: list[str]) -> bool:
+    """Whether the parts lead to a folder or a file of a package, or to a name in it."""
+    at = ROOT / package / f"darwinn_{package}"
+    for k, part in enumerate(parts):
+        file = at / f"{part}.py"
+        if file.exists():
+            named = parts[k + 1 :]
+            return not named or named[0] == "py" or named[0] in file.read_text()
+        if not (at / part).is_dir():
+            source = at / "__init__.py"
+            return any(at.glob(f"{part}.*")) or (source.exists() and part in source.read_text())
+        at /= part
+    return True

@@ -228,7 +228,7 @@ def _by_value(call: Call, function: str) -> AnyArray:
 def softmax(call: Call) -> AnyArray:
     """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes.
 
-    Programs that do it on the tiles go through 16-bit steps, see ``reference.softmax``.
+    Programs that do it on the tiles go through 16-bit steps, see ``reference.tflite.softmax``.
     """
     operand, output = call.operand(0), call.output
     if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
