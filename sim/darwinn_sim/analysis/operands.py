@@ -34,7 +34,6 @@ _ARRIVAL_FLAGS = (
 )
 """Flags by which a tensor unit learns that rows of wide memory, or scales, have arrived."""
 
-_NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 _GRANULES = 4 * chip.WIDE_ROWS
 
 
@@ -147,7 +146,7 @@ class Look:
             # The blocks of a convolution take the same activations.
             operands = before.operands
         else:
-            each = _addresses(walked & _NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
+            each = _addresses(walked & tensor_cells.NARROW_MASK, chip.NARROW_ADDRESS_BYTES)
             operands = Taken.of(_operand_bytes(instruction, each))
         granules = no_places()
         if instruction["opcode"] != tensor_cells.INTERPOLATE:
@@ -238,7 +237,7 @@ def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
         width = int(instruction["products"]) * (2 if instruction["activation_16bit"] else 1)
     else:
         width = 0
-    octets = np.add.outer(addresses, np.arange(width)) & _NARROW_MASK
+    octets = np.add.outer(addresses, np.arange(width)) & tensor_cells.NARROW_MASK
     return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
 
 

@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL, TensorPlan
 
-_MAC = BY_NAME["TensorMac"].opcode
-_INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
-_NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 _HASH = 2654435761
 """Spreads words that differ little: 2^32 over the golden ratio."""
 
@@ -59,7 +56,7 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
         for i in range(begin, begin + segment.count):
             if reading and _activations_are_new(tile, parameters, plan.operand[i]):
                 new = True
-            if parameters.opcode != _INTERPOLATE and _row_is_new(
+            if parameters.opcode != INTERPOLATE and _row_is_new(
                 tile, parameters, plan.granule[i], lanes
             ):
                 new = True
@@ -69,13 +66,13 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
 @inner
 def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool:
     width = 0
-    if parameters.opcode == _INTERPOLATE:
+    if parameters.opcode == INTERPOLATE:
         width = parameters.block_lanes + 1
-    elif parameters.opcode == _MAC:
+    elif parameters.opcode == MAC:
         width = parameters.products * (2 if parameters.activation_16bit else 1)
     new = False
     for k in range(width):
-        address = (operand + k) & _NARROW_MASK
+        address = (operand + k) & NARROW_MASK
         if _is_new(tile.shown[0], tile.narrow[address >> 2], address & 3):
             new = True
     return new
@@ -84,7 +81,7 @@ def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool
 @inner
 def _row_is_new(tile: Record, parameters: Record, granule: int, lanes: int) -> bool:
     planes = 2 if parameters.parameter_16bit else 1
-    if parameters.opcode == _MAC or not granule & 3:
+    if parameters.opcode == MAC or not granule & 3:
         planes *= parameters.products
     new = False
     for plane in range(granule, granule + planes):

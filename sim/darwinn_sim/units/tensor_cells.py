@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import Record, inner
 
-MAC, MAXIMUM, SUM, INTERPOLATE = 1, 2, 3, 5
-"""Operations, numbered as their opcodes."""
+MAC, MAXIMUM, SUM, INTERPOLATE = (
+    BY_NAME[name].opcode for name in ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
+)
+"""Operations: the opcodes."""
 
 NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 """Addresses of narrow memory wrap."""

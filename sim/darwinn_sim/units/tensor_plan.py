@@ -16,9 +16,9 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.units.tensor_cells import INTERPOLATE
 
 SEGMENT = np.dtype(
     [
@@ -100,7 +100,6 @@ _STATES = np.dtype(
         ("partial_sum", traversal.STATE),
     ]
 )
-_INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
 _HALF_PIXEL = 64
 
 
@@ -283,7 +282,7 @@ def _operands(instruction: Record, states: Record) -> tuple[int, int]:
     An interpolation has its weight in the place of the granule.
     """
     operand = traversal.address(states.narrow_read, instruction.narrow_read)
-    if instruction.opcode == _INTERPOLATE:
+    if instruction.opcode == INTERPOLATE:
         offset, weight = _tap(states.main, instruction)
         return operand + offset, weight
     return operand, traversal.address(states.parameter_read, instruction.parameter_read)

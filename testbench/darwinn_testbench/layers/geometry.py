@@ -20,8 +20,14 @@ from darwinn_testbench.layers.kinds import (
     kind_of,
     softmax,
 )
-from darwinn_testbench.layers.shapes import WORD_BYTES, Placement, Shape, Window, place_image
-from darwinn_testbench.layers.shapes import window as shapes_window
+from darwinn_testbench.layers.shapes import (
+    WORD_BYTES,
+    Placement,
+    Shape,
+    Window,
+    place_image,
+    window,
+)
 
 
 class Geometry:
@@ -197,7 +203,7 @@ class Geometry:
         shapes = {self._shape(each) for each in self.behind_moves(number)}
         given = shapes.pop() if len(shapes) == 1 else None
         image = place is not None and not place.spread
-        return shapes_window(
+        return window(
             facts.walks,
             {tile: (each.first, each.last) for tile, each in facts.reads.items()},
             pitch=_padded(channels),
