@@ -144,7 +144,8 @@ def _custom_options(package: bytes) -> bytes:
         builder.Key("5")
         builder.Int(-1)
         builder.Key("6")
-        builder.TypedVectorFromElements([_CHIP_VERSION])
+        # The vendor's runtime reads an untyped vector only, and refuses a vector of integers.
+        builder.VectorFromElements([_CHIP_VERSION])
     return bytes(builder.Finish())
 
 

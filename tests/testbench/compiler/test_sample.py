@@ -28,6 +28,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from darwinn_testbench.report import Verdict
+from flatbuffers import flexbuffers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sample_runs import Chip, chips, expected, random_input
@@ -233,6 +234,18 @@ def test_what_cannot_be_placed_is_refused_by_name(
 ) -> None:
     with pytest.raises(ValueError, match=reason):
         compile_network(network)
+
+
+def test_chip_versions_are_in_the_form_that_the_runtime_of_the_vendor_reads() -> None:
+    network = random_dense([8, 8], 0)
+    model = tflite.load(edgetpu_model(network, compile_network(network)))
+    span = model.subgraphs[0].operators[0].custom_options
+    assert span is not None
+    options = flexbuffers.GetRoot(bytearray(span.data)).AsMap
+    versions = options["6"]
+    assert versions.IsVector
+    assert not versions.IsTypedVector
+    assert [each.AsInt for each in versions.AsVector] == [18]
 
 
 def test_a_chip_keeps_its_parameters_until_others_are_loaded() -> None:
