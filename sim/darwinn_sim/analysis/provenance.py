@@ -184,7 +184,7 @@ class _MarkedRun:
             0 if each is None else -(-len(each.parameters) // WORD_BYTES)
             for each in (caching, inference)
         ]
-        self._tiles = accelerator._tiles
+        self._tiles = accelerator.chip.tiles
         self._looks: dict[tuple[int, int], Look] = {}
         self._latest: dict[int, Look] = {}
         self._found: dict[tuple[int, int], _Found] = {}
@@ -195,7 +195,7 @@ class _MarkedRun:
             * (layer_bytes(layer) * max(1, inference.batch_size))
             for k, layer in enumerate(inference.input_layers)
         }
-        memory = accelerator._core["memory"]
+        memory = accelerator.chip.core["memory"]
         result = accelerator.run(
             _with_places(inference, _STREAMED),
             inputs,

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
-from darwinn_sim.accelerator import Accelerator, ProgramRun
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.device import Chip, ProgramRun
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
@@ -110,13 +111,13 @@ class _RtlRun(ProgramRun):
     def __init__(
         self,
         host: _RtlHost,
-        accelerator: Accelerator,
+        device: Chip,
         program: LoweredProgram,
         wanted: Wanted,
     ) -> None:
         if wanted.until or wanted.taps or wanted.look:
             raise Unavailable("the RTL engine has neither stop points nor taps")
-        super().__init__(accelerator, program, wanted)
+        super().__init__(device, program, wanted)
         self._host = host
         self._player = host.player
         self._begin = self._player.cycle
@@ -214,12 +215,10 @@ class RtlEngine:
         self._host = _RtlHost(HostMemory(strict=strict), player)
         return self._host
 
-    def run_of(
-        self, accelerator: Accelerator, program: LoweredProgram, wanted: Wanted
-    ) -> ProgramRun:
+    def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         """A run on the RTL; raises ``Unavailable`` for stop points and taps."""
         assert self._host is not None
-        return _RtlRun(self._host, accelerator, program, wanted)
+        return _RtlRun(self._host, device, program, wanted)
 
     def close(self) -> None:
         """Give the chip back; its waves are complete then."""
