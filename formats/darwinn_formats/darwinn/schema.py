@@ -139,9 +139,7 @@ AnyHint = DmaDescriptorHint | InstructionHint | InterruptHint | FenceHint
 class DmaHint:
     """One step of the expected DMA."""
 
-    any_hint: AnyHint | None = fb.union(
-        {1: DmaDescriptorHint, 2: InstructionHint, 3: InterruptHint, 4: FenceHint}
-    )
+    any_hint: AnyHint | None = fb.union(AnyHint)
     direction: Direction = fb.enumeration(Direction.INFEED)
     file_offset: int = fb.file_offset()
 

@@ -60,16 +60,17 @@ class ScalarType(IntEnum):
     UINT64 = 29
 
 
+DTYPES: dict[ScalarType, np.dtype[Any]] = {
+    ScalarType[name.upper()]: np.dtype(name).newbyteorder("<")
+    for name in (
+        *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+        *("float16", "float32", "float64", "bool"),
+    )
+}
+"""NumPy types of the element types that have one."""
+
 ITEM_SIZES: dict[ScalarType, int] = {
-    ScalarType.UINT8: 1,
-    ScalarType.INT8: 1,
-    ScalarType.INT16: 2,
-    ScalarType.INT32: 4,
-    ScalarType.INT64: 8,
-    ScalarType.FLOAT16: 2,
-    ScalarType.FLOAT32: 4,
-    ScalarType.FLOAT64: 8,
-    ScalarType.BOOL: 1,
+    **{scalar_type: dtype.itemsize for scalar_type, dtype in DTYPES.items()},
     ScalarType.QINT8: 1,
     ScalarType.QUINT8: 1,
     ScalarType.QINT32: 4,
@@ -81,27 +82,8 @@ ITEM_SIZES: dict[ScalarType, int] = {
     ScalarType.FLOAT8_E4M3FN: 1,
     ScalarType.FLOAT8_E5M2FNUZ: 1,
     ScalarType.FLOAT8_E4M3FNUZ: 1,
-    ScalarType.UINT16: 2,
-    ScalarType.UINT32: 4,
-    ScalarType.UINT64: 8,
 }
 """Bytes of an element, for the types that a program may hold; the others are reserved."""
-
-DTYPES: dict[ScalarType, np.dtype[Any]] = {
-    ScalarType.UINT8: np.dtype("u1"),
-    ScalarType.INT8: np.dtype("i1"),
-    ScalarType.INT16: np.dtype("<i2"),
-    ScalarType.INT32: np.dtype("<i4"),
-    ScalarType.INT64: np.dtype("<i8"),
-    ScalarType.FLOAT16: np.dtype("<f2"),
-    ScalarType.FLOAT32: np.dtype("<f4"),
-    ScalarType.FLOAT64: np.dtype("<f8"),
-    ScalarType.BOOL: np.dtype("?"),
-    ScalarType.UINT16: np.dtype("<u2"),
-    ScalarType.UINT32: np.dtype("<u4"),
-    ScalarType.UINT64: np.dtype("<u8"),
-}
-"""NumPy types of the element types that have one."""
 
 
 class TensorShapeDynamism(IntEnum):
@@ -306,27 +288,12 @@ KernelType = (
 NULL_TAG = 1
 """Tag of ``Null``, which may stand without a table."""
 
-KERNEL_TYPES: dict[int, type[Any]] = {
-    NULL_TAG: Null,
-    2: Int,
-    3: Bool,
-    4: Double,
-    5: Tensor,
-    6: String,
-    7: IntList,
-    8: DoubleList,
-    9: BoolList,
-    10: TensorList,
-    11: OptionalTensorList,
-}
-"""Union tags of ``EValue.val``."""
-
 
 @dataclass(frozen=True, slots=True)
 class EValue:
     """A value of an execution plan."""
 
-    val: KernelType | None = fb.union(KERNEL_TYPES, bare=frozenset({NULL_TAG}))
+    val: KernelType | None = fb.union(KernelType, bare=frozenset({NULL_TAG}))
     file_offset: int = fb.file_offset()
 
 
@@ -386,21 +353,12 @@ class FreeCall:
 InstructionArguments = KernelCall | DelegateCall | MoveCall | JumpFalseCall | FreeCall
 """What an instruction can be."""
 
-INSTRUCTION_ARGUMENTS: dict[int, type[Any]] = {
-    1: KernelCall,
-    2: DelegateCall,
-    3: MoveCall,
-    4: JumpFalseCall,
-    5: FreeCall,
-}
-"""Union tags of ``Instruction.instr_args``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One step of a chain."""
 
-    instr_args: InstructionArguments | None = fb.union(INSTRUCTION_ARGUMENTS)
+    instr_args: InstructionArguments | None = fb.union(InstructionArguments)
     file_offset: int = fb.file_offset()
 
 
@@ -627,9 +585,7 @@ BundledAny = BundledTensor | BundledInt | BundledBool | BundledDouble
 class BundledValue:
     """A stored input or expected output; None is the absent value."""
 
-    val: BundledAny | None = fb.union(
-        {1: BundledTensor, 2: BundledInt, 3: BundledBool, 4: BundledDouble}
-    )
+    val: BundledAny | None = fb.union(BundledAny)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Set
 from enum import IntEnum
-from typing import Any, Protocol, TypeVar
+from types import UnionType
+from typing import Any, Protocol, TypeVar, get_args
 
 from darwinn_formats.flatbuffer.encoding import (
     BOOL,
@@ -164,7 +165,7 @@ def nested_string_vector(target: Callable[[], type[Any]], *, slot: int | None = 
 
 
 def union(
-    members: Mapping[int, type[Any]],
+    members: Mapping[int, type[Any]] | UnionType,
     *,
     other: Mapping[int, str] | None = None,
     bare: Set[int] = frozenset(),
@@ -172,12 +173,17 @@ def union(
 ) -> Any:
     """One of several tables, by tag, or None; it takes two slots, of which ``slot`` is the first.
 
-    Tags of ``other`` are known by name only: their tables read as ``OpaqueTable``. A tag of
-    ``bare`` may stand without its table, and then reads as a table without values.
+    Tags of types that are given as ``A | B`` count from 1, as those of a schema do. Tags of
+    ``other`` are known by name only: their tables read as ``OpaqueTable``. A tag of ``bare`` may
+    stand without its table, and then reads as a table without values.
     """
-    return _field(Union(members, other or {}, bare), None, slot)
+    return _field(Union(_by_tag(members), other or {}, bare), None, slot)
 
 
-def union_vector(members: Mapping[int, type[Any]], *, slot: int | None = None) -> Any:
+def union_vector(members: Mapping[int, type[Any]] | UnionType, *, slot: int | None = None) -> Any:
     """A vector of unions, as a tuple; it takes two slots, of which ``slot`` is the first."""
-    return _field(UnionVector(Union(members, {})), (), slot)
+    return _field(UnionVector(Union(_by_tag(members), {})), (), slot)
+
+
+def _by_tag(members: Mapping[int, type[Any]] | UnionType) -> Mapping[int, type[Any]]:
+    return dict(enumerate(get_args(members), 1)) if isinstance(members, UnionType) else members

@@ -206,9 +206,7 @@ class DebugDatabase:
     A location that is not known is None.
     """
 
-    location_table: tuple[Location | None, ...] = fb.union_vector(
-        {1: CallSiteLocation, 2: FileLocation, 3: FusedLocation, 4: NameLocation}
-    )
+    location_table: tuple[Location | None, ...] = fb.union_vector(Location)
     functions: tuple[FunctionSourceMap, ...] = fb.table_vector(FunctionSourceMap)
     file_offset: int = fb.file_offset()
 

@@ -37,20 +37,11 @@ class TensorType(IntEnum):
 
 
 DTYPES: dict[TensorType, np.dtype[Any]] = {
-    TensorType.FLOAT32: np.dtype("<f4"),
-    TensorType.FLOAT16: np.dtype("<f2"),
-    TensorType.INT32: np.dtype("<i4"),
-    TensorType.UINT8: np.dtype("u1"),
-    TensorType.INT64: np.dtype("<i8"),
-    TensorType.BOOL: np.dtype("?"),
-    TensorType.INT16: np.dtype("<i2"),
-    TensorType.COMPLEX64: np.dtype("<c8"),
-    TensorType.INT8: np.dtype("i1"),
-    TensorType.FLOAT64: np.dtype("<f8"),
-    TensorType.COMPLEX128: np.dtype("<c16"),
-    TensorType.UINT64: np.dtype("<u8"),
-    TensorType.UINT32: np.dtype("<u4"),
-    TensorType.UINT16: np.dtype("<u2"),
+    TensorType[name.upper()]: np.dtype(name).newbyteorder("<")
+    for name in (
+        *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+        *("float16", "float32", "float64", "complex64", "complex128", "bool"),
+    )
 }
 """NumPy types of the element types that have one."""
 

@@ -6,7 +6,7 @@ Tables are marked open: fields that are not declared are passed over.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.tflite.enums import (
@@ -18,6 +18,19 @@ from darwinn_formats.tflite.enums import (
     WeightsFormat,
 )
 from darwinn_formats.tflite.names import BUILTIN_OPTIONS
+
+_T = TypeVar("_T")
+
+OPTION_TABLES: dict[int, type[Any]] = {}
+"""The option tables that are declared, by their number in the union."""
+
+
+@dataclass_transform(frozen_default=True)
+def _option_table(declared: type[_T]) -> type[_T]:
+    """Make a dataclass of a table, and enter it by its name."""
+    table = dataclass(frozen=True, slots=True)(declared)
+    OPTION_TABLES[BUILTIN_OPTIONS.index(table.__name__)] = table
+    return table
 
 
 def _padding() -> Any:
@@ -33,7 +46,7 @@ def element_type(default: TensorType = TensorType.FLOAT32) -> Any:
     return fb.enumeration(default, fb.INT8)
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class Conv2DOptions:
     """Options of CONV_2D."""
 
@@ -46,7 +59,7 @@ class Conv2DOptions:
     quantized_bias_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class DepthwiseConv2DOptions:
     """Options of DEPTHWISE_CONV_2D."""
 
@@ -59,7 +72,7 @@ class DepthwiseConv2DOptions:
     dilation_h_factor: int = fb.int32(1)
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class Pool2DOptions:
     """Options of AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
@@ -72,7 +85,7 @@ class Pool2DOptions:
 
 
 @fb.open_table
-@dataclass(frozen=True, slots=True)
+@_option_table
 class FullyConnectedOptions:
     """Options of FULLY_CONNECTED."""
 
@@ -83,14 +96,14 @@ class FullyConnectedOptions:
     quantized_bias_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SoftmaxOptions:
     """Options of SOFTMAX."""
 
     beta: float = fb.float32()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ConcatenationOptions:
     """Options of CONCATENATION."""
 
@@ -98,7 +111,7 @@ class ConcatenationOptions:
     fused_activation_function: ActivationFunctionType = _activation()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class AddOptions:
     """Options of ADD."""
 
@@ -106,7 +119,7 @@ class AddOptions:
     pot_scale_int16: bool = fb.boolean(True)
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SubOptions:
     """Options of SUB."""
 
@@ -114,40 +127,35 @@ class SubOptions:
     pot_scale_int16: bool = fb.boolean(True)
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class MulOptions:
     """Options of MUL."""
 
     fused_activation_function: ActivationFunctionType = _activation()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class DivOptions:
     """Options of DIV."""
 
     fused_activation_function: ActivationFunctionType = _activation()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ReshapeOptions:
     """Options of RESHAPE."""
 
     new_shape: tuple[int, ...] = fb.vector(fb.INT32)
 
 
-@dataclass(frozen=True, slots=True)
-class PadOptions:
-    """Options of PAD, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SplitOptions:
     """Options of SPLIT."""
 
     num_splits: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ResizeBilinearOptions:
     """Options of RESIZE_BILINEAR; slots 0 and 1 are deprecated sizes, given by an input now."""
 
@@ -157,7 +165,7 @@ class ResizeBilinearOptions:
     half_pixel_centers: bool = fb.boolean()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ResizeNearestNeighborOptions:
     """Options of RESIZE_NEAREST_NEIGHBOR."""
 
@@ -165,21 +173,21 @@ class ResizeNearestNeighborOptions:
     half_pixel_centers: bool = fb.boolean()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ReducerOptions:
     """Options of MEAN and the other reductions."""
 
     keep_dims: bool = fb.boolean()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SqueezeOptions:
     """Options of SQUEEZE."""
 
     squeeze_dims: tuple[int, ...] = fb.vector(fb.INT32)
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class StridedSliceOptions:
     """Options of STRIDED_SLICE."""
 
@@ -191,7 +199,7 @@ class StridedSliceOptions:
     offset: bool = fb.boolean()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class TransposeConvOptions:
     """Options of TRANSPOSE_CONV."""
 
@@ -202,14 +210,14 @@ class TransposeConvOptions:
     quantized_bias_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class LeakyReluOptions:
     """Options of LEAKY_RELU."""
 
     alpha: float = fb.float32()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class PackOptions:
     """Options of PACK."""
 
@@ -217,26 +225,21 @@ class PackOptions:
     axis: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
-class TileOptions:
-    """Options of TILE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ArgMaxOptions:
     """Options of ARG_MAX."""
 
     output_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class ArgMinOptions:
     """Options of ARG_MIN."""
 
     output_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class CastOptions:
     """Options of CAST: what the types of its tensors say too."""
 
@@ -244,12 +247,7 @@ class CastOptions:
     out_data_type: TensorType = element_type()
 
 
-@dataclass(frozen=True, slots=True)
-class FloorDivOptions:
-    """Options of FLOOR_DIV, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class GatherOptions:
     """Options of GATHER."""
 
@@ -257,12 +255,7 @@ class GatherOptions:
     batch_dims: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
-class GatherNdOptions:
-    """Options of GATHER_ND, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class UnpackOptions:
     """Options of UNPACK."""
 
@@ -270,87 +263,42 @@ class UnpackOptions:
     axis: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SplitVOptions:
     """Options of SPLIT_V."""
 
     num_splits: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandDimsOptions:
-    """Options of EXPAND_DIMS, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class SliceOptions:
-    """Options of SLICE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransposeOptions:
-    """Options of TRANSPOSE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class SpaceToDepthOptions:
     """Options of SPACE_TO_DEPTH."""
 
     block_size: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class DepthToSpaceOptions:
     """Options of DEPTH_TO_SPACE."""
 
     block_size: int = fb.int32()
 
 
-@dataclass(frozen=True, slots=True)
-class PadV2Options:
-    """Options of PADV2, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class MirrorPadOptions:
     """Options of MIRROR_PAD."""
 
     mode: MirrorPadMode = fb.enumeration(MirrorPadMode.REFLECT, fb.INT8)
 
 
-@dataclass(frozen=True, slots=True)
-class MaximumMinimumOptions:
-    """Options of MAXIMUM and MINIMUM, which have none."""
-
-
-@dataclass(frozen=True, slots=True)
-class SquaredDifferenceOptions:
-    """Options of SQUARED_DIFFERENCE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class L2NormOptions:
     """Options of L2_NORMALIZATION."""
 
     fused_activation_function: ActivationFunctionType = _activation()
 
 
-@dataclass(frozen=True, slots=True)
-class HardSwishOptions:
-    """Options of HARD_SWISH, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizeOptions:
-    """Options of QUANTIZE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class DequantizeOptions:
-    """Options of DEQUANTIZE, which has none."""
-
-
-@dataclass(frozen=True, slots=True)
+@_option_table
 class LSTMOptions:
     """Options of LSTM."""
 
@@ -361,7 +309,7 @@ class LSTMOptions:
     asymmetric_quantize_inputs: bool = fb.boolean()
 
 
-@dataclass(frozen=True, slots=True)
+@_option_table
 class UnidirectionalSequenceLSTMOptions:
     """Options of UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
@@ -373,59 +321,20 @@ class UnidirectionalSequenceLSTMOptions:
     diagonal_recurrent_tensors: bool = fb.boolean()
 
 
-BuiltinOptions = (
-    Conv2DOptions
-    | DepthwiseConv2DOptions
-    | Pool2DOptions
-    | FullyConnectedOptions
-    | SoftmaxOptions
-    | ConcatenationOptions
-    | AddOptions
-    | SubOptions
-    | MulOptions
-    | DivOptions
-    | ReshapeOptions
-    | PadOptions
-    | SplitOptions
-    | ResizeBilinearOptions
-    | ResizeNearestNeighborOptions
-    | ReducerOptions
-    | SqueezeOptions
-    | StridedSliceOptions
-    | TransposeConvOptions
-    | LeakyReluOptions
-    | PackOptions
-    | TileOptions
-    | ArgMaxOptions
-    | ArgMinOptions
-    | CastOptions
-    | FloorDivOptions
-    | GatherOptions
-    | GatherNdOptions
-    | UnpackOptions
-    | SplitVOptions
-    | ExpandDimsOptions
-    | SliceOptions
-    | TransposeOptions
-    | SpaceToDepthOptions
-    | DepthToSpaceOptions
-    | PadV2Options
-    | MirrorPadOptions
-    | MaximumMinimumOptions
-    | SquaredDifferenceOptions
-    | L2NormOptions
-    | HardSwishOptions
-    | QuantizeOptions
-    | DequantizeOptions
-    | LSTMOptions
-    | UnidirectionalSequenceLSTMOptions
-    | fb.OpaqueTable
-)
-"""Options of a builtin operator."""
+def _without_fields(name: str) -> type[Any]:
+    return _option_table(type(name, (), {}))
 
-OPTION_TABLES: dict[int, type[Any]] = {
-    BUILTIN_OPTIONS.index(table.__name__): table
-    for table in BuiltinOptions.__args__
-    if table is not fb.OpaqueTable
-}
-"""The option tables that are declared, by their number in the union."""
+
+DequantizeOptions = _without_fields("DequantizeOptions")
+ExpandDimsOptions = _without_fields("ExpandDimsOptions")
+FloorDivOptions = _without_fields("FloorDivOptions")
+GatherNdOptions = _without_fields("GatherNdOptions")
+HardSwishOptions = _without_fields("HardSwishOptions")
+MaximumMinimumOptions = _without_fields("MaximumMinimumOptions")
+PadOptions = _without_fields("PadOptions")
+PadV2Options = _without_fields("PadV2Options")
+QuantizeOptions = _without_fields("QuantizeOptions")
+SliceOptions = _without_fields("SliceOptions")
+SquaredDifferenceOptions = _without_fields("SquaredDifferenceOptions")
+TileOptions = _without_fields("TileOptions")
+TransposeOptions = _without_fields("TransposeOptions")

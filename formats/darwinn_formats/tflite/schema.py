@@ -18,7 +18,7 @@ from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
 from darwinn_formats.tflite.enums import DTYPES, TensorType
 from darwinn_formats.tflite.names import BUILTIN_OPTIONS, BUILTIN_OPTIONS_2, BuiltinOperator
-from darwinn_formats.tflite.options import OPTION_TABLES, BuiltinOptions, element_type
+from darwinn_formats.tflite.options import OPTION_TABLES, element_type
 
 IDENTIFIER = b"TFL3"
 """File identifier of TensorFlow Lite models."""
@@ -92,7 +92,7 @@ class Operator:
     opcode_index: int = fb.uint32()
     inputs: tuple[int, ...] = fb.vector(fb.INT32)
     outputs: tuple[int, ...] = fb.vector(fb.INT32)
-    builtin_options: BuiltinOptions | None = fb.union(OPTION_TABLES, other=_others(BUILTIN_OPTIONS))
+    builtin_options: Any = fb.union(OPTION_TABLES, other=_others(BUILTIN_OPTIONS))
     custom_options: fb.Span | None = fb.byte_span()
     custom_options_format: int = fb.int8()
     mutating_variable_inputs: tuple[bool, ...] = fb.vector(fb.BOOL)
