@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from darwinn_formats.tfrt import DType, Kind
@@ -62,3 +62,15 @@ def frame_kernel(
         return function
 
     return register
+
+
+def kernels(table: Mapping[str, Callable[..., Any]], **told: Any) -> None:
+    """Register functions by names, several of one function apart by spaces; see ``kernel``."""
+    for names, function in table.items():
+        kernel(*names.split(), **told)(function)
+
+
+def frame_kernels(table: Mapping[str, Callable[[Frame], list[Value]]], **told: Any) -> None:
+    """As ``kernels``, for functions of a frame; see ``frame_kernel``."""
+    for names, function in table.items():
+        frame_kernel(*names.split(), **told)(function)

@@ -11,25 +11,13 @@ import numpy as np
 from darwinn_formats.tfrt import DType
 
 from darwinn_testbench.reference.tfrt.host import Host
-from darwinn_testbench.reference.tfrt.registry import kernel
+from darwinn_testbench.reference.tfrt.registry import kernel, kernels
 from darwinn_testbench.reference.tfrt.values import CHAIN, Chain, KernelError
 
 DIVIDE_BY_ZERO = "Divide by zero"
 
 
-@kernel("tfrt.new.chain")
-def new_chain() -> Chain:
-    """A chain."""
-    return CHAIN
-
-
-@kernel("tfrt.merge.chains")
-def merge_chains(*_: Any) -> Chain:
-    """A chain when everything is there."""
-    return CHAIN
-
-
-# --- integers: wrapping ----------------------------------------------------------------------
+# --- arithmetic ------------------------------------------------------------------------------
 
 
 def _wrapping(function: Callable[[int, int], int], bits: int) -> Callable[[int, int], int]:
@@ -66,67 +54,13 @@ for _bits in (32, 64):
     kernel(f"tfrt.div.i{_bits}", results=2)(_dividing(_bits))
 
 
-@kernel("tfrt.equal.i32", "tfrt.equal.i64")
-def equal(first: int, second: int) -> bool:
-    """Whether two integers are the same."""
-    return first == second
-
-
-@kernel("tfrt.lessequal.i32", "tfrt.lessequal.i64")
-def less_equal(first: int, second: int) -> bool:
-    """Whether the first integer is not above the second."""
-    return first <= second
-
-
-@kernel("tfrt.and.i1")
-def logical_and(first: bool, second: bool) -> bool:
-    """Both."""
-    return first and second
-
-
-# --- floats: f32 values are NumPy's, so that every operation rounds to f32 -------------------
-
-
-@kernel("tfrt.add.f32", "tfrt.add.f64")
-def add(first: float, second: float) -> float:
-    """The sum."""
-    return first + second
-
-
-@kernel("tfrt.multiply.f32", "tfrt.multiply.f64")
-def multiply(first: float, second: float) -> float:
-    """The product."""
-    return first * second
-
-
-@kernel("tfrt.minimum.f32", "tfrt.minimum.f64")
-def minimum(first: float, second: float) -> float:
-    """The lower one."""
-    return second if second < first else first
-
-
-@kernel("tfrt.div.f32", "tfrt.div.f64")
-def divide(dividend: float, divisor: float) -> float:
-    """The quotient."""
+def _divide(dividend: float, divisor: float) -> float:
     if divisor == 0:
         raise KernelError(DIVIDE_BY_ZERO)
     return dividend / divisor
 
 
-@kernel("tfrt.cast.i64_to_f32")
-def to_f32(value: int) -> np.float32:
-    """The nearest f32."""
-    return np.int64(value).astype(np.float32)
-
-
-@kernel("tfrt.cast.i64_to_f64")
-def to_f64(value: int) -> float:
-    """The nearest f64."""
-    return float(value)
-
-
-@kernel("tfrt.cast.f32_to_i64", "tfrt.cast.f64_to_i64")
-def to_i64(value: float) -> int:
+def _to_i64(value: float) -> int:
     """The integer towards zero; C++ leaves open what others become, x86 gives the lowest."""
     lowest = -(1 << 63)
     if not math.isfinite(value) or not lowest <= value < -lowest:
@@ -134,23 +68,38 @@ def to_i64(value: float) -> int:
     return int(value)
 
 
+kernels(
+    {
+        "tfrt.new.chain": lambda: CHAIN,
+        # Takes whatever has to be there.
+        "tfrt.merge.chains": lambda *_: CHAIN,
+        "tfrt.equal.i32 tfrt.equal.i64": operator.eq,
+        "tfrt.lessequal.i32 tfrt.lessequal.i64": operator.le,
+        "tfrt.and.i1": lambda first, second: first and second,
+        # Values of f32 are NumPy's, so that every operation rounds to f32.
+        "tfrt.add.f32 tfrt.add.f64": operator.add,
+        "tfrt.multiply.f32 tfrt.multiply.f64": operator.mul,
+        "tfrt.minimum.f32 tfrt.minimum.f64": lambda first, second: min(first, second),
+        "tfrt.div.f32 tfrt.div.f64": _divide,
+        "tfrt.cast.i64_to_f32": lambda value: np.int64(value).astype(np.float32),
+        "tfrt.cast.i64_to_f64": lambda value: float(value),
+        "tfrt.cast.f32_to_i64 tfrt.cast.f64_to_i64": _to_i64,
+    }
+)
+
+
 # --- constants and prints --------------------------------------------------------------------
 
 
-def _constant(value: Any) -> Any:
-    return value
-
-
-def _complex(imaginary: float, real: float) -> complex:
-    return complex(real, imaginary)
-
-
-for _dtype in (DType.I1, DType.I32, DType.I64, DType.UI32, DType.UI64):
-    kernel(f"tfrt.constant.{_dtype.name.lower()}", attributes=(int(_dtype),))(_constant)
-for _dtype in (DType.F16, DType.BF16, DType.F32, DType.F64):
-    kernel(f"tfrt.constant.{_dtype.name.lower()}", attributes=(int(_dtype),))(_constant)
-kernel("tfrt.constant.complex64", attributes=(int(DType.F32),) * 2)(_complex)
-kernel("tfrt.constant.complex128", attributes=(int(DType.F64),) * 2)(_complex)
+_INTEGERS = (DType.I1, DType.I32, DType.I64, DType.UI32, DType.UI64)
+_FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
+for _dtype in (*_INTEGERS, *_FLOATS):
+    kernel(f"tfrt.constant.{_dtype.name.lower()}", attributes=(int(_dtype),))(lambda value: value)
+for _name, _dtype in (("complex64", DType.F32), ("complex128", DType.F64)):
+    # Attributes come in the order of their names: the imaginary part before the real one.
+    kernel(f"tfrt.constant.{_name}", attributes=(int(_dtype),) * 2)(
+        lambda imaginary, real: complex(real, imaginary)
+    )
 
 
 def _complex_text(value: complex) -> str:
@@ -166,10 +115,11 @@ def float_text(value: float, style: str) -> str:
 
 
 def printing(name: str, text: Callable[[Any], str] = str) -> Callable[[Host, Any, Chain], Chain]:
-    """A kernel that prints a value with its name."""
+    """A kernel that prints a value, with its name if it has one."""
+    head = f"{name} = " if name else ""
 
     def call(host: Host, value: Any, chain: Chain) -> Chain:
-        host.print(f"{name} = {text(value)}")
+        host.print(f"{head}{text(value)}")
         return chain
 
     return call

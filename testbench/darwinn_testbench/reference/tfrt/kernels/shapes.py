@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 
 from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG
 
 from darwinn_testbench.reference.tfrt.kernels.numbers import printing
-from darwinn_testbench.reference.tfrt.registry import kernel
+from darwinn_testbench.reference.tfrt.registry import kernel, kernels
 from darwinn_testbench.reference.tfrt.values import KernelError
 
 I64_ARRAY = int(DType.I64) | ARRAY_FLAG
@@ -42,32 +43,7 @@ class PartialShape:
         return "Unknown rank" if self.dims is None else str(TensorShape(self.dims))
 
 
-@kernel("ts.build_shape", attributes=(I64_ARRAY,))
-def build_shape(dims: list[int]) -> TensorShape:
-    """A shape."""
-    return TensorShape(tuple(dims))
-
-
-@kernel("ts.build_partial_shape", attributes=(I64_ARRAY,))
-def build_partial_shape(dims: list[int]) -> PartialShape:
-    """A shape of which sizes may be unknown."""
-    return PartialShape(tuple(dims))
-
-
-@kernel("ts.build_unranked_partial_shape")
-def build_unranked_partial_shape() -> PartialShape:
-    """A shape of which nothing is known."""
-    return PartialShape(None)
-
-
-@kernel("ts.to_partial_shape")
-def to_partial_shape(shape: TensorShape) -> PartialShape:
-    """The same shape, as one that could have unknown sizes."""
-    return PartialShape(shape.dims)
-
-
-@kernel("ts.to_shape")
-def to_shape(shape: PartialShape) -> TensorShape:
+def _to_shape(shape: PartialShape) -> TensorShape:
     """The same shape, if everything is known."""
     if shape.dims is None:
         raise KernelError("Unknown rank")
@@ -77,24 +53,11 @@ def to_shape(shape: PartialShape) -> TensorShape:
     return TensorShape(shape.dims)
 
 
-@kernel("ts.equal_shape")
-def equal_shape(first: TensorShape, second: TensorShape) -> bool:
-    """Whether two shapes are the same."""
-    return first == second
-
-
-@kernel("ts.get_dimension")
-def get_dimension(shape: TensorShape, number: int) -> int:
+def _dimension(shape: TensorShape, number: int) -> int:
     """Size of a dimension."""
     if not 0 <= number < len(shape.dims):
         raise KernelError(f"dimension {number} of a shape of rank {len(shape.dims)}")
     return shape.dims[number]
-
-
-@kernel("ts.get_num_elements")
-def get_num_elements(shape: TensorShape) -> int:
-    """Number of elements."""
-    return shape.elements
 
 
 def _register(rank: int) -> None:
@@ -107,7 +70,29 @@ def _register(rank: int) -> None:
     kernel(f"ts.print_fixed_rank_shape.{rank}", host=True)(printing("fixed_rank_shape"))
 
 
-kernel("ts.print_shape", host=True)(printing("shape"))
-kernel("ts.print_partial_shape", host=True)(printing("partial_tensor_shape"))
+kernels(
+    {
+        "ts.build_shape": lambda dims: TensorShape(tuple(dims)),
+        "ts.build_partial_shape": lambda dims: PartialShape(tuple(dims)),
+    },
+    attributes=(I64_ARRAY,),
+)
+kernels(
+    {
+        "ts.build_unranked_partial_shape": lambda: PartialShape(None),
+        "ts.to_partial_shape": lambda shape: PartialShape(shape.dims),
+        "ts.to_shape": _to_shape,
+        "ts.equal_shape": operator.eq,
+        "ts.get_dimension": _dimension,
+        "ts.get_num_elements": lambda shape: shape.elements,
+    }
+)
+kernels(
+    {
+        "ts.print_shape": printing("shape"),
+        "ts.print_partial_shape": printing("partial_tensor_shape"),
+    },
+    host=True,
+)
 for _rank in FIXED_RANKS:
     _register(_rank)

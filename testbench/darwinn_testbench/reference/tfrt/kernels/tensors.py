@@ -11,8 +11,7 @@ from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG, COMPLEX, DTYPES
 from numpy.typing import NDArray
 
-from darwinn_testbench.reference.tfrt.host import Host
-from darwinn_testbench.reference.tfrt.kernels.numbers import float_text
+from darwinn_testbench.reference.tfrt.kernels.numbers import float_text, printing
 from darwinn_testbench.reference.tfrt.kernels.shapes import I64_ARRAY, TensorShape
 from darwinn_testbench.reference.tfrt.registry import AGGREGATE, kernel
 from darwinn_testbench.reference.tfrt.values import Chain, KernelError
@@ -264,24 +263,13 @@ for _dtype in _COORDINATE:
 # --- for all tensors -------------------------------------------------------------------------
 
 
-@kernel("tfrt_dht.print_tensor", host=True)
-def print_tensor(host: Host, tensor: Any, chain: Chain) -> Chain:
-    """Print any tensor."""
-    host.print(str(tensor))
-    return chain
-
-
-@kernel("tfrt_dht.print_tensor_shape", host=True)
-def print_tensor_shape(host: Host, tensor: DenseHostTensor, chain: Chain) -> Chain:
-    """Print the shape of a dense tensor."""
-    host.print(str(TensorShape(tensor.data.shape)))
-    return chain
-
-
-@kernel("tfrt_dht.get_tensor_shape")
-def get_tensor_shape(tensor: DenseHostTensor) -> TensorShape:
-    """Shape of a dense tensor."""
+def _shape(tensor: DenseHostTensor) -> TensorShape:
     return TensorShape(tensor.data.shape)
+
+
+kernel("tfrt_dht.print_tensor", host=True)(printing(""))
+kernel("tfrt_dht.print_tensor_shape", host=True)(printing("", lambda tensor: str(_shape(tensor))))
+kernel("tfrt_dht.get_tensor_shape")(_shape)
 
 
 @kernel("tfrt_dht.allocate_buffer")

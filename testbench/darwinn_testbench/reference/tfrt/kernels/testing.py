@@ -20,7 +20,9 @@ from darwinn_testbench.reference.tfrt.registry import (
     I64,
     STRING,
     frame_kernel,
+    frame_kernels,
     kernel,
+    kernels,
 )
 from darwinn_testbench.reference.tfrt.values import (
     CANCELLED,
@@ -36,15 +38,6 @@ CANCEL_MESSAGE: Final = "Cancelled"
 _MICROSECOND: Final = 1e-6
 
 # --- queued work ---------------------------------------------------------------------------------
-
-
-@frame_kernel("tfrt_test.async_add.i32", results=1)
-def async_add(frame: Frame) -> list[Value]:
-    """The sum, by a queued task."""
-    first, second = frame.arguments[:2]
-    half = 1 << 31
-    total = (first + second + half) % (2 * half) - half
-    return run_later(frame.host, 1, lambda: [total])
 
 
 @frame_kernel("tfrt_test.async_copy.i32", "tfrt_test.async_copy_2.i32", results=1)
@@ -119,119 +112,82 @@ def get_thread_id(host: Host, _: Chain) -> int:
 # --- values --------------------------------------------------------------------------------------
 
 
-@kernel("tfrt_test.count3.i32", results=3)
-def count3_i32(value: int) -> tuple[int, ...]:
-    """The next three numbers."""
-    return _next_three(value, 32)
-
-
-@kernel("tfrt_test.count3.i64", results=3)
-def count3_i64(value: int) -> tuple[int, ...]:
-    """The next three numbers."""
-    return _next_three(value, 64)
-
-
 def _next_three(value: int, bits: int) -> tuple[int, ...]:
+    return tuple(_wrapped(value + step, bits) for step in (1, 2, 3))
+
+
+def _wrapped(value: int, bits: int) -> int:
     half = 1 << bits - 1
-    return tuple((value + step + half) % (2 * half) - half for step in (1, 2, 3))
+    return (value + half) % (2 * half) - half
 
 
-@frame_kernel("tfrt_test.identity")
-def identity(frame: Frame) -> list[Value]:
-    """The operands after the chain."""
-    return frame.arguments[1:]
-
-
-@frame_kernel("tfrt_test.multi_arg_result", "tfrt_test.make_indirect")
-def forward(frame: Frame) -> list[Value]:
-    """The operands."""
-    return list(frame.arguments)
-
-
-@frame_kernel("tfrt_test.share_to_two", results=2)
-def share_to_two(frame: Frame) -> list[Value]:
-    """The operand, twice."""
-    return [frame.arguments[0]] * 2
-
-
-@kernel("tfrt_test.as_chain")
-def as_chain(*_: Any) -> Chain:
-    """A chain when everything is there."""
-    return CHAIN
-
-
-@kernel("tfrt_test.get_string", attributes=(STRING,))
-def get_string(value: str) -> str:
-    """A constant text."""
-    return value
-
-
-@kernel("tfrt_test.append_string")
-def append_string(first: str, second: str) -> str:
-    """Both texts."""
-    return first + second
-
-
-@kernel("tfrt_test.flat", attributes=(AGGREGATE,), results=4)
-def flat(value: list[Any]) -> tuple[Any, ...]:
+def _flat(value: list[Any]) -> tuple[Any, ...]:
     """Elements of ``[[s, [i, j]], [f]]``."""
     (text, (first, second)), (number,) = value
     return text, first, second, number
 
 
-@kernel("tfrt_test.async_value_get")
-def async_value_get() -> str:
-    """What the test of class hierarchies of values gives."""
-    return "base1:base2:final_class:3"
+def _sum(frame: Frame) -> list[Value]:
+    """The sum, by a queued task."""
+    first, second = frame.arguments[:2]
+    total = _wrapped(first + second, 32)
+    return run_later(frame.host, 1, lambda: [total])
 
 
-@kernel("tfrt_test.async_value_ref")
-def async_value_ref() -> str:
-    """What the test of references to values gives."""
-    return "available:2;unavailable;(3);available:3;unavailable;available:4"
-
-
-@frame_kernel("tfrt_test.get_uniqueness")
-def get_uniqueness(frame: Frame) -> list[Value]:
-    """Whether the reference to each operand is the only one."""
-    return [frame.is_unique(number) for number in range(len(frame.arguments))]
-
+frame_kernels(
+    {
+        "tfrt_test.identity": lambda frame: frame.arguments[1:],
+        "tfrt_test.multi_arg_result tfrt_test.make_indirect": lambda frame: list(frame.arguments),
+        # Whether the reference to each operand is the only one.
+        "tfrt_test.get_uniqueness": lambda frame: [
+            frame.is_unique(number) for number in range(len(frame.arguments))
+        ],
+    }
+)
+frame_kernel("tfrt_test.async_add.i32", results=1)(_sum)
+frame_kernel("tfrt_test.share_to_two", results=2)(lambda frame: [frame.arguments[0]] * 2)
+kernels(
+    {
+        "tfrt_test.as_chain": lambda *_: CHAIN,
+        "tfrt_test.append_string": lambda first, second: first + second,
+        # What the tests of class hierarchies of values, and of references to them, give.
+        "tfrt_test.async_value_get": lambda: "base1:base2:final_class:3",
+        "tfrt_test.async_value_ref": lambda: (
+            "available:2;unavailable;(3);available:3;unavailable;available:4"
+        ),
+        "tfrt_tutorial.create_coordinate": lambda x, y: (x, y),
+    }
+)
+kernel("tfrt_test.get_string", attributes=(STRING,))(lambda value: value)
+kernel("tfrt_test.flat", attributes=(AGGREGATE,), results=4)(_flat)
+kernel("tfrt_test.count3.i32", results=3)(lambda value: _next_three(value, 32))
+kernel("tfrt_test.count3.i64", results=3)(lambda value: _next_three(value, 64))
 
 # --- errors --------------------------------------------------------------------------------------
 
 
-@frame_kernel("tfrt_test.fail")
-def fail(frame: Frame) -> list[Value]:
-    """An error."""
-    return [frame.error(BAD)] * frame.count
-
-
-@frame_kernel("tfrt_test.error_chain")
-def error_chain(frame: Frame) -> list[Value]:
-    """An error in the place of a chain."""
-    return [frame.error("error chain")] * frame.count
-
-
-@frame_kernel("tfrt_test.report_error_async")
-def report_error_async(frame: Frame) -> list[Value]:
-    """An error, by a queued task."""
+def _later_error(frame: Frame) -> list[Value]:
     count = frame.count
     return run_later(frame.host, count, lambda: [frame.error(BAD_LATER)] * count)
 
 
-@frame_kernel(
-    "tfrt_test.report_error_concrete_async", "tfrt_test.report_error_indirect_async", results=1
-)
-def report_error_unless_zero(frame: Frame) -> list[Value]:
+def _error_unless_zero(frame: Frame) -> list[Value]:
     """0 for 0, else an error, by a queued task."""
     value = frame.arguments[0]
     return run_later(frame.host, 1, lambda: [0 if value == 0 else frame.error(BAD_LATER)])
 
 
-@frame_kernel("tfrt_test.partial_fail", results=2)
-def partial_fail(frame: Frame) -> list[Value]:
-    """A number and an error."""
-    return [1, frame.error(BAD)]
+frame_kernels(
+    {
+        "tfrt_test.fail": lambda frame: [frame.error(BAD)] * frame.count,
+        "tfrt_test.error_chain": lambda frame: [frame.error("error chain")] * frame.count,
+        "tfrt_test.report_error_async": _later_error,
+    }
+)
+frame_kernel(
+    "tfrt_test.report_error_concrete_async", "tfrt_test.report_error_indirect_async", results=1
+)(_error_unless_zero)
+frame_kernel("tfrt_test.partial_fail", results=2)(lambda frame: [1, frame.error(BAD)])
 
 
 @kernel("tfrt_test.cancel", host=True, results=2)
@@ -313,14 +269,4 @@ def log(host: Host, text: str, chain: Chain) -> Chain:
 # --- the tutorial --------------------------------------------------------------------------------
 
 
-@kernel("tfrt_tutorial.create_coordinate")
-def create_coordinate(x: int, y: int) -> tuple[int, int]:
-    """A pair."""
-    return x, y
-
-
-@kernel("tfrt_tutorial.print_coordinate", host=True)
-def print_coordinate(host: Host, coordinate: tuple[int, int], chain: Chain) -> Chain:
-    """Print a pair."""
-    host.print(f"({coordinate[0]}, {coordinate[1]})")
-    return chain
+kernel("tfrt_tutorial.print_coordinate", host=True)(printing(""))
