@@ -83,8 +83,9 @@ def _fence(
         if fence["expected_valid"] >> flag & 1:
             expected, value = int(fence["expected"][flag]), int(core["flags"][flag])
             yield f"{name} is {value}, expected {expected}"
+    busy = int(fence["wait_idle"]) & ~scalar_fence.idle_units(core)
     for bit, name in enumerate(state.SCALAR_UNIT_NAMES):
-        if not scalar_fence.are_idle(core, int(fence["wait_idle"]) & (1 << bit)):
+        if busy >> bit & 1:
             yield f"{name} is not idle"
 
 

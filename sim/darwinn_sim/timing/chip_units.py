@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state
@@ -33,15 +31,14 @@ from darwinn_sim.timing.state import (
     Machine,
 )
 from darwinn_sim.timing.stations import Cause
-from darwinn_sim.units import input_pop
+from darwinn_sim.units import input_pop, scalar_fence
 from darwinn_sim.units.tables import Tables
 
 _CHIP = stations.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)
 _FINISHED = int(Cause.FINISHED)
+_OUTFEED = int(ScalarUnit.RING_OUTFEED)
 _PUSH_BYTES = 4
-_FENCE_UNITS = np.array([*range(state.QUEUED_SCALAR_UNITS), ScalarUnit.RING_OUTFEED])
-"""The unit that each bit of ScalarFence.wait_idle asks."""
 
 
 @inner
@@ -78,7 +75,7 @@ def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
     elif step.kind == Handover.DISPATCH:
         return _dispatch(machine, index, step)
     elif step.kind == Handover.FENCE:
-        return _fence(machine, index, tables.scalar_fence[step.row])
+        return _pass_fence(machine, index, tables.scalar_fence[step.row])
     elif step.kind == Handover.UNIT:
         return _queue(machine, index, step)
     elif step.kind == Handover.PUSH:
@@ -133,35 +130,58 @@ def _queue(machine: Machine, index: int, step: Record) -> bool:
 
 
 @inner
-def _fence(machine: Machine, index: int, fence: Record) -> bool:
-    for tile in range(chip.TILES):
-        if (fence.tile_fence_valid >> tile) & 1 and not _reached(
-            machine, index, tile_counters(tile) + stations.FENCES, fence.tile_fence_count
-        ):
-            return False
-    for flag in range(chip.SCALAR_FLAGS):
-        if (fence.expected_valid >> flag) & 1 and not _reached(
-            machine, index, _CHIP + flag, fence.expected[flag]
-        ):
-            return False
-    for bit, which in enumerate(_FENCE_UNITS):
-        queued = machine.stations[stations.STATION_OF_SCALAR_UNIT[which]].queued
-        if (fence.wait_idle >> bit) & 1 and not _reached(
-            machine, index, _CHIP + stations.UNIT_COMPLETED + which, queued
-        ):
-            return False
-    pushed = machine.stations[stations.LINK_OUT].words
-    if (fence.wait_idle >> ScalarUnit.DRAIN) & 1 and not _reached(
-        machine, index, _CHIP + stations.BYTES_DELIVERED, pushed
-    ):
+def _pass_fence(machine: Machine, index: int, fence: Record) -> bool:
+    """Pass a scalar fence; if something holds it back, wait for that and return False."""
+    tile_fences = machine.counters[stations.FENCES : _CHIP : stations.TILE_COUNTERS]
+    flags = machine.counters[_CHIP : _CHIP + chip.SCALAR_FLAGS]
+    held_by = scalar_fence.guard(fence, tile_fences, flags, _idle_units(machine))
+    if held_by >= scalar_fence.FIRST_UNIT:
+        _wait_until_idle(machine, index, held_by - scalar_fence.FIRST_UNIT)
+        return False
+    if held_by >= scalar_fence.FIRST_FLAG:
+        flag = held_by - scalar_fence.FIRST_FLAG
+        wait(machine, index, _CHIP + flag, fence.expected[flag])
+        return False
+    if held_by != scalar_fence.OPEN:
+        wait(machine, index, tile_counters(held_by) + stations.FENCES, fence.tile_fence_count)
         return False
     for tile in range(chip.TILES):
-        if (fence.reset_tile_fences >> tile) & 1:
+        if scalar_fence.forgets(fence, tile):
             load(machine, tile_counters(tile) + stations.FENCES, 0)
     for flag in range(chip.SCALAR_FLAGS):
-        if (fence.reset_flags >> flag) & 1:
+        if scalar_fence.loads(fence, flag):
             load(machine, _CHIP + flag, fence.reset_value)
     return True
+
+
+@inner
+def _idle_units(machine: Machine) -> int:
+    """The units beside the scalar core that are idle (bit u: unit u), as a fence sees them."""
+    idle = 0
+    for unit in range(state.QUEUED_SCALAR_UNITS):
+        completed = machine.counters[_CHIP + stations.UNIT_COMPLETED + unit]
+        idle |= int(completed == _queued(machine, unit)) << unit
+    delivered = machine.counters[_CHIP + stations.BYTES_DELIVERED]
+    drained = int(delivered == machine.stations[stations.LINK_OUT].words)
+    return idle | (drained & idle >> ScalarUnit.RING_OUTFEED) << ScalarUnit.DRAIN
+
+
+@inner
+def _wait_until_idle(machine: Machine, index: int, unit: int) -> None:
+    """Wait for a unit beside the core; for the host output first until the outfeed is idle."""
+    if unit == ScalarUnit.DRAIN:
+        unit = _OUTFEED
+        if (_idle_units(machine) >> unit) & 1:
+            pushed = machine.stations[stations.LINK_OUT].words
+            wait(machine, index, _CHIP + stations.BYTES_DELIVERED, pushed)
+            return
+    wait(machine, index, _CHIP + stations.UNIT_COMPLETED + unit, _queued(machine, unit))
+
+
+@inner
+def _queued(machine: Machine, unit: int) -> int:
+    """Instructions that a unit beside the core has been given."""
+    return machine.stations[stations.STATION_OF_SCALAR_UNIT[unit]].queued  # type: ignore[no-any-return]
 
 
 @inner

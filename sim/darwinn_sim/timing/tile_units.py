@@ -18,7 +18,6 @@ from darwinn_sim.timing.machine import (
     effect,
     forget,
     grow,
-    has_reached,
     lets_pass,
     load,
     passes,
@@ -30,7 +29,7 @@ from darwinn_sim.timing.machine import (
     wait,
     wake_at,
 )
-from darwinn_sim.timing.rates import plain_elements, rate, settle, skip
+from darwinn_sim.timing.rates import plain_elements, rate, skip
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import narrow_to_wide, tile_fence, wide_to_narrow
@@ -112,28 +111,35 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 
 @inner
 def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
+    """Pass a tile fence; if something holds it back, wait for that and return False."""
     counters = tile_counters(tile)
+    idle = 0
     for unit in range(chip.TILE_UNITS):
-        if (fence.wait_idle >> unit) & 1:
-            station = machine.stations[
-                station_of(stations.FIRST_TILE_GROUP + tile, _STATION_OF_UNIT[unit])
-            ]
-            completed = counters + stations.COMPLETED + unit
-            if not has_reached(machine, completed, station.queued):
-                wait(machine, index, completed, station.queued)
-                return False
-    for channel in range(tile_fence.RING_CHANNELS):
-        if (fence.producer_count_valid >> channel) & 1:
-            tokens = counters + TileFlag.RING_PRODUCER_A + channel
-            settle(machine, tokens, machine.clock[0].now)
-            if (machine.counters[tokens] - fence.producer_count) & sync.FLAG_MASK:
-                wait(machine, index, tokens, fence.producer_count)
-                return False
+        completed = machine.counters[counters + stations.COMPLETED + unit]
+        idle |= int(completed == _queued(machine, tile, unit)) << unit
+    # Tokens come one by one: their flags need not be settled.
+    flags = machine.counters[counters : counters + chip.TILE_FLAGS]
+    held_by = tile_fence.guard(fence, idle, flags)
+    if held_by >= tile_fence.FIRST_CHANNEL:
+        channel = held_by - tile_fence.FIRST_CHANNEL
+        wait(machine, index, counters + TileFlag.RING_PRODUCER_A + channel, fence.producer_count)
+        return False
+    if held_by != tile_fence.OPEN:
+        queued = _queued(machine, tile, held_by)
+        wait(machine, index, counters + stations.COMPLETED + held_by, queued)
+        return False
     for flag in range(chip.TILE_FLAGS):
-        if (fence.reset_flags >> flag) & 1:
+        if tile_fence.loads(fence, flag):
             load(machine, counters + flag, fence.reset_value)
     effect(machine, counters + stations.FENCES, fence.increment)
     return True
+
+
+@inner
+def _queued(machine: Machine, tile: int, unit: int) -> int:
+    """Instructions that a tile unit has been given."""
+    station = station_of(stations.FIRST_TILE_GROUP + tile, _STATION_OF_UNIT[unit])
+    return machine.stations[station].queued  # type: ignore[no-any-return]
 
 
 @inner

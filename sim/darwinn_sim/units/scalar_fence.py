@@ -10,37 +10,71 @@ from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.kernel.compiled import Record, compiled, inner
 
+OPEN = -1
+"""Nothing holds the fence back."""
+
+FIRST_FLAG = chip.TILES
+FIRST_UNIT = FIRST_FLAG + chip.SCALAR_FLAGS
+"""What holds a fence back is a tile, ``FIRST_FLAG`` plus a flag or ``FIRST_UNIT`` plus a unit."""
+
+
+@inner
+def guard(
+    fence: Record, tile_fences: NDArray[np.int64], flags: NDArray[np.int64], idle: int
+) -> int:
+    """What holds the fence back: a tile that has passed too few fences, a flag, or a unit.
+
+    ``tile_fences`` has the fences that each tile has passed, ``idle`` the units that are (bit u:
+    unit u).
+    """
+    for number in range(chip.TILES):
+        waits = (fence.tile_fence_valid >> number) & 1
+        if waits and tile_fences[number] < fence.tile_fence_count:
+            return number
+    for flag in range(chip.SCALAR_FLAGS):
+        waits = (fence.expected_valid >> flag) & 1
+        if waits and not sync.reached(flags[flag], fence.expected[flag]):
+            return FIRST_FLAG + flag
+    busy = fence.wait_idle & ~idle
+    for unit in range(chip.SCALAR_UNITS):
+        if (busy >> unit) & 1:
+            return FIRST_UNIT + unit
+    return OPEN
+
+
+@inner
+def forgets(fence: Record, tile: int) -> bool:
+    """Passing, the fence has the tile count its fences from 0."""
+    return bool((fence.reset_tile_fences >> tile) & 1)
+
+
+@inner
+def loads(fence: Record, flag: int) -> bool:
+    """Passing, the fence loads this flag with its value."""
+    return bool((fence.reset_flags >> flag) & 1)
+
 
 @inner
 def reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
-    """Execute the fence if what it awaits has come about; True if it was executed."""
-    for number in range(chip.TILES):
-        waits = (fence.tile_fence_valid >> number) & 1
-        if waits and tiles[number].fence_count < fence.tile_fence_count:
-            return False
-    for flag in range(chip.SCALAR_FLAGS):
-        waits = (fence.expected_valid >> flag) & 1
-        if waits and not sync.reached(core.flags[flag], fence.expected[flag]):
-            return False
-    if not are_idle(core, fence.wait_idle):
+    """Execute the fence if nothing holds it back; True if it was executed."""
+    if guard(fence, tiles.fence_count, core.flags, idle_units(core)) != OPEN:  # type: ignore[attr-defined]
         return False
     for number in range(chip.TILES):
-        if (fence.reset_tile_fences >> number) & 1:
+        if forgets(fence, number):
             tiles[number].fence_count = 0
     for flag in range(chip.SCALAR_FLAGS):
-        if (fence.reset_flags >> flag) & 1:
+        if loads(fence, flag):
             core.flags[flag] = fence.reset_value
     return True
 
 
 @compiled
-def are_idle(core: Record, units: int) -> bool:
-    """True if the scalar units of a ScalarFence.wait_idle mask are idle."""
+def idle_units(core: Record) -> int:
+    """The units beside the scalar core that are idle (bit u: unit u)."""
+    idle = 0
     for unit in range(state.QUEUED_SCALAR_UNITS):
-        if (units >> unit) & 1 and not state.idle(core.units[unit]):
-            return False
+        idle |= int(state.idle(core.units[unit])) << unit
     # Rows that wait on the ring for a later outfeed do not count: programs send them before a fence
     # on this bit and issue the outfeed after it.
-    delivered = core.output.length == 0 and not core.output_pending
-    outfeed_idle = state.idle(core.units[ScalarUnit.RING_OUTFEED])
-    return not (units >> ScalarUnit.DRAIN) & 1 or (outfeed_idle and delivered)
+    delivered = int(core.output.length == 0 and not core.output_pending)
+    return idle | (delivered & idle >> ScalarUnit.RING_OUTFEED) << ScalarUnit.DRAIN

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync
@@ -10,29 +13,53 @@ from darwinn_sim.kernel.compiled import Record, inner
 RING_CHANNELS = 2
 """Bits of the field ``producer_count_valid``: one for each channel of the ring."""
 
+OPEN = -1
+"""Nothing holds the fence back."""
+
+FIRST_CHANNEL = chip.TILE_UNITS
+"""What holds a fence back is a unit, or this plus a channel of the ring."""
+
+
+@inner
+def guard(parameters: Record, idle: int, flags: NDArray[np.int64]) -> int:
+    """What holds the fence back: a unit that is not ``idle`` (bit u: unit u), or a channel.
+
+    Of a channel, the tokens of its ring producers (flag 17 or 18) have to be as many as the fence
+    says, neither fewer nor more.
+    """
+    busy = parameters.wait_idle & ~idle
+    for number in range(chip.TILE_UNITS):
+        if (busy >> number) & 1:
+            return number
+    for channel in range(RING_CHANNELS):
+        if (parameters.producer_count_valid >> channel) & 1:
+            tokens = flags[TileFlag.RING_PRODUCER_A + channel]
+            if (tokens - parameters.producer_count) & sync.FLAG_MASK:
+                return FIRST_CHANNEL + channel
+    return OPEN
+
+
+@inner
+def loads(parameters: Record, flag: int) -> bool:
+    """Passing, the fence loads this flag with its value; what it counts is its increment."""
+    return bool((parameters.reset_flags >> flag) & 1)
+
 
 @inner
 def reached(tile: Record, parameters: Record) -> bool:
-    """Execute the fence if what it awaits has come about; True if it was executed.
-
-    That is: the units that it names are idle, and the tokens of the ring producers that it counts
-    (flags 17 and 18) are as many as it says, neither fewer nor more.
-    """
+    """Execute the fence if nothing holds it back; True if it was executed."""
+    idle = 0
     for number in range(chip.TILE_UNITS):
-        if (parameters.wait_idle >> number) & 1 and not state.idle(tile.units[number]):
-            return False
-    for channel in range(RING_CHANNELS):
-        if (parameters.producer_count_valid >> channel) & 1:
-            tokens = tile.flags[TileFlag.RING_PRODUCER_A + channel]
-            if (tokens - parameters.producer_count) & sync.FLAG_MASK:
-                return False
+        idle |= int(state.idle(tile.units[number])) << number
+    if guard(parameters, idle, tile.flags) != OPEN:
+        return False
     for flag in range(chip.TILE_FLAGS):
-        if (parameters.reset_flags >> flag) & 1:
+        if loads(parameters, flag):
             tile.flags[flag] = parameters.reset_value
     # The two units that share a double buffer count its sides by these flags.
-    if (parameters.reset_flags >> TileFlag.NARROW_TO_WIDE_WRITE) & 1:
+    if loads(parameters, TileFlag.NARROW_TO_WIDE_WRITE):
         tile.wide_write_second = 0
-    if (parameters.reset_flags >> TileFlag.RING_BUS_WRITE) & 1:
+    if loads(parameters, TileFlag.RING_BUS_WRITE):
         tile.ring_read_second = 0
     tile.fence_count += parameters.increment
     return True
