@@ -1,0 +1,180 @@
+"""The host interface of the chip, attached by USB: three streams that the host pushes.
+
+The chip reads no host memory here. The host sends instruction chunks, input bytes and parameters
+as it thinks that the program will ask for them, and takes the outputs as they come; the addresses
+of descriptors mean nothing. The chip's side is that of :class:`HostInterface`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.host.interface import LENGTH_0, DescriptorFault, refusal
+from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
+from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.isa.codes import DescriptorTag
+
+MAX_DESCRIPTORS = 1 << 16
+"""Descriptors of the scalar core that may wait for bytes: a program that issues more is ended."""
+
+STREAMS = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
+"""Tags of the streams of data that the host pushes."""
+
+
+class HostSide(Protocol):
+    """Who takes what the chip sends by USB."""
+
+    def take_output(self, data: bytes) -> None:
+        """Bytes of one output, or of a part of one, in order."""
+
+    def take_event(self, tag: int, address: int, size: int) -> None:
+        """The chip has come to a descriptor: 1 input, 2 parameters, 3 output, 4+n interrupt n."""
+
+
+@dataclass(slots=True)
+class _Owed:
+    """What is left of an output descriptor; ``interrupt`` stands in the order and has no bytes."""
+
+    size: int
+    interrupt: int | None = None
+
+
+class UsbInterface:
+    """Moves bytes between what the host has pushed and the chip, and signals the host.
+
+    Args:
+        registers: those of the chip.
+        host: who takes outputs and events.
+    """
+
+    def __init__(self, registers: RegisterFile, host: HostSide) -> None:
+        self.registers = registers
+        self.interrupts = InterruptController(registers)
+        self.host = host
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing has been pushed and nothing is owed, as after a reset."""
+        self._chunks: deque[bytes] = deque()
+        self._pushed = {tag: bytearray() for tag in STREAMS}
+        self._wanted: dict[DescriptorTag, deque[int]] = {tag: deque() for tag in STREAMS}
+        self._owed: deque[_Owed] = deque()
+        self._outputs = bytearray()
+
+    # The host's side.
+
+    def push_chunk(self, chunk: bytes) -> None:
+        """A whole instruction chunk, patched with addresses."""
+        self._chunks.append(chunk)
+
+    def push_data(self, tag: DescriptorTag, data: bytes | memoryview) -> None:
+        """Further bytes of the stream of inputs or of parameters."""
+        self._pushed[tag] += data
+
+    @property
+    def held(self) -> int:
+        """Bytes that the host has pushed and the chip has not taken."""
+        return sum(map(len, self._chunks)) + sum(map(len, self._pushed.values()))
+
+    # The chip's side.
+
+    def fetch_chunk(self) -> bytes | None:
+        """The next instruction chunk, or None if there is none or the scalar core does not run."""
+        if not self._chunks or self.registers.get("scalar_core_run_control") != 1:
+            return None
+        return self._chunks.popleft()
+
+    def chunk_done(self) -> None:
+        """The chip has taken in a chunk: by USB nobody is told."""
+
+    def issue(self, tag: int, address: int, size: int) -> None:
+        """Take a descriptor from the scalar core, and announce it to the host.
+
+        Outputs and interrupts leave in the order of their descriptors.
+        Raises ``DescriptorFault`` for what the chip cannot carry out.
+        """
+        reason = refusal(tag, address, size)
+        if reason == LENGTH_0:
+            self.interrupts.report_error("length_0_dma")
+        waiting = len(self._owed) + sum(map(len, self._wanted.values()))
+        if not reason and waiting >= MAX_DESCRIPTORS:
+            reason = f"more than {MAX_DESCRIPTORS} descriptors wait for bytes"
+        if reason:
+            raise DescriptorFault(tag, address, size, reason)
+        if tag < DescriptorTag.INTERRUPT_0:
+            self.host.take_event(tag, address, size)
+        if tag in STREAMS:
+            self._wanted[DescriptorTag(tag)].append(size)
+            return
+        number = tag - DescriptorTag.INTERRUPT_0
+        is_interrupt = 0 <= number < HOST_INTERRUPTS
+        self._owed.append(_Owed(0, number) if is_interrupt else _Owed(size))
+        self._deliver()
+
+    def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
+        """Up to ``limit`` next bytes of the stream of ``tag`` (1 or 2), shape ``(n,)``.
+
+        Fewer, or none, come where descriptors ask for no more, or the host has pushed no more.
+        """
+        pushed, wanted = self._pushed[DescriptorTag(tag)], self._wanted[DescriptorTag(tag)]
+        taken = bytearray()
+        while wanted and len(pushed) and len(taken) < limit:
+            count = min(limit - len(taken), wanted[0], len(pushed))
+            taken += memoryview(pushed)[:count]
+            del pushed[:count]
+            wanted[0] -= count
+            if not wanted[0]:
+                wanted.popleft()
+        return np.frombuffer(taken, np.uint8)
+
+    def next_known(self, tag: int, limit: int) -> None:
+        """Which of the next bytes follow from written ones: of pushed bytes nothing is known."""
+
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
+        """Bytes (uint8, one axis) of the output stream, for the output descriptors in order."""
+        self._outputs += data.tobytes()
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Send outputs and interrupts as far as descriptors and bytes allow."""
+        while self._owed:
+            owed = self._owed[0]
+            if owed.interrupt is not None:
+                self.interrupts.raise_host_interrupt(owed.interrupt)
+                self.host.take_event(DescriptorTag.INTERRUPT_0 + owed.interrupt, 0, 0)
+            else:
+                count = min(owed.size, len(self._outputs))
+                if not count:
+                    return
+                self.host.take_output(bytes(memoryview(self._outputs)[:count]))
+                del self._outputs[:count]
+                owed.size -= count
+                if owed.size:
+                    return
+            self._owed.popleft()
+
+    @property
+    def output_pending(self) -> bool:
+        """Output bytes wait for a descriptor."""
+        return bool(self._outputs)
+
+    def fence(self) -> None:
+        """The scalar core passed a DMA fence."""
+
+    def waiting(self) -> tuple[str, ...]:
+        """What the host interface waits for, one text each; empty when it is idle."""
+        texts = [
+            f"{tag.label} stream: {sum(wanted)} bytes of issued descriptors not taken"
+            for tag, wanted in self._wanted.items()
+            if wanted
+        ]
+        if self._outputs:
+            texts.append(f"output stream: {len(self._outputs)} bytes wait for a descriptor")
+        if owed := sum(each.size for each in self._owed):
+            texts.append(f"output descriptors: {owed} bytes not delivered")
+        return tuple(texts)

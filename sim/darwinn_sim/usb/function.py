@@ -1,0 +1,398 @@
+"""The USB function: boot and application mode, control requests, endpoints, reset, and faults.
+
+Transfers may come from any thread and never wait for the chip: what it computes, it computes in
+:meth:`UsbFunction.work`, which a :class:`~darwinn_sim.usb.worker.Worker` calls. The chip itself is
+whatever has the methods of :class:`Core`.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.usb import UsbInterface
+from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.usb import descriptors
+from darwinn_sim.usb.descriptors import ENDPOINTS, ERRORS, EVENTS, OUTPUTS, OUTS, Mode, Speed
+from darwinn_sim.usb.endpoints import InEndpoint, OutEndpoint, Status, Transfer
+from darwinn_sim.usb.errors import ProtocolFault, Stall
+from darwinn_sim.usb.firmware import Firmware, Request
+from darwinn_sim.usb.messages import MessageParser
+from darwinn_sim.usb.requests import Kind, Recipient, Setup, Standard
+from darwinn_sim.usb.turns import Turns
+
+HELD_BYTES = 64 << 20
+"""Bytes that the host may send ahead of the chip; further ones wait on the cable."""
+
+UNREAD_BYTES = 16 << 20
+"""Output bytes that may wait for the host before the chip stops."""
+
+UNREAD_EVENTS = 1 << 12
+"""Events that may wait for the host before the chip stops."""
+
+EVENT_BYTES = 16
+_EVENT = struct.Struct("<QIB3x")
+_FATAL = struct.pack("<I", 1)
+
+DESCRIPTOR_EVENTS = 0x4C148
+"""Register ``descr_ep``: bit t, whether descriptors of tag t are told on endpoint 2."""
+CHUNK_LENGTH = 0x4C058
+"""Register ``outfeed_chunk_length``: bytes of a packet of outputs, in units of 8."""
+FATAL_CONTROL = 0x4C060
+"""Register ``fatal_err_int_control``: bit 0, whether errors are told on endpoint 3."""
+MULTI_ENDPOINT = 0x4C160
+"""Register ``multi_bo_ep``: 1 for an endpoint for each kind of data."""
+
+_INTERRUPTS_ONLY = 0xF0
+_SINGLE_ENDPOINT = OUTS[0]
+
+
+class Core(Protocol):
+    """What the USB function needs of a chip."""
+
+    def read(self, offset: int, width: int) -> int:
+        """Host read of a register of ``width`` bits."""
+
+    def write(self, offset: int, value: int, width: int) -> None:
+        """Host write of a register of ``width`` bits."""
+
+    def advance(self) -> bool:
+        """Compute for a moment; False if it waits for the host. Raises ``SimulationError``."""
+
+    def reset(self) -> None:
+        """As after power-up."""
+
+
+class Watcher:
+    """Sees what passes on the cable; this one looks away."""
+
+    def control(self, setup: Setup, data: bytes, answer: bytes | None) -> None:
+        """A control request with its data, and its answer; None: it was stalled."""
+
+    def sent(self, endpoint: int, data: bytes) -> None:
+        """Bytes that the device took on a bulk endpoint."""
+
+    def received(self, endpoint: int, data: bytes) -> None:
+        """Bytes that the host took."""
+
+    def was_reset(self) -> None:
+        """A bus reset."""
+
+    def fault(self, error: SimulationError) -> None:
+        """The chip can do no more until it is reset."""
+
+    def refused(self, reason: str) -> None:
+        """A request was stalled."""
+
+
+class UsbFunction:
+    """The device at the end of the cable, in boot mode unless told otherwise.
+
+    Args:
+        make_core: makes the chip, given whom its output goes to.
+        speed: of the cable.
+        mode: what it starts in.
+        watchers: see what passes, in this order.
+    """
+
+    def __init__(
+        self,
+        make_core: Callable[[UsbFunction], tuple[Core, UsbInterface]],
+        *,
+        speed: Speed = Speed.SUPER,
+        mode: Mode = Mode.BOOT,
+        watchers: tuple[Watcher, ...] = (),
+    ) -> None:
+        self.speed = speed
+        self.mode = mode
+        self.watchers = watchers
+        self.fault: SimulationError | None = None
+        """What ended the chip's work since the last reset."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there may be work."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a reset has made another device of it (other descriptors)."""
+        self.address = 1
+        self._lock = threading.RLock()
+        self._turns = Turns()
+        self._firmware = Firmware()
+        self._detached = False
+        self._configuration = 1
+        self._inbox: list[bytes] = []
+        self._inbox_bytes = self._pushed = 0
+        self.core, self._interface = make_core(self)
+        self._messages = MessageParser(self._interface)
+        self._outs = {address: OutEndpoint(self._room, self._taker(address)) for address in OUTS}
+        self._ins = {
+            endpoint.address: InEndpoint(endpoint.address == OUTPUTS, self._seer(endpoint.address))
+            for endpoint in ENDPOINTS
+            if endpoint.address & 0x80
+        }
+
+    # What a transport calls.
+
+    def device_descriptor(self) -> bytes:
+        """Who it is, in the mode that it is in."""
+        return descriptors.device(self.mode, self.speed)
+
+    def configuration_descriptor(self) -> bytes:
+        """Its one configuration, in the mode that it is in."""
+        return descriptors.configuration(self.mode, self.speed)
+
+    def control(self, setup: Setup, data: bytes = b"") -> bytes:
+        """Answer a control request; raises ``Stall``. It may take as long as the chip's next look
+        at the host.
+        """
+        try:
+            answer = self._answer(setup, data)[: setup.length]
+        except Stall as stall:
+            for watcher in self.watchers:
+                watcher.control(setup, data, None)
+                watcher.refused(f"{setup}: {stall}")
+            raise
+        for watcher in self.watchers:
+            watcher.control(setup, data, answer)
+        return answer
+
+    def submit(self, transfer: Transfer) -> None:
+        """Begin a bulk or interrupt transfer; ``transfer.done`` is called when it is over."""
+        with self._lock:
+            endpoints = self._ins if transfer.endpoint & 0x80 else self._outs
+            endpoint = endpoints.get(transfer.endpoint)
+            if endpoint is None or self.mode is Mode.BOOT:
+                transfer.end(Status.STALLED)
+                return
+            endpoint.submit(transfer)
+        self.wake()
+
+    def cancel(self, transfer: Transfer) -> bool:
+        """End a transfer that waits; False if it has ended already."""
+        with self._lock:
+            endpoints = self._ins if transfer.endpoint & 0x80 else self._outs
+            endpoint = endpoints.get(transfer.endpoint)
+            return endpoint is not None and endpoint.cancel(transfer)
+
+    def reset(self) -> bool:
+        """A bus reset, which starts firmware that is complete; True if it is another device now."""
+        with self._turns, self._lock:
+            before = self.mode
+            if self._detached:
+                self.mode = Mode.BOOT
+                self._firmware = Firmware()
+            elif self._firmware.complete:
+                self.mode = Mode.APPLICATION
+            self._detached = False
+            self._firmware.reset()
+            self._clear()
+            for watcher in self.watchers:
+                watcher.was_reset()
+            if self.mode is not before:
+                self.address = self.address % 127 + 1
+        if self.mode is not before:
+            self.changed()
+        return self.mode is not before
+
+    def _clear(self) -> None:
+        """Everything as after power-up, except for the firmware."""
+        self.core.reset()
+        self._interface.clear()
+        self._messages.clear()
+        self._inbox.clear()
+        self._inbox_bytes = self._pushed = 0
+        self._configuration = 1
+        self.fault = None
+        for endpoint in (*self._outs.values(), *self._ins.values()):
+            endpoint.end_all(Status.NO_DEVICE)
+            endpoint.clear()
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is under way: the host owes nothing, and nothing waits for it."""
+        with self._lock:
+            waits = any(endpoint.held for endpoint in self._ins.values())
+            return not (waits or self._held)
+
+    # Control requests.
+
+    def _answer(self, setup: Setup, data: bytes) -> bytes:
+        if setup.kind == Kind.STANDARD:
+            return self._standard(setup)
+        if setup.kind == Kind.VENDOR and self.mode is Mode.APPLICATION:
+            return self._register(setup, data)
+        if setup.kind == Kind.CLASS and setup.recipient == Recipient.INTERFACE:
+            if self.mode is Mode.BOOT:
+                with self._lock:
+                    return self._firmware.request(setup.request, setup.value, data, setup.length)
+            if setup.request == Request.DETACH:
+                self._detached = True
+                return b""
+        raise Stall(f"no such request in {self.mode.name.lower()} mode")
+
+    def _standard(self, setup: Setup) -> bytes:
+        match setup.request:
+            case Standard.GET_DESCRIPTOR:
+                return self._descriptor(setup.value >> 8, setup.value & 0xFF)
+            case Standard.GET_STATUS:
+                return struct.pack("<H", self._is_halted(setup))
+            case Standard.GET_CONFIGURATION:
+                return bytes([self._configuration])
+            case Standard.SET_CONFIGURATION if setup.value <= 1:
+                self._configuration = setup.value
+            case Standard.GET_INTERFACE if not setup.index:
+                return b"\0"
+            case Standard.SET_INTERFACE if not setup.index and not setup.value:
+                pass
+            case Standard.CLEAR_FEATURE | Standard.SET_FEATURE:
+                pass
+            case Standard.SET_SEL | Standard.SET_ISOCHRONOUS_DELAY:
+                pass
+            case _:
+                raise Stall("no such standard request")
+        return b""
+
+    def _descriptor(self, kind: int, index: int) -> bytes:
+        if not index:
+            if kind == descriptors.DEVICE:
+                return self.device_descriptor()
+            if kind == descriptors.CONFIGURATION:
+                return self.configuration_descriptor()
+            if kind == descriptors.BOS:
+                return descriptors.binary_object_store(self.speed)
+        raise Stall(f"there is no descriptor {index} of type {kind}")
+
+    def _is_halted(self, setup: Setup) -> bool:
+        if setup.recipient != Recipient.ENDPOINT:
+            return False
+        endpoint = self._outs.get(setup.index) or self._ins.get(setup.index)
+        return endpoint is not None and endpoint.halted
+
+    def _register(self, setup: Setup, data: bytes) -> bytes:
+        """Registers: request 0 is for those of 64 bits, 1 for those of 32."""
+        if setup.request not in (0, 1):
+            raise Stall("no such vendor request")
+        size = 8 >> setup.request
+        offset = setup.index << 16 | setup.value
+        with self._turns:
+            if setup.to_host:
+                return self.core.read(offset, 8 * size).to_bytes(size, "little")
+            if len(data) != size:
+                raise Stall(f"{len(data)} bytes for a register of {size}")
+            value = int.from_bytes(data, "little")
+            self.core.write(offset, value, 8 * size)
+            self._written(offset, value)
+        self.wake()
+        return b""
+
+    def _written(self, offset: int, value: int) -> None:
+        """What registers of the USB block do to the endpoints."""
+        if offset == CHUNK_LENGTH and value:
+            self._ins[OUTPUTS].packet_bytes = min(8 * value, 1 << 20)
+        elif offset == MULTI_ENDPOINT and value:
+            self._fail(
+                ProtocolFault(
+                    "multi-endpoint mode (multi_bo_ep = 1) is not implemented: "
+                    "USB_OPERATING_MODE=2 is the mode with one endpoint"
+                )
+            )
+
+    # What the host has sent.
+
+    @property
+    def _held(self) -> int:
+        return self._inbox_bytes + self._pushed
+
+    def _room(self) -> int:
+        return HELD_BYTES - self._held
+
+    def _taker(self, endpoint: int) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            for watcher in self.watchers:
+                watcher.sent(endpoint, data)
+            if endpoint != _SINGLE_ENDPOINT:
+                self._fail(
+                    ProtocolFault(
+                        f"{len(data)} bytes on endpoint {endpoint}, which is for "
+                        "multi-endpoint mode: it is not implemented"
+                    )
+                )
+                return
+            self._inbox.append(data)
+            self._inbox_bytes += len(data)
+
+        return take
+
+    def work(self) -> bool:
+        """Let the chip go on for a moment; False if there is nothing more that it can do now."""
+        with self._turns:
+            with self._lock:
+                if self.fault is not None or self.mode is Mode.BOOT or self._is_unread():
+                    return False
+                arrived, self._inbox = self._inbox, []
+                self._inbox_bytes = 0
+                self._pushed += sum(map(len, arrived))
+            try:
+                for data in arrived:
+                    self._messages.feed(data)
+                goes_on = self.core.advance()
+            except SimulationError as error:
+                self._fail(error)
+                return False
+            with self._lock:
+                self._pushed = self._interface.held + self._messages.held
+                for endpoint in self._outs.values():
+                    endpoint.move()
+                return goes_on or bool(self._inbox)
+
+    # What the chip sends: it calls these while it computes.
+
+    def take_output(self, data: bytes) -> None:
+        """Output bytes."""
+        with self._lock:
+            self._ins[OUTPUTS].put(data)
+
+    def take_event(self, tag: int, address: int, size: int) -> None:
+        """A descriptor of the scalar core: told on endpoint 2 if the host wants that."""
+        told = self.core.read(DESCRIPTOR_EVENTS, 64) or _INTERRUPTS_ONLY
+        if not told >> tag & 1:
+            return
+        if tag < DescriptorTag.INTERRUPT_0:
+            event = _EVENT.pack(address, size, tag)
+        else:
+            event = _EVENT.pack(0, 0, tag)
+        with self._lock:
+            self._ins[EVENTS].put(event)
+
+    def _is_unread(self) -> bool:
+        """So much waits for the host that the chip has to wait."""
+        events = self._ins[EVENTS].held // EVENT_BYTES
+        return self._ins[OUTPUTS].held >= UNREAD_BYTES or events >= UNREAD_EVENTS
+
+    def _seer(self, endpoint: int) -> Callable[[bytes], None]:
+        def see(data: bytes) -> None:
+            for watcher in self.watchers:
+                watcher.received(endpoint & 0xF, data)
+
+        return see
+
+    # Faults.
+
+    def _fail(self, error: SimulationError) -> None:
+        """The chip can do no more: tell the host on endpoint 3, and stall what moves data."""
+        with self._lock:
+            if self.fault is not None:
+                return
+            self.fault = error
+            for watcher in self.watchers:
+                watcher.fault(error)
+            interrupts = self._interface.interrupts
+            if not self._interface.registers.get("hib_error_status"):
+                interrupts.report_error("instruction_queue_invalid")
+            if self.core.read(FATAL_CONTROL, 64) & 1:
+                self._ins[ERRORS].put(_FATAL)
+            for endpoint in self._outs.values():
+                endpoint.halt()
+            for address in (OUTPUTS, EVENTS):
+                self._ins[address].halt()

@@ -1,0 +1,83 @@
+"""The byte stream of endpoint 1: its messages do not depend on how it is cut."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.usb.errors import ProtocolFault
+from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, MessageParser
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Collector:
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.data = {DescriptorTag.INPUT: b"", DescriptorTag.PARAMETERS: b""}
+
+    def push_chunk(self, chunk: bytes) -> None:
+        self.chunks.append(chunk)
+
+    def push_data(self, tag: DescriptorTag, data: bytes | memoryview) -> None:
+        self.data[tag] += bytes(data)
+
+
+def message(tag: int, payload: bytes) -> bytes:
+    return struct.pack("<II", len(payload), tag) + payload
+
+
+MESSAGES = st.lists(st.tuples(st.integers(0, 2), st.binary(min_size=1, max_size=40)), max_size=8)
+
+
+@given(messages=MESSAGES, data=st.data())
+def test_messages_are_the_same_however_the_stream_is_cut(
+    messages: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
+    stream = b"".join(message(*each) for each in messages)
+    collector = Collector()
+    parser = MessageParser(collector)
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        parser.feed(stream[:size])
+        stream = stream[size:]
+    assert collector.chunks == [payload for tag, payload in messages if tag == 0]
+    for wanted in (1, 2):
+        expected = b"".join(payload for tag, payload in messages if tag == wanted)
+        assert collector.data[DescriptorTag(wanted)] == expected
+    assert parser.held == 0
+
+
+def test_data_is_handed_on_before_its_message_is_complete() -> None:
+    collector = Collector()
+    parser = MessageParser(collector)
+    parser.feed(message(1, b"0123456789")[:12])
+    assert collector.data[DescriptorTag.INPUT] == b"0123"
+    parser.feed(message(0, b"0123456789")[:3])
+    assert parser.held == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [
+        (message(1, b"x") + message(3, b"y"), "byte 9 .* tag 3 is none that a host sends"),
+        (message(15, b"y"), "tag 15 is none"),
+        (message(0, b""), "tag 0 without payload"),
+        (struct.pack("<II", MAX_CHUNK_BYTES + 1, 0), "chunk of 16777217 bytes; 16777216 are"),
+        (struct.pack("<II", 5, 0x100), "bytes 5 to 7 of its header are 01 00 00, not 0"),
+    ],
+)
+def test_what_is_no_message_is_named(stream: bytes, reason: str) -> None:
+    parser = MessageParser(Collector())
+    with pytest.raises(ProtocolFault, match=reason):
+        parser.feed(stream)
+
+
+def test_the_next_byte_begins_a_message_after_clearing() -> None:
+    collector = Collector()
+    parser = MessageParser(collector)
+    parser.feed(message(0, b"half of a chunk")[:10])
+    parser.clear()
+    parser.feed(message(0, b"chunk"))
+    assert collector.chunks == [b"chunk"]
