@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from darwinn_testbench.chip.model import open_models
     from darwinn_testbench.chip.session import Session
+    from darwinn_testbench.device.interpreter import Interpreter
 
-__all__ = ["Session", "StopPoint", "Tap", "__version__", "open_models"]
+__all__ = ["Interpreter", "Session", "StopPoint", "Tap", "__version__", "open_models"]
 
 _HOMES = {
+    "Interpreter": "darwinn_testbench.device.interpreter",
     "Session": "darwinn_testbench.chip.session",
     "StopPoint": "darwinn_sim.machine.examine",
     "Tap": "darwinn_sim.machine.examine",

@@ -15,6 +15,7 @@ from darwinn_formats.darwinn.loader import (
     dump,
     flatten,
     load,
+    load_operator,
     pair,
 )
 from darwinn_formats.darwinn.schema import (
@@ -93,6 +94,7 @@ __all__ = [
     "flatten",
     "link",
     "load",
+    "load_operator",
     "pair",
     "required_buffers",
     "to_device_input",

@@ -109,6 +109,17 @@ def load(source: Source) -> DarwinnFile:
         return _load(name_of(source), content_of(source))
 
 
+def load_operator(
+    options: fb.Span, *, subgraph: int = 0, operator: int = 0, budget: fb.Budget | None = None
+) -> CustomOperator:
+    """Load what a custom operator has as its options; where the operator is the caller says.
+
+    Raises:
+        FormatError: the options are not valid, or a package among them.
+    """
+    return _Options(options, budget or fb.Budget(len(options))).operator(subgraph, operator)
+
+
 def dump(package: Package) -> bytes:
     """Write a package; ``load`` of the result gives an equal package.
 
@@ -202,7 +213,7 @@ def _load_operator(
     if options is None:
         raise FormatError(path, "the options are absent", offset=operator.file_offset)
     try:
-        return _Options(options, budget).operator(graph, index)
+        return load_operator(options, subgraph=graph, operator=index, budget=budget)
     except FormatError as error:
         raise error.within(path) from None
 

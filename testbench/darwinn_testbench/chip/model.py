@@ -137,10 +137,35 @@ def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[Boun
     """
     file = load(source)
     if file.stream is not None:
-        return (_bind(file, 0, CompiledModel(executable_of_stream(file), None, file.file), {}),)
+        return (bind_model(CompiledModel(executable_of_stream(file), None, file.file), {}),)
     paired = pair([file, *map(load, companions)])[: len(file.models)]
     tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
-    return tuple(_bind(file, number, model, tensors) for number, model in enumerate(paired))
+    return tuple(
+        bind_model(model, tensors, number, len(paired)) for number, model in enumerate(paired)
+    )
+
+
+def bind_model(
+    model: CompiledModel, tensors: Mapping[str, BoundTensor], number: int = 0, count: int = 1
+) -> BoundModel:
+    """A compiled model with its layers bound to the ``tensors`` beside it, by name.
+
+    A layer whose name no tensor has is a tensor of its own. ``number`` is the model's place among
+    the ``count`` models of its file.
+
+    Raises:
+        InputError: layers that do not fit the tensors, or several of one name.
+    """
+    executable = model.inference
+    batch = max(1, executable.batch_size)
+    return BoundModel(
+        file=model.file,
+        number=number,
+        compiled=model,
+        inputs=_bind_layers(executable.input_layers, batch, tensors),
+        outputs=_bind_layers(executable.output_layers, batch, tensors),
+        count=count,
+    )
 
 
 def executable_of_stream(file: DarwinnFile) -> Executable:
@@ -166,19 +191,9 @@ def port_of(tensor: tflite.Tensor) -> TensorPort:
     )
 
 
-def _bind(
-    file: DarwinnFile, number: int, model: CompiledModel, tensors: Mapping[str, BoundTensor]
-) -> BoundModel:
-    executable = model.inference
-    batch = max(1, executable.batch_size)
-    return BoundModel(
-        file=file.file,
-        number=number,
-        compiled=model,
-        inputs=_bind_layers(executable.input_layers, batch, tensors),
-        outputs=_bind_layers(executable.output_layers, batch, tensors),
-        count=len(file.models) or 1,
-    )
+def initial_value(port: TensorPort) -> AnyArray:
+    """The value of a variable before the first inference."""
+    return np.full(port.shape, port.zero_point, port.dtype)
 
 
 def _bind_layers(
@@ -240,6 +255,4 @@ def _graph_tensors(file: DarwinnFile, shell: tflite.Model) -> Iterator[tuple[str
 
 def _constant(model: tflite.Model, tensor: tflite.Tensor, port: TensorPort) -> AnyArray | None:
     """The value that the graph supplies: a constant, or a variable's value before the first run."""
-    if tensor.is_variable:
-        return np.full(port.shape, port.zero_point, port.dtype)
-    return model.constant(tensor)
+    return initial_value(port) if tensor.is_variable else model.constant(tensor)

@@ -127,12 +127,12 @@ def edgetpu_model(network: Sample, package: Package) -> bytes:
     """The Edge TPU ``.tflite`` of a compiled network: a graph of one custom operator."""
     writer = GraphWriter()
     source, result = add_activations(writer, network)
-    options = _custom_options(darwinn.dump(package))
+    options = custom_options(darwinn.dump(package))
     writer.custom_operator(CUSTOM_OPERATOR, (source,), result, options)
     return writer.finish()
 
 
-def _custom_options(package: bytes) -> bytes:
+def custom_options(package: bytes) -> bytes:
     """Options of the custom operator: docs/formats-darwinn.md, "Custom operator"."""
     builder = flexbuffers.Builder()
     with builder.Map():

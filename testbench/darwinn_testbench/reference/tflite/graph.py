@@ -194,7 +194,7 @@ def network(model: tflite.Model, file: str = "model") -> Network:
     if len(model.subgraphs) != 1:
         raise ModelError(file, f"{len(model.subgraphs)} graphs; a reference is made of one")
     graph = model.subgraphs[0]
-    _check_size(graph, file)
+    check_size(graph, file)
     return Network(
         file,
         tuple(_tensor(model, index, each, file) for index, each in enumerate(graph.tensors)),
@@ -204,7 +204,8 @@ def network(model: tflite.Model, file: str = "model") -> Network:
     )
 
 
-def _check_size(graph: tflite.SubGraph, file: str) -> None:
+def check_size(graph: tflite.SubGraph, file: str) -> None:
+    """Refuse a graph (ModelError) with a shape that is not static, or with too many elements."""
     total = 0
     for index, tensor in enumerate(graph.tensors):
         if any(extent < 0 for extent in tensor.shape):

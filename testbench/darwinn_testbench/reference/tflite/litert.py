@@ -115,7 +115,7 @@ class LiteRtReference:
         computed = dict(zip(reply["indices"], arrays, strict=True))
         return TensorValues(computed, {**self.missing, **lacking})
 
-    def _start(self) -> _Process:
+    def _start(self) -> LiteRtProcess:
         return _prepared(self.file, self._data, self._kernels, self._time_limit)
 
     def outputs(self, inputs: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
@@ -144,7 +144,7 @@ class LiteRtReference:
         outputs = [index for index in dict.fromkeys(wanted) if index in written]
         graph = model.subgraphs[0]
         kept_indices = [each.index for each in kept]
-        return _with_operators(data, graph.file_offset, kept_indices, graph.inputs, outputs)
+        return with_operators(data, graph.file_offset, kept_indices, graph.inputs, outputs)
 
 
 class LiteRtPart:
@@ -174,7 +174,7 @@ class LiteRtPart:
         self.sources, self.targets = tuple(sources), tuple(targets)
         self._file = network.file
         position = tflite.load(data).subgraphs[0].file_offset
-        part = _with_operators(data, position, operators, sources, targets)
+        part = with_operators(data, position, operators, sources, targets)
         self._process = _prepared(network.file, part, "reference", time_limit)
 
     def run(self, values: Mapping[int, AnyArray]) -> dict[int, AnyArray]:
@@ -190,18 +190,21 @@ class LiteRtPart:
         return dict(zip(reply["indices"], arrays, strict=True))
 
 
-def _prepared(file: str, data: bytes, kernels: Kernels, time_limit: float) -> _Process:
-    process = _Process(file, time_limit)
+def _prepared(file: str, data: bytes, kernels: Kernels, time_limit: float) -> LiteRtProcess:
+    process = LiteRtProcess(file, time_limit)
     request = {"request": "prepare", "kernels": _RESOLVERS[kernels]}
     process.exchange(request, [np.frombuffer(data, np.uint8)])
     return process
 
 
-class _Process:
-    """LiteRT's process: one request at a time, ended with its owner or when it takes too long."""
+class LiteRtProcess:
+    """LiteRT's process: one request at a time, ended with its owner or when it takes too long.
+
+    ``file`` is what errors name; ``time_limit`` is for each request, in seconds.
+    """
 
     def __init__(self, file: str, time_limit: float) -> None:
-        self._file = file
+        self.file = file
         self._time_limit = time_limit
         self._overdue = False
         self._process = subprocess.Popen(
@@ -229,11 +232,11 @@ class _Process:
             send(requests, header, arrays)
             reply, results = receive(replies)
         except (EOFError, OSError):
-            raise ModelError(self._file, f"LiteRT {self._death()}") from None
+            raise ModelError(self.file, f"LiteRT {self._death()}") from None
         finally:
             watchdog.cancel()
         if "error" in reply:
-            raise ModelError(self._file, f"LiteRT: {reply['error']}")
+            raise ModelError(self.file, f"LiteRT: {reply['error']}")
         return reply, results
 
     def _expire(self) -> None:
@@ -273,7 +276,7 @@ def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:
     return kept, missing
 
 
-def _with_operators(
+def with_operators(
     data: bytes,
     graph: int,
     operators: Sequence[int],

@@ -56,47 +56,85 @@ def _read(stream: IO[bytes], size: int) -> bytes:
 
 
 class _Session:
-    """The interpreter of one model and the requests that it answers."""
+    """The interpreters of a model's parts, by number, and the requests that they answer."""
 
     def __init__(self) -> None:
-        self._interpreter: Any = None
+        self._interpreters: dict[int, Any] = {}
 
     def answer(self, header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> Frame:
-        if header["request"] == "prepare":
-            return self._prepare(arrays[0].tobytes(), header["kernels"])
-        return self._run(header["indices"], arrays, header["wanted"])
+        part = header.get("part", 0)
+        match header["request"]:
+            case "describe":
+                return _described(arrays[0].tobytes()), []
+            case "prepare":
+                return self._prepare(part, arrays[0].tobytes(), header)
+            case "reset":
+                for interpreter in self._interpreters.values():
+                    interpreter.reset_all_variables()
+                return {}, []
+        interpreter = self._interpreters[part]
+        if not header.get("stateful"):
+            interpreter.reset_all_variables()
+        return _run(interpreter, header["indices"], arrays, header["wanted"])
 
-    def _prepare(self, model: bytes, kernels: str) -> Frame:
+    def _prepare(self, part: int, model: bytes, options: Mapping[str, Any]) -> Frame:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-        self._interpreter = Interpreter(
+        interpreter = Interpreter(
             model_content=model,
-            experimental_op_resolver_type=OpResolverType[kernels],
-            experimental_preserve_all_tensors=True,
-            num_threads=1,
+            experimental_op_resolver_type=OpResolverType[options["kernels"]],
+            experimental_preserve_all_tensors=options.get("preserve", True),
+            num_threads=options.get("threads", 1),
         )
-        self._interpreter.allocate_tensors()
-        return {}, []
+        interpreter.allocate_tensors()
+        self._interpreters[part] = interpreter
+        tensors = interpreter.get_tensor_details()
+        return {"shapes": [(each["index"], each["shape"].tolist()) for each in tensors]}, []
 
-    def _run(
-        self, indices: Sequence[int], values: Sequence[NDArray[Any]], wanted: Sequence[int]
-    ) -> Frame:
-        self._interpreter.reset_all_variables()
-        for index, value in zip(indices, values, strict=True):
-            self._interpreter.set_tensor(index, value)
-        self._interpreter.invoke()
-        computed: dict[int, NDArray[Any]] = {}
-        lacking: dict[int, str] = {}
-        for index in wanted:
-            try:
-                computed[index] = np.asarray(self._interpreter.get_tensor(index))
-            except ValueError as fault:
-                lacking[index] = str(fault)
-        strings = {index for index, value in computed.items() if value.dtype.hasobject}
-        lacking |= dict.fromkeys(strings, "strings are not compared")
-        numbers = {index: each for index, each in computed.items() if index not in strings}
-        header = {"indices": list(numbers), "lacking": list(lacking.items())}
-        return header, list(numbers.values())
+
+def _run(
+    interpreter: Any,
+    indices: Sequence[int],
+    values: Sequence[NDArray[Any]],
+    wanted: Sequence[int],
+) -> Frame:
+    for index, value in zip(indices, values, strict=True):
+        interpreter.set_tensor(index, value)
+    interpreter.invoke()
+    computed: dict[int, NDArray[Any]] = {}
+    lacking: dict[int, str] = {}
+    for index in wanted:
+        try:
+            computed[index] = np.asarray(interpreter.get_tensor(index))
+        except ValueError as fault:
+            lacking[index] = str(fault)
+    strings = {index for index, value in computed.items() if value.dtype.hasobject}
+    lacking |= dict.fromkeys(strings, "strings are not compared")
+    numbers = {index: each for index, each in computed.items() if index not in strings}
+    header = {"indices": list(numbers), "lacking": list(lacking.items())}
+    return header, list(numbers.values())
+
+
+def _described(model: bytes) -> dict[str, Any]:
+    """What LiteRT says of a whole model's tensors and signatures, before anything is allocated."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=model)
+    return {
+        "tensors": [_plain(each) for each in interpreter.get_tensor_details()],
+        "signatures": interpreter._get_full_signature_list(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of JSON for what LiteRT says of a tensor."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, type):
+        return {"type": np.dtype(value).str}
+    return value
 
 
 def main() -> None:

@@ -1,0 +1,332 @@
+"""An interpreter with the methods of LiteRT's whose Edge TPU is the simulated chip.
+
+An application that makes ``ai_edge_litert.interpreter.Interpreter`` or
+``tflite_runtime.interpreter.Interpreter`` with the Edge TPU's delegate makes this one without it,
+and runs the whole model: the custom operators on the chip, the operators around them in LiteRT.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from darwinn_formats import tflite
+from darwinn_formats.files import Content, content_of, name_of
+from numpy.typing import ArrayLike
+
+from darwinn_testbench.chip.model import initial_value, port_of
+from darwinn_testbench.chip.session import Device
+from darwinn_testbench.device.parts import (
+    CustomPart,
+    LiteRtPart,
+    Values,
+    custom_part,
+    litert_part,
+    runs_of,
+)
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.graph import check_size
+from darwinn_testbench.reference.tflite.litert import TIME_LIMIT, LiteRtProcess
+
+Details = dict[str, Any]
+"""What LiteRT says of a tensor: name, index, shape, dtype, quantization and more."""
+
+
+class Named(Protocol):
+    """An enumeration's member, such as those of LiteRT's ``OpResolverType``."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+class Interpreter:
+    """A model of the Edge TPU compiler, or any other, with the methods of LiteRT's interpreter.
+
+    Args:
+        model_path: the model's file.
+        model_content: its bytes, instead.
+        experimental_delegates: none: what the Edge TPU's delegate does is done here.
+        num_threads: of LiteRT.
+        experimental_op_resolver_type: which kernels of LiteRT, by its ``OpResolverType``; its
+            default ones if not given.
+        experimental_preserve_all_tensors: keep all tensors between LiteRT's operators too.
+        strict: reading memory of the chip that nothing has written is a fault.
+        assumptions: False refuses programs with values whose meaning is assumed.
+        device: the chip, which interpreters can share; otherwise each custom operator has its own.
+        time_limit: seconds for one request to LiteRT.
+
+    Methods raise ``ValueError`` for what LiteRT's raise it for: tensors that do not exist or do not
+    fit, calls before ``allocate_tensors``.
+
+    Raises:
+        FormatError: the model is not valid.
+        InputError: it does not fit the executable in it, or delegates are given.
+        ModelError: LiteRT refuses it.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        model_path: str | os.PathLike[str] | None = None,
+        model_content: bytes | None = None,
+        experimental_delegates: Sequence[object] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: Named | None = None,
+        experimental_preserve_all_tensors: bool = False,
+        *,
+        strict: bool = False,
+        assumptions: bool = True,
+        device: Device | None = None,
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        source = model_path if model_content is None else bytes(model_content)
+        if source is None or (model_path is not None and model_content is not None):
+            raise ValueError("one of model_path and model_content is needed")
+        if experimental_delegates:
+            raise InputError("delegates: the chip is in this interpreter, it takes no delegate")
+        data = Content(content_of(source), name_of(source))
+        self._file, self._model = data.name, tflite.load(data)
+        self._runs = runs_of(
+            self._model, self._file, every_tensor=experimental_preserve_all_tensors
+        )
+        self._graph = self._model.subgraphs[0]
+        check_size(self._graph, self._file)
+        self._custom = {
+            run: custom_part(
+                self._model,
+                run,
+                self._file,
+                lambda: device or Device(strict=strict, assumptions=assumptions),
+            )
+            for run in self._runs
+            if run.custom
+        }
+        self._process = LiteRtProcess(self._file, time_limit)
+        kernels = experimental_op_resolver_type
+        self._litert_options: dict[str, object] = {
+            "kernels": "AUTO" if kernels is None else kernels.name,
+            "threads": num_threads,
+            "preserve": experimental_preserve_all_tensors,
+        }
+        described, _ = self._process.exchange(
+            {"request": "describe"}, [np.frombuffer(data, np.uint8)]
+        )
+        self._data = data
+        self._details: dict[int, Details] = {
+            each["index"]: _value(each) for each in described["tensors"]
+        }
+        self._signatures: dict[str, dict[str, dict[str, int]]] = described["signatures"]
+        self._parts: list[CustomPart | LiteRtPart] = []
+        self._values: Values = {}
+
+    def allocate_tensors(self) -> None:
+        """Make everything ready: LiteRT's operators, and the chip with program and parameters.
+
+        Raises:
+            ModelError: LiteRT refuses an operator.
+            SimulationError: the chip's program is refused, or the loading of its parameters fails.
+        """
+        if self._parts:
+            return
+        parts: list[CustomPart | LiteRtPart] = []
+        for number, run in enumerate(self._runs):
+            part = self._custom.get(run) or litert_part(
+                self._model, self._data, run, self._process, number, self._litert_options
+            )
+            for index, shape in part.shapes.items():
+                self._details[index]["shape"] = np.array(shape, np.int32)
+            parts.append(part)
+        for custom in self._custom.values():
+            custom.prepare()
+        for index, tensor in enumerate(self._graph.tensors):
+            constant = None if tensor.is_variable else self._model.constant(tensor)
+            if constant is not None:
+                self._values[index] = constant
+        for index in (*self._graph.inputs, *self._targets(), *self._graph.outputs):
+            self._values.setdefault(index, self._zeros(index))
+        self._parts = parts
+        self.reset_all_variables()
+
+    def _targets(self) -> list[int]:
+        return [index for run in self._runs for index in run.targets]
+
+    def _zeros(self, index: int) -> AnyArray:
+        port = port_of(self._graph.tensors[index])
+        return np.zeros(tuple(self._details[index]["shape"]), port.dtype)
+
+    def reset_all_variables(self) -> None:
+        """Give variables the value that they have before the first inference."""
+        self._check_allocated()
+        self._process.exchange({"request": "reset"}, [])
+        for index, tensor in enumerate(self._graph.tensors):
+            if tensor.is_variable:
+                self._values[index] = initial_value(port_of(tensor))
+
+    def invoke(self) -> None:
+        """One inference.
+
+        Raises:
+            ModelError: an operator fails in LiteRT.
+            SimulationError: the chip's program fails.
+        """
+        self._check_allocated()
+        for part in self._parts:
+            part.run(self._values)
+
+    def get_input_details(self) -> list[Details]:
+        """What is to be known of each input; see :meth:`get_tensor_details`."""
+        return [self._detail(index) for index in self._graph.inputs]
+
+    def get_output_details(self) -> list[Details]:
+        """What is to be known of each output; see :meth:`get_tensor_details`."""
+        return [self._detail(index) for index in self._graph.outputs]
+
+    def get_tensor_details(self) -> list[Details]:
+        """What LiteRT says of each tensor.
+
+        Keys are ``name``, ``index``, ``shape`` and ``shape_signature`` (int32), ``dtype`` (a
+        NumPy type), ``quantization`` (scale and zero point), ``quantization_parameters`` and
+        ``sparsity_parameters``.
+        """
+        return [self._detail(index) for index in self._details]
+
+    def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
+        """Copy ``value`` into an input; ValueError if it is none, or of another type or shape."""
+        self._check_allocated()
+        index = self._checked(tensor_index)
+        array, detail = np.asarray(value), self._details[index]
+        name = detail["name"]
+        if index not in self._graph.inputs and not self._graph.tensors[index].is_variable:
+            raise ValueError(f"Cannot set tensor: {index} ({name}) is not an input")
+        if array.dtype != detail["dtype"]:
+            found, expected = array.dtype.name.upper(), np.dtype(detail["dtype"]).name.upper()
+            raise ValueError(
+                f"Cannot set tensor: Got value of type {found} but expected type {expected} "
+                f"for input {index}, name: {name}"
+            )
+        if array.shape != tuple(detail["shape"]):
+            raise ValueError(
+                f"Cannot set tensor: Dimension mismatch. Got {list(array.shape)} but expected "
+                f"{detail['shape'].tolist()} for input {index}, name: {name}"
+            )
+        np.copyto(self._values[index], array)
+
+    def get_tensor(self, tensor_index: int) -> AnyArray:
+        """A copy of a tensor: an input, an output, a constant, or what passes between chip and
+        host; ValueError if it is not kept."""
+        return self._value_of(self._checked(tensor_index)).copy()
+
+    def tensor(self, tensor_index: int) -> Callable[[], AnyArray]:
+        """A function that gives a view of the tensor, which lasts until the next inference."""
+        index = self._checked(tensor_index)
+        return lambda: self._value_of(index)
+
+    def resize_tensor_input(
+        self, input_index: int, tensor_size: Sequence[int], strict: bool = False
+    ) -> None:
+        """Refuse another shape of an input with ValueError: the executable is made for one."""
+        index = self._checked(input_index)
+        shape = self._details[index]["shape"].tolist()
+        if list(tensor_size) != shape:
+            raise ValueError(
+                f"resize_tensor_input: input {index} ({self._details[index]['name']}) is "
+                f"{shape} in the executable, and cannot become {list(tensor_size)}"
+            )
+
+    def num_subgraphs(self) -> int:
+        """Number of the model's graphs."""
+        return len(self._model.subgraphs)
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """The names of inputs and outputs of each signature."""
+        return {
+            key: {side: list(names) for side, names in signature.items()}
+            for key, signature in self._signatures.items()
+        }
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        """As :meth:`get_signature_list` with tensor indices: the Coral library looks for it."""
+        return copy.deepcopy(self._signatures)
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A function of the signature's inputs; ValueError if there is no such signature."""
+        if signature_key is None and len(self._signatures) == 1:
+            (signature_key,) = self._signatures
+        if signature_key is None or signature_key not in self._signatures:
+            known = ", ".join(self._signatures) or "none"
+            raise ValueError(f"Invalid signature_key provided: {signature_key!r} (known: {known})")
+        return SignatureRunner(self, self._signatures[signature_key])
+
+    def _detail(self, index: int) -> Details:
+        return copy.deepcopy(self._details[index])
+
+    def _checked(self, index: int) -> int:
+        if index not in self._details:
+            raise ValueError(f"Invalid tensor index {index}, the model has {len(self._details)}")
+        return int(index)
+
+    def _value_of(self, index: int) -> AnyArray:
+        if index not in self._values:
+            name = self._details[index]["name"]
+            raise ValueError(
+                f"Tensor data is null: {index} ({name}) is kept by no one. Run allocate_tensors() "
+                "first; tensors inside LiteRT need experimental_preserve_all_tensors"
+            )
+        return self._values[index]
+
+    def _check_allocated(self) -> None:
+        if not self._parts:
+            raise ValueError("Tensor is unallocated. Try calling allocate_tensors() first")
+
+
+class SignatureRunner:
+    """Runs a model by the names of a signature."""
+
+    def __init__(
+        self, interpreter: Interpreter, signature: Mapping[str, Mapping[str, int]]
+    ) -> None:
+        self._interpreter = interpreter
+        self._inputs, self._outputs = signature["inputs"], signature["outputs"]
+
+    def __call__(self, **inputs: ArrayLike) -> dict[str, AnyArray]:
+        """The outputs by name; ValueError unless exactly the signature's inputs are given."""
+        if inputs.keys() != self._inputs.keys():
+            raise ValueError(
+                f"the inputs of the signature are {', '.join(self._inputs)}, "
+                f"not {', '.join(inputs) or 'none'}"
+            )
+        self._interpreter.allocate_tensors()
+        for name, value in inputs.items():
+            self._interpreter.set_tensor(self._inputs[name], value)
+        self._interpreter.invoke()
+        return {name: self._interpreter.get_tensor(k) for name, k in self._outputs.items()}
+
+    def get_input_details(self) -> dict[str, Details]:
+        """As of :meth:`Interpreter.get_input_details`, by name."""
+        return self._details(self._inputs)
+
+    def get_output_details(self) -> dict[str, Details]:
+        """As of :meth:`Interpreter.get_output_details`, by name."""
+        return self._details(self._outputs)
+
+    def _details(self, indices: Mapping[str, int]) -> dict[str, Details]:
+        known = {each["index"]: each for each in self._interpreter.get_tensor_details()}
+        return {name: known[index] for name, index in indices.items()}
+
+
+def _value(sent: Any) -> Any:
+    """What LiteRT says, from the JSON of its process (``litert_worker``)."""
+    if isinstance(sent, list):
+        return tuple(sent)
+    if not isinstance(sent, dict):
+        return sent
+    if sent.keys() == {"array", "dtype"}:
+        return np.array(sent["array"], sent["dtype"])
+    if sent.keys() == {"type"}:
+        return np.dtype(sent["type"]).type
+    return {key: _value(value) for key, value in sent.items()}

@@ -1,0 +1,89 @@
+"""Models with operators on both sides of the chip, made from networks that the sample compiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from darwinn_formats import darwinn, flatbuffer, tflite
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
+from darwinn_formats.tflite import BuiltinOperator, QuantizationParameters, TensorType
+from darwinn_testbench.compiler import compile_network, random_dense
+from darwinn_testbench.compiler.network import DenseNetwork, Quantisation
+from darwinn_testbench.compiler.package import custom_options
+from sample_runs import Array, expected
+
+WIDTH = 24
+"""Elements of every tensor."""
+
+
+def segments(seed: int = 0) -> list[DenseNetwork]:
+    """Two networks, of which the second takes as many values as the first gives."""
+    return [
+        replace(random_dense([WIDTH, WIDTH], seed + k), source=f"into{k}", result=f"from{k}")
+        for k in range(2)
+    ]
+
+
+def whole_model(networks: list[DenseNetwork], *, names: tuple[str, ...] = ()) -> bytes:
+    """Float in, float out: each network is a custom operator between QUANTIZE and DEQUANTIZE.
+
+    ``names`` are those of the custom operators, if they are to be other ones.
+    """
+    codes = [
+        tflite.OperatorCode(int(builtin), name, 1, int(builtin))
+        for builtin, name in (
+            (BuiltinOperator.QUANTIZE, ""),
+            (BuiltinOperator.DEQUANTIZE, ""),
+            *((BuiltinOperator.CUSTOM, name) for name in names or [CUSTOM_OPERATOR] * 2),
+        )
+    ]
+    tensors = [_tensor("floats0", None)]
+    operators: list[tflite.Operator] = []
+    for number, network in enumerate(networks):
+        first = len(tensors) - 1
+        tensors += [
+            _tensor(network.source, network.input),
+            _tensor(network.result, network.layers[-1].output),
+            _tensor(f"floats{number + 1}", None),
+        ]
+        options = flatbuffer.Span(memoryview(options_of(network)))
+        operators += [
+            tflite.Operator(0, (first,), (first + 1,)),
+            tflite.Operator(2 + number, (first + 1,), (first + 2,), custom_options=options),
+            tflite.Operator(1, (first + 2,), (first + 3,)),
+        ]
+    graph = tflite.SubGraph(tuple(tensors), (0,), (len(tensors) - 1,), tuple(operators), "main")
+    empty = tflite.Buffer(memoryview(b""))
+    return flatbuffer.write(tflite.Model(3, tuple(codes), (graph,), "test", (empty,)))
+
+
+def options_of(network: DenseNetwork) -> bytes:
+    """Options of the custom operator that computes a network."""
+    return custom_options(darwinn.dump(compile_network(network)))
+
+
+def _tensor(name: str, quantisation: Quantisation | None) -> tflite.Tensor:
+    if quantisation is None:
+        return tflite.Tensor((1, WIDTH), TensorType.FLOAT32, 0, name)
+    parameters = QuantizationParameters(
+        scale=(float(quantisation.scale),), zero_point=(quantisation.zero_point,)
+    )
+    return tflite.Tensor((1, WIDTH), TensorType.INT8, 0, name, parameters)
+
+
+def random_floats(seed: int) -> Array:
+    """An input of :func:`whole_model`."""
+    return np.random.default_rng(seed).normal(size=(1, WIDTH)).astype(np.float32)
+
+
+def whole_expected(networks: list[DenseNetwork], floats: Array) -> Array:
+    """What :func:`whole_model` gives: the oracle of each network, and float32 between them."""
+    for network in networks:
+        scaled = floats / np.float32(network.input.scale)
+        rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
+        quantised = np.clip(rounded + network.input.zero_point, -128, 127).astype(np.int8)
+        output = network.layers[-1].output
+        result = expected(network, quantised).astype(np.int32) - output.zero_point
+        floats = (result * np.float32(output.scale)).astype(np.float32).reshape(1, -1)
+    return floats

@@ -1,0 +1,175 @@
+"""The drop-in interpreter: whole models, with the methods and the errors of LiteRT's."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert import interpreter as litert
+from darwinn_formats.errors import FormatError
+from darwinn_testbench import Interpreter
+from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.session import Device
+from darwinn_testbench.compiler import (
+    compile_network,
+    edgetpu_model,
+    multi_chip,
+    random_convolution,
+    random_dense,
+    uncompiled,
+)
+from darwinn_testbench.compiler.network import DenseNetwork
+from darwinn_testbench.errors import InputError, ModelError
+from sample_runs import expected, random_input
+from whole_models import random_floats, segments, whole_expected, whole_model
+
+DENSE = random_dense([30, 20], 1)
+
+
+def compiled(network: DenseNetwork = DENSE) -> bytes:
+    return edgetpu_model(network, compile_network(network))
+
+
+def ready(model: bytes, **options: Any) -> Interpreter:
+    interpreter = Interpreter(model_content=model, **options)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def test_operators_around_several_chip_operators_run_too() -> None:
+    networks = segments()
+    interpreter = ready(whole_model(networks), strict=True)
+    (source,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    for seed in range(4):
+        floats = random_floats(seed)
+        interpreter.set_tensor(source["index"], floats)
+        interpreter.invoke()
+        found = interpreter.get_tensor(result["index"])
+        assert np.array_equal(found, whole_expected(networks, floats))
+
+
+def test_a_convolution_and_interpreters_that_share_a_chip() -> None:
+    networks = [random_convolution(8, 8, 4, 6, seed, kernel=3) for seed in (1, 2)]
+    device = Device()
+    interpreters = [
+        Interpreter(model_content=edgetpu_model(each, compile_network(each)), device=device)
+        for each in networks
+    ]
+    for network, interpreter in [*zip(networks, interpreters, strict=True)] * 2:
+        interpreter.allocate_tensors()
+        image = random_input(network, 0)
+        interpreter.tensor(interpreter.get_input_details()[0]["index"])()[:] = image
+        interpreter.invoke()
+        index = interpreter.get_output_details()[0]["index"]
+        assert np.array_equal(interpreter.tensor(index)().ravel(), expected(network, image))
+
+
+def test_a_model_that_is_not_compiled_runs_in_litert() -> None:
+    interpreter = ready(uncompiled(DENSE))
+    image = random_input(DENSE, 3)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    assert np.abs(found.ravel().astype(int) - expected(DENSE, image)).max() <= 1
+
+
+def test_the_public_methods_of_litert_are_there_with_its_names_of_arguments() -> None:
+    for name, method in inspect.getmembers(litert.Interpreter, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        ours = inspect.signature(getattr(Interpreter, name)).parameters
+        theirs = set(inspect.signature(method).parameters) - {"subgraph_index"}
+        assert theirs == set(ours), name
+
+
+def test_details_are_litert_s() -> None:
+    model = whole_model(segments())
+    interpreter, theirs = ready(model), litert.Interpreter(model_content=model)
+    for ours, their in [
+        (interpreter.get_input_details(), theirs.get_input_details()),
+        (interpreter.get_output_details(), theirs.get_output_details()),
+        (interpreter.get_tensor_details(), theirs.get_tensor_details()),
+    ]:
+        assert repr(ours) == repr(their)
+    assert interpreter.get_signature_list() == theirs.get_signature_list() == {}
+    assert interpreter.num_subgraphs() == 1
+
+
+def test_what_does_not_fit_is_said_as_litert_says_it() -> None:
+    interpreter = Interpreter(model_content=compiled())
+    with pytest.raises(ValueError, match="allocate_tensors"):
+        interpreter.set_tensor(0, np.zeros((1, 30), np.int8))
+    with pytest.raises(ValueError, match="allocate_tensors"):
+        interpreter.invoke()
+    interpreter.allocate_tensors()
+    with pytest.raises(ValueError, match="Got value of type UINT8 but expected type INT8"):
+        interpreter.set_tensor(0, np.zeros((1, 30), np.uint8))
+    with pytest.raises(ValueError, match=r"Got \[30\] but expected \[1, 30\]"):
+        interpreter.set_tensor(0, np.zeros(30, np.int8))
+    with pytest.raises(ValueError, match="Invalid tensor index 7"):
+        interpreter.get_tensor(7)
+    with pytest.raises(ValueError, match="not an input"):
+        interpreter.set_tensor(1, np.zeros((1, 20), np.int8))
+    interpreter.resize_tensor_input(0, [1, 30])
+    with pytest.raises(ValueError, match=r"resize_tensor_input.*cannot become \[2, 30\]"):
+        interpreter.resize_tensor_input(0, [2, 30])
+    with pytest.raises(ValueError, match="known: none"):
+        interpreter.get_signature_runner("serving_default")
+    with pytest.raises(ValueError, match="model_path"):
+        Interpreter()
+    with pytest.raises(InputError, match="takes no delegate"):
+        Interpreter(model_content=compiled(), experimental_delegates=[object()])
+
+
+def test_tensors_between_operators_of_litert_are_kept_if_asked_for() -> None:
+    networks = segments()
+    model = whole_model(networks)
+    between = {each["name"]: each["index"] for each in ready(model).get_tensor_details()}
+    kept = ready(model, experimental_preserve_all_tensors=True)
+    kept.set_tensor(0, random_floats(1))
+    kept.invoke()
+    assert np.array_equal(
+        kept.get_tensor(between["floats1"]), whole_expected(networks[:1], random_floats(1))
+    )
+    with pytest.raises(ValueError, match="kept by no one"):
+        ready(model).get_tensor(between["floats1"])
+
+
+def test_damaged_models_end_in_one_error(tmp_path: Path) -> None:
+    model = compiled()
+    path = tmp_path / "cut_edgetpu.tflite"
+    path.write_bytes(model[: len(model) // 2])
+    with pytest.raises(FormatError, match=r"cut_edgetpu.*byte"):
+        Interpreter(str(path))
+    with pytest.raises(FileNotFoundError):
+        Interpreter(tmp_path / "none.tflite")
+    options = model.replace(b"DWN1", b"DWN9", 1)
+    assert options != model
+    with pytest.raises(FormatError, match=r"operators\[0\].custom_options"):
+        Interpreter(model_content=options)
+    unknown = whole_model(segments(), names=("edgetpu-custom-op", "SomebodysOp"))
+    with pytest.raises(ModelError, match="unresolved custom op: SomebodysOp"):
+        ready(unknown)
+    several = multi_chip([compile_network(DENSE)] * 2)
+    with pytest.raises(InputError, match="2 models"):
+        Interpreter(model_content=edgetpu_model(DENSE, several))
+    other = edgetpu_model(DENSE, compile_network(random_dense([30, 21], 1)))
+    with pytest.raises(InputError, match="has output"):
+        Interpreter(model_content=other)
+
+
+def test_the_chip_of_a_corpus_model_computes_as_darwinn_run(corpus: Path) -> None:
+    """MobileNet v1 is all on the chip: the whole model gives what its executable gives."""
+    path = corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite"
+    image = np.random.default_rng(0).integers(0, 256, (1, 128, 128, 3), np.uint8)
+    interpreter = Interpreter(path)
+    interpreter.allocate_tensors()
+    source = interpreter.get_input_details()[0]
+    interpreter.set_tensor(source["index"], image)
+    interpreter.invoke()
+    (row,) = run(path, [{source["name"]: image}]).rows
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    assert np.array_equal(found, row.tensor)
