@@ -65,13 +65,12 @@ UNIT = np.dtype(
         ("scaled", "f4", (chip.LANES,)),
         ("rounded", "u4", (chip.LANES,)),
         ("lane_written", "u4", (chip.LANES,)),
-        ("results", "i8"),
     ]
 )
 """A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
 ``second`` are the states of the instruction's traversals; ``ready``: the watchers of its next
-element have passed; ``words``: in the row that is gathered. Lanes of the event model call these
-the same, and so both go by the same steps."""
+element have passed; ``words``: in the row that is gathered, or of results. Stations of the event
+model call these the same, and so both go by the same steps."""
 
 WORD_FIFO = np.dtype(
     [

@@ -33,7 +33,6 @@ from darwinn_sim.units.tables import Tables
 _SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
-_FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 
 
 @compiled
@@ -242,10 +241,7 @@ def _dispatch(tile: Record, tables: Tables) -> bool:
 @inner
 def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
-    if which == TileUnit.TENSOR:
-        if tables.opcode[unit.current] != _FUNCTION_TABLE:
-            tensor_unit.start(unit)
-    elif which == TileUnit.RING_PRODUCER:
+    if which == TileUnit.RING_PRODUCER:
         ring_bus.start_producer(tile, unit, tables.ring_producer[row])
     elif which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
         ring_bus.start_consumer(unit, tables.ring_consumer[row])
@@ -253,7 +249,7 @@ def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
         narrow_to_wide.start(tile, unit, tables.narrow_to_wide[row])
     elif which == TileUnit.WIDE_TO_NARROW:
         wide_to_narrow.start(tile, unit, tables.wide_to_narrow[row])
-    else:
+    elif which != TileUnit.TENSOR:
         mesh_bus.start(unit, tables.mesh[row])
 
 
@@ -270,7 +266,7 @@ def _advance_unit(
     tile = tiles[number]
     row = tables.row[unit.current]
     if which == TileUnit.TENSOR:
-        if tables.opcode[unit.current] == _FUNCTION_TABLE:
+        if tables.opcode[unit.current] == tensor_unit.FUNCTION_TABLE:
             tensor_unit.load_table(tile, tables.function_table[row])
             unit.current = state.IDLE
             return True

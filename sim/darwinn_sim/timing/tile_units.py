@@ -9,7 +9,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel import state, traversal
 from darwinn_sim.kernel.compiled import Record, inner
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
@@ -32,12 +32,10 @@ from darwinn_sim.timing.machine import (
 from darwinn_sim.timing.rates import plain_elements, rate, skip
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
 from darwinn_sim.timing.stations import Cause
-from darwinn_sim.units import narrow_to_wide, tile_fence, wide_to_narrow
-from darwinn_sim.units.output_stage import OUTPUT_16BIT
+from darwinn_sim.units import narrow_to_wide, tensor_unit, tile_fence, wide_to_narrow
 from darwinn_sim.units.tables import Tables
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
-_FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 _STATION_OF_UNIT = stations.STATION_OF_UNIT
 _BUSY = int(Cause.BUSY)
 _COMPUTE = int(Cause.COMPUTE)
@@ -58,7 +56,7 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
     station.row = tables.row[station.instruction]
     _enter(machine, station, unit, tables)
     start = machine.rates[0].instruction_start
-    if start > 0 and tables.opcode[station.instruction] != _FUNCTION_TABLE:
+    if start > 0 and tables.opcode[station.instruction] != tensor_unit.FUNCTION_TABLE:
         busy(machine, index, start)
         return False
     return True
@@ -158,15 +156,15 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
             return
     if station.instruction < 0 and not begin(machine, index, TileUnit.TENSOR, tile, tables):
         return
-    if tables.opcode[station.instruction] == _FUNCTION_TABLE:
+    if tables.opcode[station.instruction] == tensor_unit.FUNCTION_TABLE:
         busy(machine, index, 1)
         complete(machine, index, completed)
         return
     now = machine.clock[0].now
     if station.phase == _STARTS:
-        if not _may_begin(machine, station, counters, tables):
-            watchers = tables.tensor[station.row].watchers
-            passes(machine, index, watchers, counters, _segment(station, tables).waits, -1)
+        waits = _segment(station, tables).waits
+        watchers = tables.tensor[station.row].watchers
+        if waits and not passes(machine, index, watchers, counters, waits, -1):
             return
         station.phase = _ENDS
         rest = _segment(station, tables).count - 1
@@ -199,13 +197,12 @@ def _may_begin(machine: Machine, station: Record, counters: int, tables: Tables)
 
     Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
     """
-    waits = _segment(station, tables).waits
-    if waits == 0:
-        return True
+    segment = _segment(station, tables)
+    parameters = tables.tensor[station.row]
+    if segment.waits:
+        settle_watched(machine, parameters.watchers, counters)
     flags = machine.counters[counters : counters + chip.TILE_FLAGS]
-    watchers = tables.tensor[station.row].watchers
-    settle_watched(machine, watchers, counters)
-    return sync.passes(watchers, station.waited, flags, waits)
+    return tensor_unit.lets_begin(station, parameters, segment, flags)
 
 
 @inner
@@ -256,17 +253,19 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     counters = tile_counters(tile)
     segment = _segment(station, tables)
     station.elements += segment.count
-    effect(machine, counters + TileFlag.PARAMETER_READ, segment.parameter_reads)
-    effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, segment.sum_writes)
-    if segment.outputs:
-        size = 2 if tables.tensor[station.row].function & OUTPUT_16BIT else 1
-        _queue_results(machine, index, tile, (segment.lanes * size + 3) // 4, tables, cycle)
-    station.position += 1
+    words = tensor_unit.result_words(tables.tensor[station.row], segment)
+    if words:
+        _queue_results(machine, index, tile, words, tables, cycle)
+    parameter_reads, sum_writes = tensor_unit.step(station, segment)
+    effect(machine, counters + TileFlag.PARAMETER_READ, parameter_reads)
+    effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, sum_writes)
     place = tables.tensor_plan.place[station.row]
-    ended = station.position == place.segments
-    if ended:
-        _check(machine, index, station.words == place.writes, state.FAULT_RESULT_COUNT)
-    station.phase = _DRAINS if ended else _STARTS
+    station.phase = _STARTS
+    if tensor_unit.has_ended(station, place):
+        station.phase = _DRAINS
+        _check(
+            machine, index, not tensor_unit.lacks_results(station, place), state.FAULT_RESULT_COUNT
+        )
 
 
 @inner
@@ -281,11 +280,13 @@ def _queue_results(
     station.total = first + (words + per_cycle - 1) // per_cycle
     plan = tables.tensor_plan
     place = plan.place[station.row]
-    for k in range(min(words, place.writes - station.words)):
-        if plan.write_flag[place.write + station.words + k]:
+    for k in range(words):
+        if tensor_unit.lacks_place(station, place):
+            _check(machine, index, False, state.FAULT_RESULT_COUNT)
+            return
+        if tensor_unit.step_result(station, plan, place):
             machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = first + k // per_cycle
             writer.queued += 1
-    station.words += words
     writer.elements += words
     machine.usage[index - stations.TENSOR + stations.WRITER, _BUSY] += station.total - first
     if writer.taken < writer.queued:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import Record, copy, inner
 from darwinn_sim.units import observation
@@ -42,6 +43,9 @@ BESIDES = (
 """What a record has besides the fields: the main loops as a traversal; the products that an
 iteration makes (bit k: product k), and the places of products up to the last of those; the index of
 the watcher of flag 12, whose count selects the half of the scale/bias buffer (-1: none)."""
+
+FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
+"""The instruction that computes nothing: it loads a table into the output stage."""
 
 _MULTIPLIERS = 4
 
@@ -73,10 +77,52 @@ def _working(records: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 @inner
-def start(unit: Record) -> None:
-    """Begin an instruction."""
-    unit.position = 0
-    unit.results = 0
+def lets_begin(unit: Record, parameters: Record, segment: Record, flags: NDArray[np.int64]) -> bool:
+    """The watchers let the next segment begin."""
+    waits = segment.waits
+    return bool(waits == 0 or sync.passes(parameters.watchers, unit.waited, flags, waits))
+
+
+@inner
+def result_words(parameters: Record, segment: Record) -> int:
+    """Words of narrow memory that the results of a segment take."""
+    if not segment.outputs:
+        return 0
+    per_word = 2 if parameters.function & OUTPUT_16BIT else 4
+    return (segment.lanes + per_word - 1) // per_word  # type: ignore[no-any-return]
+
+
+@inner
+def lacks_place(unit: Record, place: Record) -> bool:
+    """There is a word of results, and no place for it: a fault."""
+    return bool(unit.words == place.writes)
+
+
+@inner
+def step_result(unit: Record, plan: TensorPlan, place: Record) -> int:
+    """A word of results goes to its place; what flag 0 grows by when it is there."""
+    at = place.write + unit.words
+    unit.words += 1
+    return plan.write_flag[at]  # type: ignore[no-any-return]
+
+
+@inner
+def step(unit: Record, segment: Record) -> tuple[int, int]:
+    """A segment is over; what flags 1 and 2 grow by."""
+    unit.position += 1
+    return segment.parameter_reads, segment.sum_writes
+
+
+@inner
+def has_ended(unit: Record, place: Record) -> bool:
+    """All segments are over."""
+    return bool(unit.position == place.segments)
+
+
+@inner
+def lacks_results(unit: Record, place: Record) -> bool:
+    """At the end a place has been left without results: a fault."""
+    return bool(unit.words < place.writes)
 
 
 @inner
@@ -104,14 +150,12 @@ def advance(
     place = plan.place[row]
     tapped = core.tap_begin <= unit.current < core.tap_end
     moved = False
-    while unit.position < place.segments:
+    while not has_ended(unit, place):
         if tapped and tap_is_full(core, tap):
             return moved
         segment = plan.segment[place.segment + unit.position]
         if not unit.ready:
-            if segment.waits and not sync.passes(
-                parameters.watchers, unit.waited, tile.flags, segment.waits
-            ):
+            if not lets_begin(unit, parameters, segment, tile.flags):
                 return moved
             if segment.observed and observation.is_due(tile, unit, parameters, plan, row):
                 unit.ready = 1
@@ -121,13 +165,15 @@ def advance(
         unit.ready = 0
         _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
         if segment.outputs:
-            _output(core, tile, unit, parameters, segment.lanes, plan, place, tap, tapped)
-        unit.position += 1
+            _output(core, tile, unit, parameters, segment, plan, place, tap, tapped)
+        parameter_reads, sum_writes = step(unit, segment)
+        tile.flags[TileFlag.PARAMETER_READ] += parameter_reads
+        tile.flags[TileFlag.PARTIAL_SUM_WRITE] += sum_writes
         moved = True
         if state.paused(core):
             return True
-    if unit.results != place.writes:
-        state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
+    if lacks_results(unit, place):
+        state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
     if core.until_left > 0 and core.until_first <= unit.current <= core.until_last:
         core.until_left -= 1
     unit.current = state.IDLE
@@ -151,7 +197,7 @@ def _run_segment(
     plan: TensorPlan,
     base: int,
 ) -> None:
-    """The iterations of one segment, and what they tell others by flags 1 and 2."""
+    """The iterations of one segment."""
     begin = base + segment.first
     operands = plan.operand[begin : begin + segment.count]
     granules = plan.granule[begin : begin + segment.count]
@@ -167,8 +213,6 @@ def _run_segment(
         interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         reduce(core, tile, unit, parameters, segment.lanes, granules)
-    tile.flags[TileFlag.PARAMETER_READ] += segment.parameter_reads
-    tile.flags[TileFlag.PARTIAL_SUM_WRITE] += segment.sum_writes
     if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         store_sum(core, tile, unit, parameters, segment)
 
@@ -179,13 +223,14 @@ def _output(
     tile: Record,
     unit: Record,
     parameters: Record,
-    lanes: int,
+    segment: Record,
     plan: TensorPlan,
     place: Record,
     tap: NDArray[np.void],
     tapped: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
+    lanes = segment.lanes
     scaled_sums(core, tile, unit, parameters, lanes)
     if parameters.function & TABLE:
         if core.strict and not tile.table_written:
@@ -198,16 +243,16 @@ def _output(
     per_word = 4 // size
     octets = tile.narrow.view(np.uint8)
     written = tile.narrow_written.view(np.uint8)
-    for first in range(0, lanes, per_word):
-        if unit.results >= place.writes:
-            state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.results)
+    for number in range(result_words(parameters, segment)):
+        if lacks_place(unit, place):
+            state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
             return
+        first = number * per_word
         count = min(per_word, lanes - first)
         word = np.uint32(0)
         for k in range(count):
             word |= unit.rounded[first + k] << np.uint32(8 * size * k)
-        at = place.write + unit.results
-        address = plan.write_address[at] & NARROW_MASK
+        address = plan.write_address[place.write + unit.words] & NARROW_MASK
         if address + 4 > chip.NARROW_BYTES:
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
@@ -216,8 +261,7 @@ def _output(
             # Bytes beyond the last lane are zeros of the unit's own.
             lane = first + k // size
             written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
-        tile.flags[TileFlag.ACTIVATION_WRITE] += plan.write_flag[at]
-        unit.results += 1
+        tile.flags[TileFlag.ACTIVATION_WRITE] += step_result(unit, plan, place)
         if tapped:
             _record(core, tile, tap, unit.current, address, word, count * size)
 
