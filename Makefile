@@ -78,14 +78,16 @@ format: $(READY)  ## Rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(READY)  ## Regenerate the documents that come from the tables
+docs: $(READY)  ## Regenerate what comes from the tables: documents, records of instructions
 	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
+	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
+	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)

@@ -63,7 +63,7 @@ def compile_kernels() -> None:
     core = state.new_core()
     core["halted"] = 1
     nothing = lower([frame(b"")])
-    schedule.run(core[0], state.new_tiles(), nothing.tables, np.zeros(1, state.TAP))
+    schedule.run(core[0], state.new_tiles(), nothing.tables, state.TappedWord.zeros(1))
 
 
 class Engine(Protocol):

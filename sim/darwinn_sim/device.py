@@ -16,6 +16,7 @@ from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, Uninitialis
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone, diagnosis, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, patch
@@ -73,10 +74,10 @@ class Chip:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a chip holds: records of ``state.TILE``, and one of ``state.CORE``."""
+    """What a chip holds: records of ``state.Tile``, and one of ``state.Core``."""
 
-    tiles: NDArray[np.void]
-    core: NDArray[np.void]
+    tiles: Records[state.Tile]
+    core: Records[state.Core]
 
 
 class ProgramRun:
@@ -219,7 +220,7 @@ class ProgramRun:
 
 
 def _append(
-    fifo: NDArray[np.void], data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    fifo: state.ByteFifo, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
 ) -> None:
     """Append bytes to a byte FIFO that has room for them; ``known``: which follow from written
     ones, None: all.
@@ -233,7 +234,7 @@ def _append(
     fifo["length"] += data.size
 
 
-def _take_all(fifo: NDArray[np.void]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+def _take_all(fifo: state.ByteFifo) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """Empty a byte FIFO: its bytes, and which of them follow from written ones."""
     places = (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
     fifo["head"] = (fifo["head"] + fifo["length"]) % chip.HOST_FIFO_BYTES

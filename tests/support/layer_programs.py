@@ -47,7 +47,7 @@ def one_pass_words(parts: dict[int, Bytes], generator: np.random.Generator) -> N
         base = 4 * int(generator.integers(0, 100))
         gaps = 4 * np.cumsum(generator.integers(1, 3, len(data)))
         order = generator.permutation(len(data))
-        right = np.zeros(len(data), state.TAP)
+        right = np.zeros(len(data), state.TappedWord.dtype)
         right["instruction"] = right["tile"] = tile
         right["address"] = base + gaps
         right["word"] = data.reshape(-1).view("<u4")

@@ -14,10 +14,10 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build, frame
 from darwinn_sim.kernel import state
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import diagnosis, schedule
 from darwinn_sim.machine.lowering import lower
 from darwinn_sim.units import scalar_core
-from numpy.typing import NDArray
 from slow_model.memory import Core, Tile
 from slow_model.sync import Watchers
 
@@ -28,7 +28,7 @@ _STEPS = 100_000
 
 
 @cache
-def _pristine() -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
+def _pristine() -> tuple[Records[state.Tile], Records[state.Core], Records[state.Tile]]:
     """Tiles and core with random memories that count as written, and the tiles to work on."""
     random = np.random.default_rng(2026)
     tiles = state.new_tiles()
@@ -64,7 +64,7 @@ class Bench:
         """Run until the chip can go no further; return the reason of ``scalar_core``."""
         self.core["work_limit"] = self.core["work"] + _STEPS
         self.tiles["awake"] = 1
-        tap = np.zeros(1, state.TAP)
+        tap = state.TappedWord.zeros(1)
         while True:
             reason: int = schedule.run(self.core, self.tiles, self.program.tables, tap)
             if reason == scalar_core.DESCRIPTOR:

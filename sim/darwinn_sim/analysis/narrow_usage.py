@@ -77,7 +77,7 @@ _READS_NARROW = (tensor_cells.MAC, tensor_cells.INTERPOLATE)
 
 
 def highest_address(walk: NDArray[np.void]) -> int:
-    """The highest address of a traversal (a record of ``traversal.PARAMETERS``), without prologue.
+    """The highest address of a traversal (a record of ``traversal.Parameters``), without prologue.
 
     A prologue takes in words that are dropped: what it addresses is overwritten later, and the
     compiler does not count it.

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import tensor_cells
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
+from darwinn_sim.units.tensor_records import Parameters, Segment
 
 Places = NDArray[np.int64]
 Words = NDArray[np.uint32]
@@ -75,11 +77,10 @@ def _run_of_sums(tables: Tables, row: int, last: bool) -> slice:
     return slice(0, int(ends[0]) if len(ends) else None)
 
 
-def _segments(tables: Tables, row: int) -> NDArray[np.void]:
+def _segments(tables: Tables, row: int) -> Records[Segment]:
     place = tables.tensor_plan.place[row]
     first = int(place["segment"])
-    segments: NDArray[np.void] = tables.tensor_plan.segment[first : first + int(place["segments"])]
-    return segments
+    return tables.tensor_plan.segment[first : first + int(place["segments"])]
 
 
 class Taken(NamedTuple):
@@ -163,7 +164,7 @@ class Look:
             Group(group_operands(tables, row, last=True)) if mac and position == ends[-1] else None,
         )
 
-    def scales(self, instruction: NDArray[np.void], waited: NDArray[np.int64]) -> Places:
+    def scales(self, instruction: Parameters, waited: NDArray[np.int64]) -> Places:
         """Words of the scale/bias buffer that the block takes; ``waited`` as the unit has it."""
         watcher = int(instruction["scale_watcher"])
         half = 0
@@ -178,7 +179,7 @@ class Look:
 
 
 class Observed(NamedTuple):
-    """Segments before which to look, and how (``tensor_plan.SEGMENT``)."""
+    """Segments before which to look, and how (``tensor_records.Segment``)."""
 
     positions: Places
     bits: NDArray[np.uint8]
@@ -199,14 +200,14 @@ def to_observe(tables: Tables, row: int) -> Observed:
     return Observed(positions, bits[positions])
 
 
-def _ends(segments: NDArray[np.void]) -> Places:
+def _ends(segments: Records[Segment]) -> Places:
     """The first segment, if there is any, and the last that waits."""
     return np.unique(
         np.append(np.arange(len(segments))[:1], np.flatnonzero(segments["waits"])[-1:])
     )
 
 
-def _arrival_depths(instruction: NDArray[np.void]) -> int:
+def _arrival_depths(instruction: Parameters) -> int:
     """Depths of the blocks before which rows of wide memory, or scales, are awaited."""
     watchers = instruction["watchers"]
     depths = (
@@ -218,19 +219,19 @@ def _arrival_depths(instruction: NDArray[np.void]) -> int:
 
 
 def _until_next(
-    segments: NDArray[np.void], position: int, waits: NDArray[np.integer]
-) -> NDArray[np.void]:
+    segments: Records[Segment], position: int, waits: NDArray[np.integer]
+) -> Records[Segment]:
     """Segments from ``position`` to the next one that waits."""
     later = np.flatnonzero(waits[position + 1 :])
     return segments[position : position + 1 + int(later[0])] if later.size else segments[position:]
 
 
-def _iterations(segments: NDArray[np.void]) -> slice:
+def _iterations(segments: Records[Segment]) -> slice:
     last = segments[-1]
     return slice(int(segments[0]["first"]), int(last["first"]) + int(last["count"]))
 
 
-def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
+def _operand_bytes(instruction: Parameters, addresses: Places) -> Places:
     if instruction["opcode"] == tensor_cells.INTERPOLATE:
         width = int(instruction["block_lanes"]) + 1
     elif instruction["opcode"] == tensor_cells.MAC:
@@ -241,7 +242,7 @@ def _operand_bytes(instruction: NDArray[np.void], addresses: Places) -> Places:
     return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
 
 
-def _parameter_bytes(instruction: NDArray[np.void], granules: Places, lanes: int) -> Places:
+def _parameter_bytes(instruction: Parameters, granules: Places, lanes: int) -> Places:
     """Bytes of wide memory that the lanes take for ``granules``: planes of rows."""
     planes = 2 if instruction["parameter_16bit"] else 1
     count = np.full(len(granules), planes * int(instruction["products"]))

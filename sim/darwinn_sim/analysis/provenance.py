@@ -231,9 +231,8 @@ class _MarkedRun:
     def _marked(self) -> LoweredProgram:
         """The program with marks in place of results, and segments to be observed."""
         tables = self.program.tables
-        tensor, mesh, segment = (
-            each.copy() for each in (tables.tensor, tables.mesh, tables.tensor_plan.segment)
-        )
+        tensor, mesh = tables.tensor.copy(), tables.mesh.copy()
+        segment = tables.tensor_plan.segment.copy()
         for name in _OUTPUT_STAGE:
             tensor[name] = 0
         tensor["function"] &= output_stage.OUTPUT_16BIT

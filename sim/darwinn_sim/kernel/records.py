@@ -1,13 +1,17 @@
 """Records of instructions, as kernels read them: derived from the instruction table.
 
 A record has the program counter, ``pc``, and every field of its instruction by its name. Fields of
-an address generator are one member of its name (``traversal.PARAMETERS``), as are those of a
-producer (``sync.PRODUCER``) and those of all watchers (``watchers``, ``sync.WATCHERS``). Where a
+an address generator are one member of its name (``traversal.Parameters``), as are those of a
+producer (``sync.Producer``) and those of all watchers (``watchers``, ``sync.Watchers``). Where a
 field means something else than in other instructions, its member is called as listings show it.
+
+The classes stand in ``kernel/instructions.py``, so that a checker knows their fields; it is
+written by ``python -m darwinn_sim.kernel.records``.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -15,18 +19,37 @@ from numpy.typing import NDArray
 
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.fields import Field, Instruction
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import sync, traversal
 
-Members = Sequence[tuple[str, np.dtype[np.void] | str]]
-"""Names and types of what a record has besides what the instruction table says."""
+SHARED = {
+    "Tensor": ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate"),
+    "RingConsumer": ("RingConsumerA", "RingConsumerB"),
+    "Mesh": ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast"),
+}
+"""Records of several instructions: they have what any of them has."""
 
-_NUMBERS = {"float32": "f4"}
+_OWN = (
+    *("Scalar", "Branch", "Loop", "ScalarFence", "PopInput", "RingInfeed", "RingOutfeed"),
+    *("CoefficientTable", "RingProducer", "NarrowToWide", "WideToNarrow", "TileFence"),
+)
 
+_HEADER = '''\
+"""Records of the instructions that have any.
 
-def record(instructions: Sequence[Instruction], besides: Members) -> np.dtype[np.void]:
-    """The type of the records of ``instructions``, which has what any of them has."""
-    members = {name: dtype for entry in instructions for name, dtype in _members(entry)}
-    return np.dtype([("pc", "i8"), *members.items(), *besides])
+Written by `python -m darwinn_sim.kernel.records`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.kernel import sync, traversal
+from darwinn_sim.kernel.structure import Record
+'''
 
 
 def lower(
@@ -49,16 +72,37 @@ def lower(
     return out
 
 
-def _members(instruction: Instruction) -> Iterator[tuple[str, np.dtype[np.void]]]:
+def source() -> str:
+    """The classes of all records, as the text of a module."""
+    names = {**SHARED, **{name: (name,) for name in _OWN}}
+    return _HEADER + "".join(
+        _class_text(name, [BY_NAME[each] for each in instructions])
+        for name, instructions in sorted(names.items())
+    )
+
+
+def _class_text(name: str, instructions: Sequence[Instruction]) -> str:
+    members = dict(member for entry in instructions for member in _members(entry))
+    fields = "".join(f"    {member}: {declared}\n" for member, declared in members.items())
+    doc = " or ".join(entry.name for entry in instructions)
+    return f'\n\nclass {name}(Record):\n    """{doc}."""\n\n    pc: int\n{fields}'
+
+
+def _members(instruction: Instruction) -> Iterator[tuple[str, str]]:
+    """Name and declaration of each member."""
     for walk in instruction.traversals:
-        yield walk.name, traversal.PARAMETERS
+        yield walk.name, "traversal.Parameters"
     for name in instruction.producers:
-        yield name, sync.PRODUCER
+        yield name, "sync.Producer"
     if instruction.watchers:
-        yield "watchers", sync.WATCHERS
+        yield "watchers", "sync.Watchers"
     for field in _plain(instruction):
-        shape = (field.count,) if field.count > 1 else ()
-        yield field.shown_as or field.name, np.dtype((_NUMBERS.get(field.kind, "i8"), shape))
+        real = field.kind == "float32"
+        declared = "np.float32" if real else "int"
+        if field.count > 1:
+            array = f"NDArray[{'np.float32' if real else 'np.int64'}]"
+            declared = f"Annotated[{array}, {field.count}]"
+        yield field.shown_as or field.name, declared
 
 
 def _plain(instruction: Instruction) -> Iterator[Field]:
@@ -71,3 +115,6 @@ def _plain(instruction: Instruction) -> Iterator[Field]:
 
 
 _PRODUCER_PARTS = ("increment", "depth")
+
+if __name__ == "__main__":
+    sys.stdout.write(source())

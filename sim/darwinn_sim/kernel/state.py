@@ -1,6 +1,6 @@
 """What the chip holds: memories, flags, queues and the progress of every unit, as NumPy records.
 
-Kernels see one ``TILE`` record per tile and one ``CORE`` record for the scalar core, its units and
+Kernels see one ``Tile`` record per tile and one ``Core`` record for the scalar core, its units and
 the host's FIFOs. Beside each memory stands a shadow of the same shape, with a 1 in each byte whose
 value follows from what has been written: a copy carries it along, a unit that computes marks what
 it makes of unwritten bytes, and strict mode asks where it matters: in an address, a branch, a
@@ -10,6 +10,7 @@ descriptor, an output. In the scalar core, which takes words apart, the shadow h
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.compiled import Record, copy, inner
+from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.kernel.structure import Int32, Record, Records, Uint32
 
 UNIT_NAMES = tuple(unit.meaning for unit in TileUnit)
 """Units of a tile, by their numbers."""
@@ -36,111 +38,129 @@ ALL_BITS = np.uint32(0xFFFFFFFF)
 IDLE = -1
 """``current`` of a unit that executes nothing."""
 
-ROW = np.dtype(
-    [("words", "i8"), ("data", "u4", (chip.ROW_WORDS,)), ("written", "u4", (chip.ROW_WORDS,))]
-)
-"""A row on the ring bus: ``words`` 32-bit words, each with its shadow."""
 
-QUEUE_ENTRY = np.dtype([("instruction", "i8"), ("base", "i8")])
-"""An instruction on its way to a unit; ``base`` overrides a base address, -1: it does not."""
+class Row(Record):
+    """A row on the ring bus: ``words`` 32-bit words, each with its shadow."""
 
-UNIT = np.dtype(
-    [
-        ("current", "i8"),
-        ("base", "i8"),
-        ("queue", QUEUE_ENTRY, (chip.UNIT_QUEUE,)),
-        ("queue_head", "i8"),
-        ("queue_length", "i8"),
-        ("first", traversal.STATE),
-        ("second", traversal.STATE),
-        ("waited", "i8", (sync.MAX_WATCHERS,)),
-        ("ready", "i8"),
-        ("first_done", "i8"),
-        ("second_done", "i8"),
-        ("position", "i8"),
-        ("words", "i8"),
-        ("row_closed", "i8"),
-        ("row", ROW),
-        ("accumulator", "i4", (chip.LANES,)),
-        ("scaled", "f4", (chip.LANES,)),
-        ("rounded", "u4", (chip.LANES,)),
-        ("lane_written", "u4", (chip.LANES,)),
-    ]
-)
-"""A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
-``second`` are the states of the instruction's traversals; ``ready``: the watchers of its next
-element have passed; ``words``: in the row that is gathered, or of results. Stations of the event
-model call these the same, and so both go by the same steps."""
+    words: int
+    data: Annotated[NDArray[np.uint32], chip.ROW_WORDS]
+    written: Annotated[NDArray[np.uint32], chip.ROW_WORDS]
 
-WORD_FIFO = np.dtype(
-    [
-        ("head", "i8"),
-        ("length", "i8"),
-        ("data", "u4", (chip.MESH_FIFO_WORDS,)),
-        ("written", "u4", (chip.MESH_FIFO_WORDS,)),
-    ]
-)
-ROW_FIFO = np.dtype([("head", "i8"), ("length", "i8"), ("rows", ROW, (chip.RING_FIFO_ROWS,))])
+
+class QueueEntry(Record):
+    """An instruction on its way to a unit; ``base`` overrides a base address, -1: it does not."""
+
+    instruction: int
+    base: int
+
+
+class Unit(Record):
+    """A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
+    ``second`` are the states of the instruction's traversals; ``ready``: the watchers of its next
+    element have passed; ``words``: in the row that is gathered, or of results. Stations of the
+    event model call these the same, and so both go by the same steps.
+    """
+
+    current: int
+    base: int
+    queue: Annotated[Records[QueueEntry], chip.UNIT_QUEUE]
+    queue_head: int
+    queue_length: int
+    first: traversal.State
+    second: traversal.State
+    waited: Annotated[NDArray[np.int64], sync.MAX_WATCHERS]
+    ready: int
+    first_done: int
+    second_done: int
+    position: int
+    words: int
+    row_closed: int
+    row: Row
+    accumulator: Annotated[NDArray[np.int32], chip.LANES]
+    scaled: Annotated[NDArray[np.float32], chip.LANES]
+    rounded: Annotated[NDArray[np.uint32], chip.LANES]
+    lane_written: Annotated[NDArray[np.uint32], chip.LANES]
+
+
+class WordFifo(Record):
+    """Words on a mesh link, each with its shadow."""
+
+    head: int
+    length: int
+    data: Annotated[NDArray[np.uint32], chip.MESH_FIFO_WORDS]
+    written: Annotated[NDArray[np.uint32], chip.MESH_FIFO_WORDS]
+
+
+class RowFifo(Record):
+    """Rows that have arrived from the ring bus."""
+
+    head: int
+    length: int
+    rows: Annotated[Records[Row], chip.RING_FIFO_ROWS]
+
 
 SHOWN_WORDS = 512
-SHOWN = np.dtype([("word", "u4"), ("octets", "u4")])
-"""A word that an observer has been shown, and which bytes of it (bit k: byte k); 0: no word."""
 
-TILE = np.dtype(
-    [
-        ("number", "i8"),
-        ("narrow", "u4", (chip.NARROW_ADDRESS_BYTES // 4,)),
-        ("wide", "u4", (chip.WIDE_ROWS * chip.ROW_WORDS,)),
-        ("scale_bias", "u4", (chip.SCALE_BIAS_WORDS,)),
-        ("coefficient", "f4", (chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS,)),
-        ("lower_bound", "f4", (chip.TABLE_SEGMENTS - 1,)),
-        ("narrow_written", "u4", (chip.NARROW_ADDRESS_BYTES // 4,)),
-        ("wide_written", "u4", (chip.WIDE_ROWS * chip.ROW_WORDS,)),
-        ("scale_bias_written", "u4", (chip.SCALE_BIAS_WORDS,)),
-        ("table_written", "i8"),
-        ("flags", "i8", (chip.TILE_FLAGS,)),
-        ("fence_count", "i8"),
-        ("awake", "i8"),
-        ("queue", QUEUE_ENTRY, (chip.TILE_QUEUE,)),
-        ("queue_head", "i8"),
-        ("queue_length", "i8"),
-        ("units", UNIT, (chip.TILE_UNITS,)),
-        ("ring", ROW_FIFO, (2,)),
-        ("mesh", WORD_FIFO, (4,)),
-        ("wide_write_second", "i8"),
-        ("ring_read_second", "i8"),
-        ("shown", SHOWN, (2, SHOWN_WORDS)),
-    ],
-    align=True,
-)
-"""A tile. ``awake``: something has happened that may let one of its units go on.
-``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
-narrow-to-wide and the ring producer share, until a fence resets their flags. ``shown``: what an
-observer has been shown of narrow and of wide memory (``observation``)."""
 
-BYTE_FIFO = np.dtype(
-    [
-        ("head", "i8"),
-        ("length", "i8"),
-        ("data", "u1", (chip.HOST_FIFO_BYTES,)),
-        ("written", "u1", (chip.HOST_FIFO_BYTES,)),
-    ]
-)
+class Shown(Record):
+    """A word that an observer has been shown, and which bytes of it (bit k: byte k); 0: no word."""
 
-SCALAR_UNIT = np.dtype(
-    [
-        ("current", "i8"),
-        ("queue", "i8", (chip.UNIT_QUEUE,)),
-        ("queue_head", "i8"),
-        ("queue_length", "i8"),
-        ("first", traversal.STATE),
-        ("waited", "i8", (sync.MAX_WATCHERS,)),
-        ("position", "i8"),
-        ("words", "i8"),
-        ("row", ROW),
-    ]
-)
-"""PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
+    word: Uint32
+    octets: Uint32
+
+
+class Tile(Record, align=True):
+    """A tile. ``awake``: something has happened that may let one of its units go on.
+    ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
+    narrow-to-wide and the ring producer share, until a fence resets their flags. ``shown``: what an
+    observer has been shown of narrow and of wide memory (``observation``).
+    """
+
+    number: int
+    narrow: Annotated[NDArray[np.uint32], chip.NARROW_ADDRESS_BYTES // 4]
+    wide: Annotated[NDArray[np.uint32], chip.WIDE_ROWS * chip.ROW_WORDS]
+    scale_bias: Annotated[NDArray[np.uint32], chip.SCALE_BIAS_WORDS]
+    coefficient: Annotated[NDArray[np.float32], chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS]
+    lower_bound: Annotated[NDArray[np.float32], chip.TABLE_SEGMENTS - 1]
+    narrow_written: Annotated[NDArray[np.uint32], chip.NARROW_ADDRESS_BYTES // 4]
+    wide_written: Annotated[NDArray[np.uint32], chip.WIDE_ROWS * chip.ROW_WORDS]
+    scale_bias_written: Annotated[NDArray[np.uint32], chip.SCALE_BIAS_WORDS]
+    table_written: int
+    flags: Annotated[NDArray[np.int64], chip.TILE_FLAGS]
+    fence_count: int
+    awake: int
+    queue: Annotated[Records[QueueEntry], chip.TILE_QUEUE]
+    queue_head: int
+    queue_length: int
+    units: Annotated[Records[Unit], chip.TILE_UNITS]
+    ring: Annotated[Records[RowFifo], 2]
+    mesh: Annotated[Records[WordFifo], 4]
+    wide_write_second: int
+    ring_read_second: int
+    shown: Annotated[Records[Records[Shown]], 2, SHOWN_WORDS]
+
+
+class ByteFifo(Record):
+    """Bytes between host and chip; ``written`` has a 1 for each that follows from written ones."""
+
+    head: int
+    length: int
+    data: Annotated[NDArray[np.uint8], chip.HOST_FIFO_BYTES]
+    written: Annotated[NDArray[np.uint8], chip.HOST_FIFO_BYTES]
+
+
+class BufferUnit(Record):
+    """PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
+
+    current: int
+    queue: Annotated[NDArray[np.int64], chip.UNIT_QUEUE]
+    queue_head: int
+    queue_length: int
+    first: traversal.State
+    waited: Annotated[NDArray[np.int64], sync.MAX_WATCHERS]
+    position: int
+    words: int
+    row: Row
 
 
 class Handover(IntEnum):
@@ -164,97 +184,114 @@ class Handover(IntEnum):
     """Nothing more of this chunk."""
 
 
-HANDED = np.dtype(
-    [
-        ("kind", "i8"),
-        ("instruction", "i8"),
-        ("row", "i8"),
-        ("target", "i8"),
-        ("base", "i8"),
-        ("address", "u8"),
-        ("size", "i8"),
-        ("word", "u4"),
-        ("written", "u4"),
-    ]
-)
-"""An instruction as the scalar core hands it over: a ``Handover``, the instruction with its row in
-its table, and what registers say of it. ``base`` replaces a base address, -1: it does not."""
+class Handed(Record):
+    """An instruction as the scalar core hands it over: a ``Handover``, the instruction with its row
+    in its table, and what registers say of it. ``base`` replaces a base address, -1: it does not.
+    """
 
-LOOP = np.dtype([("start", "i8"), ("end", "i8"), ("left", "i8")])
+    kind: int
+    instruction: int
+    row: int
+    target: int
+    base: int
+    address: np.uint64
+    size: int
+    word: np.uint32
+    written: np.uint32
+
+
+class HardwareLoop(Record):
+    """A loop that is being executed: program counters of its body, and passes that are left."""
+
+    start: int
+    end: int
+    left: int
+
+
 MAX_LOOP_DEPTH = 16
 
-CORE = np.dtype(
-    [
-        ("registers", "u4", (chip.SCALAR_REGISTERS,)),
-        ("registers_written", "u4", (chip.SCALAR_REGISTERS,)),
-        ("operands", "u4", (chip.SCALAR_REGISTERS,)),
-        ("operands_written", "u4", (chip.SCALAR_REGISTERS,)),
-        ("immediate", "u4", (1,)),
-        ("predicates", "i8", (chip.PREDICATES,)),
-        ("predicates_written", "i8", (chip.PREDICATES,)),
-        ("memory", "u4", (chip.SCALAR_MEMORY_WORDS,)),
-        ("memory_written", "u4", (chip.SCALAR_MEMORY_WORDS,)),
-        ("descriptor", "u4", (4,)),
-        ("pc", "i8"),
-        ("end_pc", "i8"),
-        ("halted", "i8"),
-        ("handed", HANDED),
-        ("loops", LOOP, (MAX_LOOP_DEPTH,)),
-        ("loop_depth", "i8"),
-        ("flags", "i8", (chip.SCALAR_FLAGS,)),
-        ("units", SCALAR_UNIT, (QUEUED_SCALAR_UNITS,)),
-        ("activations", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
-        ("parameters", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
-        ("activations_written", "u1", (chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES,)),
-        ("parameters_written", "u1", (chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES,)),
-        ("input", BYTE_FIFO, (2,)),
-        ("output", BYTE_FIFO),
-        ("output_pending", "i8"),
-        ("ring", ROW_FIFO),
-        ("steps", "i8"),
-        ("bundles", "i8"),
-        ("work", "i8"),
-        ("work_limit", "i8"),
-        ("stop_pc", "i8"),
-        ("strict", "i8"),
-        ("random", "u8"),
-        ("fault", "i8"),
-        ("fault_pc", "i8"),
-        ("fault_tile", "i8"),
-        ("fault_address", "i8"),
-        ("uninitialised", "i8"),
-        ("origin_pc", "i8"),
-        ("origin_tile", "i8"),
-        ("origin_address", "i8"),
-        ("iterations", "i8"),
-        ("rows_sent", "i8"),
-        ("until_first", "i8"),
-        ("until_last", "i8"),
-        ("until_left", "i8"),
-        ("observed_tile", "i8"),
-        ("tap_begin", "i8"),
-        ("tap_end", "i8"),
-        ("tap_length", "i8"),
-    ],
-    align=True,
-)
-"""The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of the
-run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts instructions,
-``bundles`` those that they stand in, ``work`` the elements that units have moved, too; they pause
-at ``work_limit``.
-``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
-awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
-is to be observed. ``origin_*`` name the first operand that
-nothing had written. ``operands`` are the registers as they were before the present bundle.
-``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
-parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of
-the executable."""
 
-TAP = np.dtype(
-    [("instruction", "i4"), ("tile", "i4"), ("address", "i4"), ("word", "u4"), ("count", "i4")]
-)
-"""One word that a tensor instruction wrote to narrow memory, at a byte address; ``count`` of its
-bytes are results."""
+class Core(Record, align=True):
+    """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
+    the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
+    instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
+    too; they pause at ``work_limit``.
+    ``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
+    awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
+    is to be observed. ``origin_*`` name the first operand that
+    nothing had written. ``operands`` are the registers as they were before the present bundle.
+    ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
+    parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
+    of the executable.
+    """
+
+    registers: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
+    registers_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
+    operands: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
+    operands_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
+    immediate: Annotated[NDArray[np.uint32], 1]
+    predicates: Annotated[NDArray[np.int64], chip.PREDICATES]
+    predicates_written: Annotated[NDArray[np.int64], chip.PREDICATES]
+    memory: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
+    memory_written: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
+    descriptor: Annotated[NDArray[np.uint32], 4]
+    pc: int
+    end_pc: int
+    halted: int
+    handed: Handed
+    loops: Annotated[Records[HardwareLoop], MAX_LOOP_DEPTH]
+    loop_depth: int
+    flags: Annotated[NDArray[np.int64], chip.SCALAR_FLAGS]
+    units: Annotated[Records[BufferUnit], QUEUED_SCALAR_UNITS]
+    activations: Annotated[NDArray[np.uint8], chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES]
+    parameters: Annotated[NDArray[np.uint8], chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES]
+    activations_written: Annotated[
+        NDArray[np.uint8], chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES
+    ]
+    parameters_written: Annotated[
+        NDArray[np.uint8], chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES
+    ]
+    input: Annotated[Records[ByteFifo], 2]
+    output: ByteFifo
+    output_pending: int
+    ring: RowFifo
+    steps: int
+    bundles: int
+    work: int
+    work_limit: int
+    stop_pc: int
+    strict: int
+    random: np.uint64
+    fault: int
+    fault_pc: int
+    fault_tile: int
+    fault_address: int
+    uninitialised: int
+    origin_pc: int
+    origin_tile: int
+    origin_address: int
+    iterations: int
+    rows_sent: int
+    until_first: int
+    until_last: int
+    until_left: int
+    observed_tile: int
+    tap_begin: int
+    tap_end: int
+    tap_length: int
+
+
+class TappedWord(Record):
+    """One word that a tensor instruction wrote to narrow memory, at a byte address; ``count`` of
+    its bytes are results.
+    """
+
+    instruction: Int32
+    tile: Int32
+    address: Int32
+    word: np.uint32
+    count: Int32
+
 
 (
     NO_FAULT,
@@ -284,17 +321,17 @@ FAULT_REASONS = {
 }
 
 
-def new_tiles() -> NDArray[np.void]:
+def new_tiles() -> Records[Tile]:
     """Sixteen tiles after power-up: zeroed, marked as never written, all units idle."""
-    tiles = np.zeros(chip.TILES, TILE)
+    tiles = Tile.zeros(chip.TILES)
     tiles["number"] = np.arange(chip.TILES)
     tiles["units"]["current"] = IDLE
     return tiles
 
 
-def new_core() -> NDArray[np.void]:
-    """The scalar core after power-up: an array of one ``CORE``."""
-    core = np.zeros(1, CORE)
+def new_core() -> Records[Core]:
+    """The scalar core after power-up: an array of one ``Core``."""
+    core = Core.zeros(1)
     core["units"]["current"] = IDLE
     core["stop_pc"] = -1
     # No program relies on what a predicate is after power-up; none is known to be a fault.
@@ -304,7 +341,7 @@ def new_core() -> NDArray[np.void]:
 
 
 @inner
-def fail(core: Record, fault: int, pc: int, tile: int, address: int) -> None:
+def fail(core: Core, fault: int, pc: int, tile: int, address: int) -> None:
     """Record the first fault of the run; kernels stop at the next opportunity."""
     if core.fault == NO_FAULT:
         core.fault = fault
@@ -314,7 +351,7 @@ def fail(core: Record, fault: int, pc: int, tile: int, address: int) -> None:
 
 
 @inner
-def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
+def uninitialised(core: Core, fault_pc: int, tile: int, address: int) -> None:
     """Count a use of an element that nothing has written; in strict mode it is a fault."""
     core.uninitialised += 1
     if core.strict:
@@ -322,7 +359,7 @@ def uninitialised(core: Record, fault_pc: int, tile: int, address: int) -> None:
 
 
 @inner
-def originates(core: Record, pc: int, tile: int, address: int) -> None:
+def originates(core: Core, pc: int, tile: int, address: int) -> None:
     """Remember the first operand that nothing has written: where to look for the cause."""
     if core.origin_pc < 0:
         core.origin_pc = pc
@@ -347,7 +384,7 @@ def bytes_of(bits: np.uint32) -> np.uint32:
 
 
 @inner
-def paused(core: Record) -> bool:
+def paused(core: Core) -> bool:
     """True if units must stop where they are.
 
     There is a fault, the run's share of work is used up, or the awaited layer is complete.
@@ -356,7 +393,7 @@ def paused(core: Record) -> bool:
 
 
 @inner
-def next_instruction(unit: Record) -> bool:
+def next_instruction(unit: Unit) -> bool:
     """Take the next instruction from the queue of an idle tile unit; False if there is none."""
     if unit.queue_length == 0:
         return False
@@ -376,13 +413,13 @@ def next_instruction(unit: Record) -> bool:
 
 
 @inner
-def idle(unit: Record) -> bool:
+def idle(unit: Unit | BufferUnit) -> bool:
     """True if a unit has neither an instruction nor a queued one."""
-    return unit.current == IDLE and unit.queue_length == 0  # type: ignore[no-any-return]
+    return unit.current == IDLE and unit.queue_length == 0
 
 
 @inner
-def push_row(fifo: Record, row: Record) -> None:
+def push_row(fifo: RowFifo, row: Row) -> None:
     """Append a row to a ring FIFO that has room."""
     slot = fifo.rows[(fifo.head + fifo.length) % chip.RING_FIFO_ROWS]
     slot.words = row.words
@@ -392,7 +429,7 @@ def push_row(fifo: Record, row: Record) -> None:
 
 
 @inner
-def pop_row(fifo: Record) -> None:
+def pop_row(fifo: RowFifo) -> None:
     """Remove the oldest row of a ring FIFO."""
     fifo.head = (fifo.head + 1) % chip.RING_FIFO_ROWS
     fifo.length -= 1

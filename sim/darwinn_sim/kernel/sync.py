@@ -6,37 +6,69 @@ satisfied when flag - expected, as a signed 16-bit number, is not negative.
 
 from __future__ import annotations
 
+from typing import Annotated, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.isa.codec import Columns
-from darwinn_sim.kernel.compiled import Record, compiled
+from darwinn_sim.kernel import traversal
+from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.kernel.structure import Record, Records
 
 MAX_WATCHERS = 6
 
 FLAG_MASK = 0xFFFF
 """Flags count in 16 bits."""
 
-WATCHERS = np.dtype(
-    [
-        ("count", "i8"),
-        ("flag", "i8", (MAX_WATCHERS,)),
-        ("depth", "i8", (MAX_WATCHERS,)),
-        ("expected", "i8", (MAX_WATCHERS,)),
-        ("stride", "i8", (MAX_WATCHERS,)),
-        ("side", "i8", (MAX_WATCHERS,)),
-    ]
-)
-"""The valid watchers of an instruction, packed to the front. ``side`` is the traversal that waits
-(0 the first, 1 the second)."""
 
-PRODUCER = np.dtype([("increment", "i8"), ("depth", "i8")])
-"""A producer increments its flag at the end of each block of ``depth``, if ``increment`` is 1."""
+class Watchers(Record):
+    """The valid watchers of an instruction, packed to the front. ``side`` is the traversal that
+    waits (0 the first, 1 the second).
+    """
+
+    count: int
+    flag: Annotated[NDArray[np.int64], MAX_WATCHERS]
+    depth: Annotated[NDArray[np.int64], MAX_WATCHERS]
+    expected: Annotated[NDArray[np.int64], MAX_WATCHERS]
+    stride: Annotated[NDArray[np.int64], MAX_WATCHERS]
+    side: Annotated[NDArray[np.int64], MAX_WATCHERS]
 
 
-def lower_watchers(columns: Columns, rows: int) -> NDArray[np.void]:
-    """Watchers of ``rows`` instructions: a structured array of ``WATCHERS``."""
-    out = np.zeros(rows, WATCHERS)
+class Producer(Record):
+    """A producer adds to its flag at the end of each block of ``depth``, if ``increment`` is 1."""
+
+    increment: int
+    depth: int
+
+
+class Walker(Protocol):
+    """A unit that walks a traversal, or its station in the event model: both go by the same steps.
+
+    ``position`` and ``words`` are places in the row that it takes apart or gathers.
+    """
+
+    first: traversal.State
+    waited: NDArray[np.int64]
+    position: int
+    words: int
+
+
+class TwoSided(Walker, Protocol):
+    """The same of a tile, where an instruction may have two traversals.
+
+    ``ready``: the watchers of the next element have passed; ``row_closed``: no more words join the
+    row.
+    """
+
+    second: traversal.State
+    ready: int
+    row_closed: int
+
+
+def lower_watchers(columns: Columns, rows: int) -> Records[Watchers]:
+    """Watchers of ``rows`` instructions."""
+    out = Watchers.zeros(rows)
     valid = np.atleast_2d(columns["watcher_valid"].T).T.astype(bool)
     count = valid.shape[1]
     # A stable sort brings the valid watchers to the front in their encoded order.
@@ -58,9 +90,9 @@ def watching(records: NDArray[np.void], flag: int) -> NDArray[np.bool_]:
     return found
 
 
-def lower_producer(name: str, columns: Columns, rows: int) -> NDArray[np.void]:
-    """Producer ``name`` of ``rows`` instructions: a structured array of ``PRODUCER``."""
-    out = np.zeros(rows, PRODUCER)
+def lower_producer(name: str, columns: Columns, rows: int) -> Records[Producer]:
+    """Producer ``name`` of ``rows`` instructions."""
+    out = Producer.zeros(rows)
     out["increment"] = columns[name + "_increment"]
     out["depth"] = columns[name + "_depth"]
     return out
@@ -73,7 +105,9 @@ def reached(flag: int, expected: int) -> bool:
 
 
 @compiled
-def passes(watchers: Record, waited: NDArray[np.int64], flags: Record, begins: int) -> bool:
+def passes(
+    watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int
+) -> bool:
     """Test the watchers of the blocks that begin here, on both sides; count the waits that pass.
 
     ``waited`` holds how often each watcher has passed; it moves only when all of them pass.
@@ -83,7 +117,7 @@ def passes(watchers: Record, waited: NDArray[np.int64], flags: Record, begins: i
 
 @compiled
 def passes_side(
-    watchers: Record, waited: NDArray[np.int64], flags: Record, begins: int, side: int
+    watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int, side: int
 ) -> bool:
     """Like :func:`passes` for the watchers of one side (-1: of both)."""
     for k in range(watchers.count):
@@ -102,18 +136,18 @@ def passes_side(
 
 
 @compiled
-def begins(unit: Record, side: int) -> int:
+def begins(unit: TwoSided, side: int) -> int:
     """Blocks that begin at the next element of a traversal of a unit, the second or the first."""
-    return unit.second.begins if side == 1 else unit.first.begins  # type: ignore[no-any-return]
+    return unit.second.begins if side == 1 else unit.first.begins
 
 
 @compiled
-def lets_pass(unit: Record, watchers: Record, flags: Record, side: int) -> bool:
+def lets_pass(unit: TwoSided, watchers: Watchers, flags: NDArray[np.int64], side: int) -> bool:
     """Test the watchers of one side of a unit's instruction at its next element."""
     return passes_side(watchers, unit.waited, flags, begins(unit, side), side)
 
 
 @compiled
-def produce(producer: Record, ended: int) -> int:
+def produce(producer: Producer, ended: int) -> int:
     """What ``producer`` adds to its flag when the blocks of ``ended`` have ended."""
-    return producer.increment & (ended >> producer.depth)  # type: ignore[no-any-return]
+    return producer.increment & (ended >> producer.depth)

@@ -1,6 +1,6 @@
 """The tensor traversal unit: nested loops that walk addresses, used by every unit that moves data.
 
-A traversal is data (``PARAMETERS``); where it stands is ``STATE``. ``start`` and ``step`` return
+A traversal is data (``Parameters``); where it stands is ``State``. ``start`` and ``step`` return
 bits: bit d says that a block of depth d (one pass of loops 0 to d-1) begins, or has just ended.
 Bit 0, a block of one element, is always set except inside a prologue; a block of a depth beyond the
 loops is the whole traversal.
@@ -8,61 +8,64 @@ loops is the whole traversal.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.fields import Traversal
 from darwinn_sim.isa.strides import steps
-from darwinn_sim.kernel.compiled import Record, compiled
+from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.kernel.structure import Record, Records
 
 MAX_LOOPS = 8
 
 _ALL_DEPTHS = -1
 
-PARAMETERS = np.dtype(
-    [
-        ("base", "i8"),
-        ("step", "i8", (MAX_LOOPS,)),
-        ("limit", "i8", (MAX_LOOPS,)),
-        ("loops", "i8"),
-        ("double_loop", "i8"),
-        ("double_offset", "i8"),
-        ("double_start", "i8"),
-        ("alternate_limit", "i8"),
-        ("alternate_loop", "i8"),
-        ("alternate_target", "i8"),
-        ("prologue_length", "i8"),
-        ("prologue_loop", "i8"),
-        ("prologue_base", "i8"),
-        ("prologue_last", "i8"),
-        ("prologue_stride", "i8"),
-        ("off", "i8"),
-    ]
-)
-"""A traversal: ``limit`` is iterations minus 1, ``step`` the real (un-normalised) stride;
-``prologue_length`` is 0 without a prologue; ``off`` marks the unused side of a mesh instruction."""
 
-STATE = np.dtype(
-    [
-        ("index", "i8", (MAX_LOOPS,)),
-        ("address", "i8"),
-        ("second", "i8"),
-        ("begins", "i8"),
-        ("done", "i8"),
-        ("prologue_left", "i8"),
-        ("prologue_index", "i8"),
-        ("prologue_address", "i8"),
-    ]
-)
-"""Where a traversal stands; ``second`` is 1 while it addresses the second buffer."""
+class Parameters(Record):
+    """A traversal: ``limit`` is iterations minus 1, ``step`` the real (un-normalised) stride;
+    ``prologue_length`` is 0 without a prologue; ``off`` marks the unused side of a mesh
+    instruction.
+    """
+
+    base: int
+    step: Annotated[NDArray[np.int64], MAX_LOOPS]
+    limit: Annotated[NDArray[np.int64], MAX_LOOPS]
+    loops: int
+    double_loop: int
+    double_offset: int
+    double_start: int
+    alternate_limit: int
+    alternate_loop: int
+    alternate_target: int
+    prologue_length: int
+    prologue_loop: int
+    prologue_base: int
+    prologue_last: int
+    prologue_stride: int
+    off: int
 
 
-def lower(traversal: Traversal, columns: Columns, rows: int) -> NDArray[np.void]:
-    """Traversal parameters of ``rows`` instructions: a structured array of ``PARAMETERS``."""
+class State(Record):
+    """Where a traversal stands; ``second`` is 1 while it addresses the second buffer."""
+
+    index: Annotated[NDArray[np.int64], MAX_LOOPS]
+    address: int
+    second: int
+    begins: int
+    done: int
+    prologue_left: int
+    prologue_index: int
+    prologue_address: int
+
+
+def lower(traversal: Traversal, columns: Columns, rows: int) -> Records[Parameters]:
+    """Traversal parameters of ``rows`` instructions."""
     prefix = traversal.name + "_"
     loops = traversal.loops
-    out = np.zeros(rows, PARAMETERS)
+    out = Parameters.zeros(rows)
     stride, limit = columns[prefix + "stride"], columns[prefix + "limit"]
     mask = columns[prefix + "mask"]
     out["base"] = columns[prefix + "base"]
@@ -89,7 +92,7 @@ def lower(traversal: Traversal, columns: Columns, rows: int) -> NDArray[np.void]
 
 
 @compiled
-def start(state: Record, parameters: Record) -> None:
+def start(state: State, parameters: Parameters) -> None:
     """Put ``state`` at the first element of ``parameters``."""
     state.index[:] = 0
     state.address = parameters.base
@@ -101,7 +104,7 @@ def start(state: Record, parameters: Record) -> None:
 
 
 @compiled
-def _enter(state: Record, parameters: Record) -> None:
+def _enter(state: State, parameters: Parameters) -> None:
     """Start the prologue if the block before which it stands begins here."""
     state.prologue_left = 0
     state.prologue_index = 0
@@ -110,21 +113,21 @@ def _enter(state: Record, parameters: Record) -> None:
 
 
 @compiled
-def address(state: Record, parameters: Record) -> int:
+def address(state: State, parameters: Parameters) -> int:
     """Address of the current element."""
     if state.prologue_left:
-        return state.prologue_address + state.prologue_index  # type: ignore[no-any-return]
-    return state.address + state.second * parameters.double_offset  # type: ignore[no-any-return]
+        return state.prologue_address + state.prologue_index
+    return state.address + state.second * parameters.double_offset
 
 
 @compiled
-def waits_here(state: Record) -> bool:
+def waits_here(state: State) -> bool:
     """True where watchers are tested: everywhere but inside a prologue that has begun."""
     return bool(state.prologue_left == 0 or state.prologue_index == 0)
 
 
 @compiled
-def limit_of(state: Record, parameters: Record, loop: int) -> int:
+def limit_of(state: State, parameters: Parameters, loop: int) -> int:
     """Limit of ``loop`` on the present pass, the alternate limit included."""
     alternate = parameters.alternate_loop
     if (
@@ -132,12 +135,12 @@ def limit_of(state: Record, parameters: Record, loop: int) -> int:
         and loop == parameters.alternate_target
         and state.index[alternate] == parameters.limit[alternate]
     ):
-        return parameters.alternate_limit  # type: ignore[no-any-return]
-    return parameters.limit[loop]  # type: ignore[no-any-return]
+        return parameters.alternate_limit
+    return int(parameters.limit[loop])
 
 
 @compiled
-def step(state: Record, parameters: Record) -> int:
+def step(state: State, parameters: Parameters) -> int:
     """Go to the next element; return the bits of the blocks that have ended (0 in a prologue)."""
     if state.prologue_left:
         state.prologue_left -= 1
@@ -170,7 +173,7 @@ def step(state: Record, parameters: Record) -> int:
 
 
 @compiled
-def step_around(state: Record, parameters: Record) -> int:
+def step_around(state: State, parameters: Parameters) -> int:
     """Like :func:`step`, but start again after the last element."""
     ended = step(state, parameters)
     if state.done:

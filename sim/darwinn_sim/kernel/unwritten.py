@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.structure import Records
+
 _BY_BYTES = ("narrow", "wide", "scale_bias")
 _BY_BITS = ("memory", "registers")
 _BUFFERS = ("activations", "parameters")
 
 
 def change(
-    tiles: NDArray[np.void], core: NDArray[np.void], random: np.random.Generator | None
+    tiles: Records[state.Tile], core: Records[state.Core], random: np.random.Generator | None
 ) -> None:
-    """Change every bit that nothing has written, or a random part of each byte's bits, in place.
-
-    ``tiles`` are records of ``state.TILE``, ``core`` those of ``state.CORE``.
-    """
+    """Change every bit that nothing has written, or a random part of each byte's bits, in place."""
     for name in _BY_BYTES:
         _flip(tiles[name], tiles[f"{name}_written"].view(np.uint8) * np.uint8(0xFF), random)
     for name in _BY_BITS:

@@ -11,14 +11,14 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state, traversal
-from darwinn_sim.kernel.compiled import Record, compiled
+from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 
 
 @compiled
-def run(core: Record, tables: Tables) -> int:
+def run(core: state.Core, tables: Tables) -> int:
     """Run until the core needs the host or has halted; a reason of ``scalar_core``."""
     while True:
         reason = scalar_core.run(core, tables)
@@ -31,7 +31,7 @@ def run(core: Record, tables: Tables) -> int:
 
 
 @compiled
-def answer(core: Record, tables: Tables) -> None:
+def answer(core: state.Core, tables: Tables) -> None:
     """Do what the core needs done of what it hands over: words for its memory."""
     handed = core.handed
     if handed.kind != Handover.UNIT or handed.target != ScalarUnit.RING_OUTFEED:

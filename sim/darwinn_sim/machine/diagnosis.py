@@ -11,6 +11,8 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.kernel import state, sync
+from darwinn_sim.kernel.instructions import ScalarFence, TileFence
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import scalar_fence, tile_fence
 
@@ -42,7 +44,7 @@ _TILE_FENCE = "TileFence"
 
 
 def waiting(
-    core: NDArray[np.void], tiles: NDArray[np.void], program: LoweredProgram
+    core: state.Core, tiles: Records[state.Tile], program: LoweredProgram
 ) -> tuple[str, ...]:
     """One line for each unit that has work left; empty if the chip is idle."""
     return (
@@ -53,7 +55,7 @@ def waiting(
 
 
 def _scalar_core(
-    core: NDArray[np.void], tiles: NDArray[np.void], program: LoweredProgram
+    core: state.Core, tiles: Records[state.Tile], program: LoweredProgram
 ) -> Iterator[str]:
     if core["halted"]:
         return
@@ -68,9 +70,7 @@ def _scalar_core(
     yield text
 
 
-def _fence(
-    core: NDArray[np.void], tiles: NDArray[np.void], fence: NDArray[np.void]
-) -> Iterator[str]:
+def _fence(core: state.Core, tiles: Records[state.Tile], fence: ScalarFence) -> Iterator[str]:
     count = int(fence["tile_fence_count"])
     late = [
         number
@@ -89,7 +89,7 @@ def _fence(
             yield f"{name} is not idle"
 
 
-def _tile_fence(tile: NDArray[np.void], fence: NDArray[np.void]) -> Iterator[str]:
+def _tile_fence(tile: state.Tile, fence: TileFence) -> Iterator[str]:
     for which, name in enumerate(state.UNIT_NAMES):
         unit = tile["units"][which]
         has_work = unit["current"] != state.IDLE or unit["queue_length"]
@@ -112,7 +112,7 @@ def tokens_text(flag: int, tokens: int, awaited: int) -> str:
 def _watchers(
     flags: NDArray[np.int64],
     names: tuple[str, ...],
-    watchers: NDArray[np.void],
+    watchers: sync.Watchers,
     waited: NDArray[np.int64],
 ) -> str:
     parts = []
@@ -123,7 +123,7 @@ def _watchers(
     return "; ".join(parts) or "no flag is watched"
 
 
-def _scalar_units(core: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
+def _scalar_units(core: state.Core, program: LoweredProgram) -> Iterator[str]:
     for which, table in _SCALAR_TABLES.items():
         unit = core["units"][which]
         if unit["current"] == state.IDLE and unit["queue_length"] == 0:
@@ -137,7 +137,7 @@ def _scalar_units(core: NDArray[np.void], program: LoweredProgram) -> Iterator[s
         yield text
 
 
-def _tile(tile: NDArray[np.void], program: LoweredProgram) -> Iterator[str]:
+def _tile(tile: state.Tile, program: LoweredProgram) -> Iterator[str]:
     number = int(tile["number"])
     tables = program.tables
     if tile["queue_length"]:

@@ -97,7 +97,8 @@ class Tap:
 
 @dataclass(frozen=True)
 class TappedBytes:
-    """What a tap copied: ``data`` is uint8 of a memory range, or words of a layer (``state.TAP``).
+    """What a tap copied: ``data`` is uint8 of a memory range, or words of a layer, which are
+    records of ``state.TappedWord``.
 
     A layer's words name chunk-wide instruction number, tile, byte address, word and how many of its
     bytes are results.

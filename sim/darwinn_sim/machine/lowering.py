@@ -7,7 +7,7 @@ every assumption that the table makes is found here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ from darwinn_sim.isa.codec import (
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
-from darwinn_sim.kernel import records
+from darwinn_sim.kernel import instructions, records
+from darwinn_sim.kernel.structure import Record, Records, join
 from darwinn_sim.units import (
     narrow_to_wide,
     scalar_core,
@@ -33,8 +34,11 @@ from darwinn_sim.units import (
     tensor_unit,
     wide_to_narrow,
 )
-from darwinn_sim.units.tables import Table, Tables
+from darwinn_sim.units.tables import Dispatch, Tables
 from darwinn_sim.units.tensor_plan import PlanTooLong, TensorPlan
+from darwinn_sim.units.tensor_records import Parameters
+
+Table = NDArray[np.void]
 
 
 class LoweredProgram(NamedTuple):
@@ -55,40 +59,32 @@ class LoweredProgram(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Instructions that share a table; what records have besides fields, and what fills that in."""
+    """A table: its records, whose instructions they are, and what fills in what is not a field."""
 
+    record: type[Record]
     instructions: tuple[str, ...]
-    besides: records.Members = ()
     derive: Callable[[Table], None] | None = None
 
 
 _KINDS = {
-    "scalar": _Kind(("Scalar",)),
-    "branch": _Kind(("Branch",)),
-    "loop": _Kind(("Loop",)),
-    "scalar_fence": _Kind(("ScalarFence",)),
-    "pop": _Kind(("PopInput",)),
-    "infeed": _Kind(("RingInfeed",)),
-    "outfeed": _Kind(("RingOutfeed",)),
-    "tensor": _Kind(
-        ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate"),
-        tensor_unit.BESIDES,
-        tensor_unit.derive,
-    ),
-    "function_table": _Kind(("CoefficientTable",)),
-    "ring_producer": _Kind(("RingProducer",)),
-    "ring_consumer": _Kind(("RingConsumerA", "RingConsumerB")),
-    "narrow_to_wide": _Kind(("NarrowToWide",), narrow_to_wide.BESIDES, narrow_to_wide.derive),
-    "wide_to_narrow": _Kind(("WideToNarrow",), derive=wide_to_narrow.derive),
-    "mesh": _Kind(("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")),
-    "tile_fence": _Kind(("TileFence",)),
+    "scalar": _Kind(instructions.Scalar, ("Scalar",)),
+    "branch": _Kind(instructions.Branch, ("Branch",)),
+    "loop": _Kind(instructions.Loop, ("Loop",)),
+    "scalar_fence": _Kind(instructions.ScalarFence, ("ScalarFence",)),
+    "pop": _Kind(instructions.PopInput, ("PopInput",)),
+    "infeed": _Kind(instructions.RingInfeed, ("RingInfeed",)),
+    "outfeed": _Kind(instructions.RingOutfeed, ("RingOutfeed",)),
+    "tensor": _Kind(Parameters, records.SHARED["Tensor"], tensor_unit.derive),
+    "function_table": _Kind(instructions.CoefficientTable, ("CoefficientTable",)),
+    "ring_producer": _Kind(instructions.RingProducer, ("RingProducer",)),
+    "ring_consumer": _Kind(instructions.RingConsumer, records.SHARED["RingConsumer"]),
+    "narrow_to_wide": _Kind(narrow_to_wide.Parameters, ("NarrowToWide",), narrow_to_wide.derive),
+    "wide_to_narrow": _Kind(instructions.WideToNarrow, ("WideToNarrow",), wide_to_narrow.derive),
+    "mesh": _Kind(instructions.Mesh, records.SHARED["Mesh"]),
+    "tile_fence": _Kind(instructions.TileFence, ("TileFence",)),
 }
 """What is in the tables of ``Tables``."""
 
-_RECORDS = {
-    table: records.record([BY_NAME[name] for name in kind.instructions], kind.besides)
-    for table, kind in _KINDS.items()
-}
 _TABLE_OF = {name: table for table, kind in _KINDS.items() for name in kind.instructions}
 
 
@@ -232,7 +228,7 @@ def _check(
 def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) -> Table:
     """Decoded instructions of one opcode as records of their table."""
     table = _TABLE_OF[instruction.name]
-    out = records.lower(instruction, columns, pc, _RECORDS[table])
+    out = records.lower(instruction, columns, pc, _KINDS[table].record.dtype)
     derive = _KINDS[table].derive
     if derive is not None:
         derive(out)
@@ -246,11 +242,11 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
     opcodes: list[NDArray[np.int64]] = []
     rows: list[NDArray[np.int64]] = []
     pcs: list[NDArray[np.int64]] = []
-    dispatch: list[Table] = []
+    dispatch: list[Records[Dispatch]] = []
     instructions = 0
     for program, start in zip(programs, starts, strict=True):
         row = np.zeros(len(program), np.int64)
-        tiles = np.zeros(len(program), scalar_core.DISPATCH)
+        tiles = Dispatch.zeros(len(program))
         for opcode, columns in program.columns.items():
             instruction = INSTRUCTIONS[opcode]
             members = np.flatnonzero(program.opcode == opcode)
@@ -278,9 +274,9 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
         if instruction.tile_unit is not None:
             units[opcode] = instruction.tile_unit
     opcode_column = np.concatenate(opcodes)
-    tables = {
-        table: np.concatenate(parts[table]) if table in parts else np.zeros(1, dtype)
-        for table, dtype in _RECORDS.items()
+    tables: dict[str, Any] = {
+        table: np.concatenate(parts[table]) if table in parts else np.zeros(1, kind.record.dtype)
+        for table, kind in _KINDS.items()
     }
     return Tables(
         at=np.concatenate(at),
@@ -288,7 +284,7 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
         row=np.concatenate(rows),
         unit=units[opcode_column],
         pc=np.concatenate(pcs),
-        dispatch=np.concatenate(dispatch),
+        dispatch=join(dispatch),
         tensor_plan=_plan(tables["tensor"], programs, starts),
         **tables,
     )

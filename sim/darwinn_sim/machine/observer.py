@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import state
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -25,7 +26,7 @@ class Wanted:
     """What is to be seen of a run.
 
     It stops at ``until``. ``taps`` copy out. ``look`` is called with the number of a tile that
-    stands before an observed segment (``tensor_plan.SEGMENT``), ``progress`` now and then.
+    stands before an observed segment (``tensor_records.Segment``), ``progress`` now and then.
     """
 
     until: StopPoint | None = None
@@ -37,17 +38,17 @@ class Wanted:
 class Observer:
     """Sees what is wanted of one run: tells the kernels, in ``core``, what to watch for.
 
-    ``buffer`` takes the words that layers write (``state.TAP``).
+    ``buffer`` takes the words that layers write (``state.TappedWord``).
 
     Raises:
         ValueError: the program has no such layer, chunk or instruction.
     """
 
-    def __init__(self, core: NDArray[np.void], program: LoweredProgram, wanted: Wanted) -> None:
+    def __init__(self, core: state.Core, program: LoweredProgram, wanted: Wanted) -> None:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.buffer = np.zeros(_TAP_WORDS if layer_taps else 1, state.TAP)
+        self.buffer = state.TappedWord.zeros(_TAP_WORDS if layer_taps else 1)
         self._records: list[NDArray[np.void]] = []
         core["tap_length"] = 0
         core["tap_begin"], core["tap_end"] = self._tap_range()
@@ -108,7 +109,7 @@ class Observer:
             self.core["tap_length"] = 0
         return count > 0
 
-    def collect(self, tiles: NDArray[np.void]) -> list[TappedBytes]:
+    def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""
         self.take()
         words = self._words_by_layer()
@@ -132,9 +133,10 @@ class Observer:
         self,
         tap: Tap,
         words: Mapping[int, NDArray[np.void]],
-        tiles: NDArray[np.void],
+        tiles: Records[state.Tile],
     ) -> NDArray[np.void] | NDArray[np.uint8]:
         if tap.layer >= 0:
             return words.get(tap.layer, self.buffer[:0])
         source = self.core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
-        return source.view(np.uint8)[tap.start : tap.end].copy()
+        octets: NDArray[np.uint8] = source.view(np.uint8)[tap.start : tap.end].copy()
+        return octets

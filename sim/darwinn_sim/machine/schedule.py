@@ -7,15 +7,13 @@ alone; time is the business of the timing model.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, traversal
-from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import (
     input_pop,
     mesh_bus,
@@ -36,7 +34,9 @@ _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 
 @compiled
-def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> int:
+def run(
+    core: state.Core, tiles: Records[state.Tile], tables: Tables, tap: Records[state.TappedWord]
+) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:
         reason = _run_core(core, tiles, tables)
@@ -62,7 +62,7 @@ def run(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.v
 
 
 @inner
-def _run_core(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
+def _run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
         reason = scalar_core.run(core, tables)
@@ -76,7 +76,7 @@ def _run_core(core: Record, tiles: NDArray[np.void], tables: Tables) -> int:
 
 
 @inner
-def _take(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+def _take(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     """Take what the scalar core hands over; False if that has to wait."""
     handed = core.handed
     if handed.kind == Handover.DISPATCH:
@@ -93,7 +93,7 @@ def _take(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
 
 
 @inner
-def _dispatch_to_tiles(tiles: NDArray[np.void], handed: Record) -> bool:
+def _dispatch_to_tiles(tiles: Records[state.Tile], handed: state.Handed) -> bool:
     """Append a tile instruction to the queues of its tiles; False if one of them is full."""
     for number in range(chip.TILES):
         if (handed.target >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
@@ -110,7 +110,7 @@ def _dispatch_to_tiles(tiles: NDArray[np.void], handed: Record) -> bool:
 
 
 @inner
-def _queue(unit: Record, row: int) -> bool:
+def _queue(unit: state.BufferUnit, row: int) -> bool:
     """Append an instruction to the queue of a unit beside the core; False if that is full."""
     if unit.queue_length == chip.UNIT_QUEUE:
         return False
@@ -120,7 +120,9 @@ def _queue(unit: Record, row: int) -> bool:
 
 
 @inner
-def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[np.void]) -> bool:
+def _settle(
+    core: state.Core, tiles: Records[state.Tile], tables: Tables, tap: Records[state.TappedWord]
+) -> bool:
     """Run everything but the ring until nothing moves; True if anything has moved."""
     moved_at_all = False
     moved = True
@@ -135,7 +137,7 @@ def _settle(core: Record, tiles: NDArray[np.void], tables: Tables, tap: NDArray[
 
 
 @inner
-def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+def _advance_buffers(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     moved = False
     for which in (ScalarUnit.PARAMETER_POP, ScalarUnit.AV_POP):
         unit = core.units[which]
@@ -153,7 +155,9 @@ def _advance_buffers(core: Record, tiles: NDArray[np.void], tables: Tables) -> b
 
 
 @inner
-def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_send: bool) -> bool:
+def _advance_infeed(
+    core: state.Core, tiles: Records[state.Tile], tables: Tables, may_send: bool
+) -> bool:
     unit = core.units[ScalarUnit.RING_INFEED]
     if _begin_scalar_unit(unit):
         traversal.start(unit.first, tables.infeed[unit.current].buffer)
@@ -163,7 +167,7 @@ def _advance_infeed(core: Record, tiles: NDArray[np.void], tables: Tables, may_s
 
 
 @inner
-def _begin_scalar_unit(unit: Record) -> bool:
+def _begin_scalar_unit(unit: state.BufferUnit) -> bool:
     """Take the next instruction of an idle scalar unit; True if there was one."""
     if unit.current != state.IDLE or unit.queue_length == 0:
         return False
@@ -177,7 +181,7 @@ def _begin_scalar_unit(unit: Record) -> bool:
 
 
 @inner
-def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool:
+def _send_one_row(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     """Let one sender use the ring: the infeed first, then the tiles in order."""
     if _advance_infeed(core, tiles, tables, True):
         return True
@@ -192,7 +196,11 @@ def _send_one_row(core: Record, tiles: NDArray[np.void], tables: Tables) -> bool
 
 @inner
 def _advance_tile(
-    core: Record, tiles: NDArray[np.void], number: int, tables: Tables, tap: NDArray[np.void]
+    core: state.Core,
+    tiles: Records[state.Tile],
+    number: int,
+    tables: Tables,
+    tap: Records[state.TappedWord],
 ) -> bool:
     """Run the units of one tile until none of them can go on; True if anything has moved."""
     tile = tiles[number]
@@ -215,7 +223,7 @@ def _advance_tile(
 
 
 @inner
-def _dispatch(tile: Record, tables: Tables) -> bool:
+def _dispatch(tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
     while tile.queue_length > 0:
@@ -239,7 +247,7 @@ def _dispatch(tile: Record, tables: Tables) -> bool:
 
 
 @inner
-def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
+def _start(tile: state.Tile, unit: state.Unit, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
     if which == TileUnit.RING_PRODUCER:
         ring_bus.start_producer(tile, unit, tables.ring_producer[row])
@@ -255,13 +263,13 @@ def _start(tile: Record, unit: Record, which: int, tables: Tables) -> None:
 
 @inner
 def _advance_unit(
-    core: Record,
-    tiles: NDArray[np.void],
+    core: state.Core,
+    tiles: Records[state.Tile],
     number: int,
-    unit: Record,
+    unit: state.Unit,
     which: int,
     tables: Tables,
-    tap: NDArray[np.void],
+    tap: Records[state.TappedWord],
 ) -> bool:
     tile = tiles[number]
     row = tables.row[unit.current]

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import InputFifo, ScalarFlag
 from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.instructions import PopInput
 
 
 @inner
-def unit_bytes(parameters: Record) -> int:
+def unit_bytes(parameters: PopInput) -> int:
     """Bytes of a unit of the buffer that an instruction fills."""
     if parameters.fifo == InputFifo.ACTIVATIONS:
         return chip.ACTIVATION_UNIT_BYTES
@@ -20,7 +21,7 @@ def unit_bytes(parameters: Record) -> int:
 
 
 @inner
-def flag(parameters: Record) -> int:
+def flag(parameters: PopInput) -> int:
     """Flag that counts units."""
     if parameters.fifo == InputFifo.ACTIVATIONS:
         return ScalarFlag.AV_POP
@@ -28,13 +29,13 @@ def flag(parameters: Record) -> int:
 
 
 @inner
-def step(unit: Record, parameters: Record) -> int:
+def step(unit: sync.Walker, parameters: PopInput) -> int:
     """Take a unit; what the flag grows by."""
     return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
 
 
 @inner
-def advance(core: Record, unit: Record, parameters: Record) -> bool:
+def advance(core: state.Core, unit: state.BufferUnit, parameters: PopInput) -> bool:
     """Move units until the stream is empty, a watcher blocks or the instruction ends."""
     write = unit.first
     stream = core.input[parameters.fifo]
@@ -60,7 +61,11 @@ def advance(core: Record, unit: Record, parameters: Record) -> bool:
 
 @inner
 def _copy(
-    stream: Record, buffer: NDArray[np.uint8], written: NDArray[np.uint8], base: int, size: int
+    stream: state.ByteFifo,
+    buffer: NDArray[np.uint8],
+    written: NDArray[np.uint8],
+    base: int,
+    size: int,
 ) -> None:
     for k in range(size):
         slot = (stream.head + k) % chip.HOST_FIFO_BYTES

@@ -8,13 +8,14 @@ writing side stores that constant instead; the sending side still sends.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.instructions import Mesh
+from darwinn_sim.kernel.structure import Records
 
 SOUTH, WEST, NORTH, EAST = range(4)
 """Links, in the order of the opcodes MeshSouth to MeshEast."""
@@ -47,35 +48,35 @@ def neighbour(tile: int, link: int) -> int:
     """Number of the tile that ``link`` of ``tile`` leads to."""
     row = (tile // chip.GRID + _ROW_STEP[link]) % chip.GRID
     column = (tile % chip.GRID + _COLUMN_STEP[link]) % chip.GRID
-    return row * chip.GRID + column  # type: ignore[no-any-return]
+    return int(row * chip.GRID + column)
 
 
 @inner
-def sends(parameters: Record) -> bool:
+def sends(parameters: Mesh) -> bool:
     """The instruction has a sending side: its traversal is not off."""
     return not parameters.narrow_read.off
 
 
 @inner
-def receives(parameters: Record) -> bool:
+def receives(parameters: Mesh) -> bool:
     """It has a receiving side, be it for the constant."""
     return bool(not parameters.narrow_write.off or parameters.immediate_valid)
 
 
 @inner
-def step_read(read: Record, parameters: Record) -> int:
+def step_read(read: traversal.State, parameters: Mesh) -> int:
     """Send a word; what the outbound flag grows by. Watchers of side 0 hold it back."""
     return sync.produce(parameters.read_producer, traversal.step(read, parameters.narrow_read))
 
 
 @inner
-def step_write(write: Record, parameters: Record) -> int:
+def step_write(write: traversal.State, parameters: Mesh) -> int:
     """Write a word; what the inbound flag grows by. Watchers of side 1 hold it back."""
     return sync.produce(parameters.write_producer, traversal.step(write, parameters.narrow_write))
 
 
 @inner
-def start(unit: Record, parameters: Record) -> None:
+def start(unit: state.Unit, parameters: Mesh) -> None:
     """Begin an instruction; a side that it does not have is done at once."""
     traversal.start(unit.first, parameters.narrow_read)
     if unit.base >= 0:
@@ -87,7 +88,7 @@ def start(unit: Record, parameters: Record) -> None:
 
 @inner
 def advance(
-    core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
+    core: state.Core, tiles: Records[state.Tile], number: int, unit: state.Unit, parameters: Mesh
 ) -> bool:
     """Send and receive until both sides block or the instruction ends; True if a word moved."""
     tile = tiles[number]
@@ -104,12 +105,12 @@ def advance(
 
 
 @inner
-def _link(parameters: Record) -> int:
-    return parameters.opcode - FIRST_OPCODE  # type: ignore[no-any-return]
+def _link(parameters: Mesh) -> int:
+    return parameters.opcode - FIRST_OPCODE
 
 
 @inner
-def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
+def _word_address(core: state.Core, tile: state.Tile, pc: int, address: int) -> int:
     address &= 0xFFFF
     if 4 * address >= chip.NARROW_BYTES:
         state.fail(core, state.FAULT_NARROW_ADDRESS, pc, tile.number, 4 * address)
@@ -118,7 +119,9 @@ def _word_address(core: Record, tile: Record, pc: int, address: int) -> int:
 
 
 @inner
-def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: Record) -> bool:
+def _send(
+    core: state.Core, tile: state.Tile, target: state.Tile, unit: state.Unit, parameters: Mesh
+) -> bool:
     read = unit.first
     fifo = target.mesh[_link(parameters)]
     moved = False
@@ -140,7 +143,9 @@ def _send(core: Record, tile: Record, target: Record, unit: Record, parameters: 
 
 
 @inner
-def _receive(core: Record, tile: Record, source: Record, unit: Record, parameters: Record) -> bool:
+def _receive(
+    core: state.Core, tile: state.Tile, source: state.Tile, unit: state.Unit, parameters: Mesh
+) -> bool:
     write = unit.second
     fifo = tile.mesh[_link(parameters)]
     moved = False

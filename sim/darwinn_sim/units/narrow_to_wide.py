@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, copy, inner
+from darwinn_sim.kernel import instructions, state, sync, traversal
+from darwinn_sim.kernel.compiled import copy, inner
 
-BESIDES = (("shares_double_buffer", "i8"),)
-"""What a record has besides the fields; 1 if a watcher waits for the ring producer."""
+
+class Parameters(instructions.NarrowToWide):
+    """An instruction. ``shares_double_buffer`` is 1 if a watcher waits for the ring producer."""
+
+    shares_double_buffer: int
 
 
 def derive(records: NDArray[np.void]) -> None:
@@ -30,26 +33,26 @@ FLAG = TileFlag.NARROW_TO_WIDE_WRITE
 
 
 @inner
-def begin(unit: Record, parameters: Record) -> None:
+def begin(unit: sync.TwoSided, parameters: Parameters) -> None:
     """Put the traversals of an instruction at their starts."""
     traversal.start(unit.first, parameters.narrow_read)
     traversal.start(unit.second, parameters.wide_write)
 
 
 @inner
-def guard(unit: Record) -> int:
+def guard(unit: sync.TwoSided) -> int:
     """Side whose watchers hold the next step back: the write, once a row is closed."""
-    return unit.row_closed  # type: ignore[no-any-return]
+    return unit.row_closed
 
 
 @inner
-def lacks_place(unit: Record) -> bool:
+def lacks_place(unit: sync.TwoSided) -> bool:
     """There is a row to write, and no place for it: a fault."""
     return bool(unit.row_closed and unit.second.done)
 
 
 @inner
-def step(unit: Record, parameters: Record) -> int:
+def step(unit: sync.TwoSided, parameters: Parameters) -> int:
     """Gather a word, or write the row that is closed; what ``FLAG`` grows by."""
     if unit.row_closed:
         unit.words = 0
@@ -63,13 +66,13 @@ def step(unit: Record, parameters: Record) -> int:
 
 
 @inner
-def has_ended(unit: Record) -> bool:
+def has_ended(unit: sync.TwoSided) -> bool:
     """All words have been gathered, and their rows written."""
     return bool(unit.first.done and not unit.row_closed)
 
 
 @inner
-def start(tile: Record, unit: Record, parameters: Record) -> None:
+def start(tile: state.Tile, unit: state.Unit, parameters: Parameters) -> None:
     """Begin an instruction."""
     begin(unit, parameters)
     if unit.base >= 0:
@@ -79,7 +82,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
 
 
 @inner
-def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters) -> bool:
     """Gather and write rows until a watcher blocks or the instruction ends; True if any moved."""
     moved = False
     while not has_ended(unit):
@@ -106,7 +109,7 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 
 
 @inner
-def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
+def _gather(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters) -> None:
     """Copy the next word into the row."""
     address = traversal.address(unit.first, parameters.narrow_read) & 0xFFFF
     if 4 * address >= chip.NARROW_BYTES:
@@ -118,7 +121,9 @@ def _gather(core: Record, tile: Record, unit: Record, parameters: Record) -> Non
 
 
 @inner
-def _write_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
+def _write_row(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters
+) -> None:
     """Copy the row to its place."""
     row = traversal.address(unit.second, parameters.wide_write)
     if row < 0 or row >= chip.WIDE_ROWS:

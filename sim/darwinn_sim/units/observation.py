@@ -7,14 +7,13 @@ the words to be read are not those that have been shown for this execution of th
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL, TensorPlan
+from darwinn_sim.units.tensor_records import Parameters
 
 _HASH = 2654435761
 """Spreads words that differ little: 2^32 over the golden ratio."""
@@ -25,7 +24,9 @@ each other out."""
 
 
 @inner
-def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row: int) -> bool:
+def is_due(
+    tile: state.Tile, unit: state.Unit, parameters: Parameters, plan: TensorPlan, row: int
+) -> bool:
     """Whether to stand still before the observed segment at which the unit is.
 
     Reads the tile's memories as they are now, and remembers in ``tile.shown`` what it has found
@@ -64,7 +65,7 @@ def is_due(tile: Record, unit: Record, parameters: Record, plan: TensorPlan, row
 
 
 @inner
-def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool:
+def _activations_are_new(tile: state.Tile, parameters: Parameters, operand: int) -> bool:
     width = 0
     if parameters.opcode == INTERPOLATE:
         width = parameters.block_lanes + 1
@@ -79,7 +80,7 @@ def _activations_are_new(tile: Record, parameters: Record, operand: int) -> bool
 
 
 @inner
-def _row_is_new(tile: Record, parameters: Record, granule: int, lanes: int) -> bool:
+def _row_is_new(tile: state.Tile, parameters: Parameters, granule: int, lanes: int) -> bool:
     planes = 2 if parameters.parameter_16bit else 1
     if parameters.opcode == MAC or not granule & 3:
         planes *= parameters.products
@@ -95,7 +96,7 @@ def _row_is_new(tile: Record, parameters: Record, granule: int, lanes: int) -> b
 
 
 @inner
-def _is_new(shown: NDArray[np.void], word: int, octet: int) -> bool:
+def _is_new(shown: Records[state.Shown], word: int, octet: int) -> bool:
     """Whether the byte of the word has not been shown; from now on it has.
 
     A word that takes another one's place is shown anew later on, which does no harm.

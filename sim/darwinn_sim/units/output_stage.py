@@ -7,8 +7,9 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units.tensor_cells import INTERPOLATE
+from darwinn_sim.units.tensor_records import Parameters
 from darwinn_sim.units.tensor_shadow import mark
 
 TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
@@ -16,7 +17,7 @@ TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
 
 
 @inner
-def _scale_half(unit: Record, parameters: Record) -> int:
+def _scale_half(unit: state.Unit, parameters: Parameters) -> int:
     """Half of the scale/bias buffer that holds the present block's values.
 
     It is the parity of the block number that flag 12 has counted, so it goes on across
@@ -27,11 +28,11 @@ def _scale_half(unit: Record, parameters: Record) -> int:
         return 0
     watchers = parameters.watchers
     block = watchers.expected[k] + (unit.waited[k] - 1) * watchers.stride[k]
-    return (block - 1) & 1  # type: ignore[no-any-return]
+    return int(block - 1) & 1
 
 
 @inner
-def polynomial(tile: Record, y: np.float32) -> np.float32:
+def polynomial(tile: state.Tile, y: np.float32) -> np.float32:
     """Value of the tile's coefficient table at ``y``, by Horner's rule in float32."""
     segment = 0
     while segment < chip.TABLE_SEGMENTS - 1 and tile.lower_bound[segment] <= y:
@@ -44,7 +45,7 @@ def polynomial(tile: Record, y: np.float32) -> np.float32:
 
 
 @inner
-def function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
+def function(tile: state.Tile, parameters: Parameters, y: np.float32) -> np.float32:
     """The non-linear function: the coefficient table, with range reduction or symmetry."""
     negates = parameters.odd_function and y < 0
     if parameters.symmetric_function:
@@ -63,7 +64,9 @@ def function(tile: Record, parameters: Record, y: np.float32) -> np.float32:
 
 
 @inner
-def scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, lanes: int) -> None:
+def scaled_sums(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, lanes: int
+) -> None:
     """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
     sums, scaled = unit.accumulator, unit.scaled
     half = _scale_half(unit, parameters)
@@ -97,7 +100,12 @@ def scaled_sums(core: Record, tile: Record, unit: Record, parameters: Record, la
 
 @inner
 def _check_scale_bias(
-    core: Record, tile: Record, unit: Record, parameters: Record, first: int, lanes: int
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    first: int,
+    lanes: int,
 ) -> None:
     if core.strict:
         for lane in range(lanes):
@@ -106,7 +114,7 @@ def _check_scale_bias(
 
 
 @inner
-def round_results(unit: Record, parameters: Record, lanes: int) -> None:
+def round_results(unit: state.Unit, parameters: Parameters, lanes: int) -> None:
     """Round half to even, add the offset and saturate: into ``unit.rounded``."""
     scaled, rounded = unit.scaled, unit.rounded
     if np.isinf(parameters.high_clip) and not parameters.function & OUTPUT_16BIT:

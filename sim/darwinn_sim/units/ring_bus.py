@@ -8,13 +8,14 @@ wide-to-narrow has finished the last one (docs/chip-facts.md, "Ring bus").
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, copy, inner
+from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed, RingProducer
+from darwinn_sim.kernel.structure import Records
 
 OUTFEED_TARGET = chip.TILES
 """Bit of a target set that stands for the scalar core's outfeed."""
@@ -27,7 +28,7 @@ INFEED_FLAG = np.array(
 
 
 @inner
-def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int) -> bool:
+def _has_room(core: state.Core, tiles: Records[state.Tile], channel: int, targets: int) -> bool:
     for number in range(chip.TILES):
         full = tiles[number].ring[channel].length >= chip.RING_FIFO_ROWS
         if (targets >> number) & 1 and full:
@@ -36,7 +37,9 @@ def _has_room(core: Record, tiles: NDArray[np.void], channel: int, targets: int)
 
 
 @inner
-def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row: Record) -> None:
+def _send(
+    core: state.Core, tiles: Records[state.Tile], channel: int, targets: int, row: state.Row
+) -> None:
     core.rows_sent += 1
     core.work += row.words
     for number in range(chip.TILES):
@@ -48,7 +51,7 @@ def _send(core: Record, tiles: NDArray[np.void], channel: int, targets: int, row
 
 
 @inner
-def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
+def _pass_token(tiles: Records[state.Tile], channel: int) -> None:
     """Count a turn on the ring: flag 17 or 18 of every tile."""
     for number in range(chip.TILES):
         tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
@@ -56,69 +59,69 @@ def _pass_token(tiles: NDArray[np.void], channel: int) -> None:
 
 
 @inner
-def step_producer(unit: Record, parameters: Record) -> int:
+def step_producer(unit: sync.TwoSided, parameters: RingProducer) -> int:
     """A row has been sent: the blocks that have ended, for both producers of the instruction."""
     unit.ready = 0
     return traversal.step(unit.first, parameters.wide_read)
 
 
 @inner
-def scalar_tokens(parameters: Record) -> int:
+def scalar_tokens(parameters: RingProducer) -> int:
     """Flags of the scalar core (bit f: flag f) that count a turn of a ring producer."""
     flags = 1 << (ScalarFlag.RING_PRODUCER_A + parameters.consumer_b)
     if (parameters.targets >> OUTFEED_TARGET) & 1:
         flags |= 1 << ScalarFlag.RING_PRODUCER_A
-    return flags  # type: ignore[no-any-return]
+    return flags
 
 
 @inner
-def waits_for_watchers(unit: Record) -> bool:
+def waits_for_watchers(unit: sync.TwoSided) -> bool:
     """The watchers of a consumer's next row have yet to pass."""
     return not unit.ready and traversal.waits_here(unit.first)
 
 
 @inner
-def step_consumer(unit: Record, parameters: Record) -> int:
+def step_consumer(unit: sync.TwoSided, parameters: RingConsumer) -> int:
     """A row has been written: what flag 14 or 15 grows by."""
     unit.ready = 0
     return sync.produce(parameters.producer, traversal.step(unit.first, parameters.wide_write))
 
 
 @inner
-def closes_row(unit: Record, parameters: Record) -> bool:
+def closes_row(unit: sync.Walker, parameters: RingInfeed) -> bool:
     """The next unit of a RingInfeed completes a row, or ends the instruction."""
     words = unit.words + unit_words(parameters.fifo)
     return words > parameters.row_words or is_last(unit.first, parameters.buffer)
 
 
 @inner
-def step_infeed(unit: Record, parameters: Record, closes: bool) -> int:
+def step_infeed(unit: sync.Walker, parameters: RingInfeed, closes: bool) -> int:
     """A unit has been collected, and its row sent if that ``closes``: the blocks that ended."""
     unit.words = 0 if closes else unit.words + unit_words(parameters.fifo)
     return traversal.step(unit.first, parameters.buffer)
 
 
 @inner
-def infeed_increment(parameters: Record, ended: int) -> int:
+def infeed_increment(parameters: RingInfeed, ended: int) -> int:
     """What the flag of the buffer grows by."""
-    return parameters.sync_increment * sync.produce(parameters.producer, ended)  # type: ignore[no-any-return]
+    return parameters.sync_increment * sync.produce(parameters.producer, ended)
 
 
 @inner
-def step_outfeed(unit: Record, parameters: Record) -> int:
+def step_outfeed(unit: sync.Walker, parameters: RingOutfeed) -> int:
     """A unit of a row has been taken, and ``position`` is behind it: what flag 7 grows by."""
     unit.position += 2 if parameters.to_host else 1
     return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
 
 
 @inner
-def has_used_row(unit: Record, parameters: Record) -> bool:
+def has_used_row(unit: sync.Walker, parameters: RingOutfeed) -> bool:
     """A RingOutfeed needs no more of the row."""
     return bool(unit.position > parameters.row_words or unit.first.done)
 
 
 @inner
-def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
+def start_producer(tile: state.Tile, unit: state.Unit, parameters: RingProducer) -> None:
     """Begin a RingProducer instruction."""
     traversal.start(unit.first, parameters.wide_read)
     if unit.base >= 0:
@@ -129,7 +132,11 @@ def start_producer(tile: Record, unit: Record, parameters: Record) -> None:
 
 @inner
 def produce(
-    core: Record, tiles: NDArray[np.void], number: int, unit: Record, parameters: Record
+    core: state.Core,
+    tiles: Records[state.Tile],
+    number: int,
+    unit: state.Unit,
+    parameters: RingProducer,
 ) -> bool:
     """Send one row of a RingProducer, if its watchers and the receivers allow; True if sent."""
     tile = tiles[number]
@@ -165,7 +172,7 @@ def produce(
 
 
 @inner
-def start_consumer(unit: Record, parameters: Record) -> None:
+def start_consumer(unit: state.Unit, parameters: RingConsumer) -> None:
     """Begin a RingConsumer instruction."""
     traversal.start(unit.first, parameters.wide_write)
     if unit.base >= 0:
@@ -173,7 +180,7 @@ def start_consumer(unit: Record, parameters: Record) -> None:
 
 
 @inner
-def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: RingConsumer) -> bool:
     """Write rows that have arrived until there is none or a watcher blocks; True if any."""
     write = unit.first
     channel = parameters.opcode - _CONSUMER_A
@@ -203,7 +210,11 @@ def consume(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 
 @inner
 def infeed(
-    core: Record, tiles: NDArray[np.void], unit: Record, parameters: Record, may_send: bool
+    core: state.Core,
+    tiles: Records[state.Tile],
+    unit: state.BufferUnit,
+    parameters: RingInfeed,
+    may_send: bool,
 ) -> bool:
     """Collect units of a RingInfeed into a row; send the full row if ``may_send``.
 
@@ -246,7 +257,7 @@ def unit_words(fifo: int) -> int:
 
 
 @inner
-def is_last(position: Record, parameters: Record) -> bool:
+def is_last(position: traversal.State, parameters: traversal.Parameters) -> bool:
     """True at the last element of a traversal."""
     if position.prologue_left:
         return False
@@ -257,7 +268,7 @@ def is_last(position: Record, parameters: Record) -> bool:
 
 
 @inner
-def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None:
+def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, words: int) -> None:
     """Append one unit of the buffer to the row."""
     row = unit.row
     address = traversal.address(unit.first, parameters.buffer)
@@ -280,7 +291,7 @@ def _collect(core: Record, unit: Record, parameters: Record, words: int) -> None
 
 
 @inner
-def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
+def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -> bool:
     """Take units from the rows that have arrived, to the host or to scalar memory."""
     write = unit.first
     fifo = core.ring
@@ -311,7 +322,7 @@ def outfeed(core: Record, unit: Record, parameters: Record) -> bool:
 
 
 @inner
-def push_output(core: Record, word: np.uint32, written: np.uint32, pc: int) -> None:
+def push_output(core: state.Core, word: np.uint32, written: np.uint32, pc: int) -> None:
     """Append the four bytes of a word to the output FIFO, which has room for them.
 
     Bytes that follow from unwritten ones are no fault here: the host may have no use for them.

@@ -24,27 +24,12 @@ from darwinn_sim.isa.codes import (
 )
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, compiled, copy, inner
+from darwinn_sim.kernel.compiled import compiled, copy, inner
+from darwinn_sim.kernel.instructions import Loop, Scalar, ScalarFence
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import scalar_alu
-from darwinn_sim.units.tables import Tables
-
-DISPATCH = np.dtype(
-    [
-        ("gate", "i8"),
-        ("predicate", "i8"),
-        ("polarity", "i8"),
-        ("interrupt", "i8"),
-        ("tiles", "i8"),
-        ("tiles_override", "i8"),
-        ("tiles_register", "i8"),
-        ("base_override", "i8"),
-        ("base_register", "i8"),
-    ]
-)
-"""What instructions other than scalar bundles have in common: the gate, the host interrupt that is
-raised (-1: none), where a tile instruction goes, and the registers that may replace its tile set
-and base."""
+from darwinn_sim.units.tables import Dispatch, Tables
 
 BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, HANDS_OVER = range(9)
 """Why the core stopped: it waits; it has halted; it has issued a descriptor or an interrupt; it has
@@ -65,10 +50,10 @@ _OUTFEED = BY_NAME["RingOutfeed"].opcode
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 
-def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
-    """What decoded instructions have in common, as an array of ``DISPATCH``."""
-    out = np.zeros(rows, DISPATCH)
-    for name in DISPATCH.names or ():
+def lower_dispatch(columns: Columns, rows: int) -> Records[Dispatch]:
+    """What decoded instructions have in common, as an array of ``Dispatch``."""
+    out = Dispatch.zeros(rows)
+    for name in Dispatch.dtype.names or ():
         if name in columns:
             out[name] = columns[name]
     if "interrupt" not in columns:
@@ -80,7 +65,7 @@ def lower_dispatch(columns: Columns, rows: int) -> NDArray[np.void]:
 
 
 @compiled
-def run(core: Record, tables: Tables) -> int:
+def run(core: state.Core, tables: Tables) -> int:
     """Execute up to an instruction that others have to take, or something else that stops it.
 
     Returns one of the reasons above. After ``HANDS_OVER``, whoever runs the core sees to what
@@ -104,7 +89,7 @@ def run(core: Record, tables: Tables) -> int:
 
 
 @compiled
-def pass_on(core: Record, tables: Tables) -> int:
+def pass_on(core: state.Core, tables: Tables) -> int:
     """Go on behind an instruction, with what it does to the core itself; ``NEXT`` or a reason."""
     pc = core.pc
     end = following(tables, pc)
@@ -131,7 +116,7 @@ def pass_on(core: Record, tables: Tables) -> int:
 
 
 @inner
-def _hand_over(core: Record, tables: Tables, instruction: int) -> None:
+def _hand_over(core: state.Core, tables: Tables, instruction: int) -> None:
     """Say in ``core.handed`` what the instruction before which the core stands asks of others."""
     handed = core.handed
     opcode = tables.opcode[instruction]
@@ -145,7 +130,8 @@ def _hand_over(core: Record, tables: Tables, instruction: int) -> None:
     if common.gate and core.predicates[common.predicate] != common.polarity:
         return
     handed.target = handed.base = -1
-    handed.address = handed.size = 0
+    handed.address = np.uint64(0)
+    handed.size = 0
     if common.interrupt >= 0:
         handed.kind = Handover.DESCRIPTOR
         handed.target = DescriptorTag.INTERRUPT_0 + common.interrupt
@@ -161,11 +147,11 @@ def _hand_over(core: Record, tables: Tables, instruction: int) -> None:
         handed.kind = Handover.DISPATCH
         handed.target = _targets(core, common)
         if common.base_override:
-            handed.base = np.int64(core.registers[common.base_register])
+            handed.base = int(core.registers[common.base_register])
 
 
 @inner
-def _hand_over_bundle(core: Record, bundle: Record) -> None:
+def _hand_over_bundle(core: state.Core, bundle: Scalar) -> None:
     handed = core.handed
     if bundle.gate and core.predicates[bundle.predicate] != bundle.polarity:
         return
@@ -194,22 +180,22 @@ def _unit(tables: Tables, opcode: int, row: int) -> int:
 
 
 @inner
-def _targets(core: Record, where: Record) -> int:
+def _targets(core: state.Core, where: Dispatch) -> int:
     """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
     if where.tiles_override:
         _use_now(core, where.tiles_register, np.uint32(0xFFFF))
         return int(core.registers[where.tiles_register]) & 0xFFFF
-    return where.tiles  # type: ignore[no-any-return]
+    return where.tiles
 
 
 @inner
-def _check_base(core: Record, where: Record) -> None:
+def _check_base(core: state.Core, where: Dispatch) -> None:
     if where.base_override:
         _use_now(core, where.base_register, state.ALL_BITS)
 
 
 @inner
-def _execute(core: Record, tables: Tables, instruction: int, end: int) -> None:
+def _execute(core: state.Core, tables: Tables, instruction: int, end: int) -> None:
     """Execute an instruction other than a bundle that concerns the core alone; ``end`` follows."""
     opcode = tables.opcode[instruction]
     common = tables.dispatch[instruction]
@@ -238,7 +224,7 @@ def following(tables: Tables, pc: int) -> int:
 
 
 @compiled
-def _advance(core: Record, pc: int) -> None:
+def _advance(core: state.Core, pc: int) -> None:
     """Go to ``pc``, or back to the start of a hardware loop whose body ends there."""
     while core.loop_depth > 0 and core.loops[core.loop_depth - 1].end == pc:
         loop = core.loops[core.loop_depth - 1]
@@ -251,7 +237,7 @@ def _advance(core: Record, pc: int) -> None:
 
 
 @inner
-def _enter_loop(core: Record, parameters: Record) -> None:
+def _enter_loop(core: state.Core, parameters: Loop) -> None:
     if core.loop_depth == state.MAX_LOOP_DEPTH:
         state.fail(core, state.FAULT_LOOP_DEPTH, core.pc, -1, core.loop_depth)
         return
@@ -267,7 +253,7 @@ def _enter_loop(core: Record, parameters: Record) -> None:
 
 
 @inner
-def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
+def _memory_address(core: state.Core, address: int | np.int64) -> int | np.int64:
     if address < 0 or address >= chip.SCALAR_MEMORY_WORDS:
         state.fail(core, state.FAULT_SCALAR_ADDRESS, core.pc, -1, int(address))
         return 0
@@ -275,7 +261,7 @@ def _memory_address(core: Record, address: int | np.int64) -> int | np.int64:
 
 
 @inner
-def _scalar(core: Record, bundle: Record) -> None:
+def _scalar(core: state.Core, bundle: Scalar) -> None:
     """Execute a scalar bundle; a word that is pushed has been taken by then."""
     if bundle.gate:
         _decide(core, bundle.predicate)
@@ -291,7 +277,7 @@ def _scalar(core: Record, bundle: Record) -> None:
 
 
 @inner
-def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+def _store_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     operation = bundle.store_op
     value = registers[bundle.store_register]
     where = bundle.store_address
@@ -312,7 +298,7 @@ def _store_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> 
 
 
 @inner
-def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     operation = bundle.load_op
     if operation == LoadOperation.NONE:
         return
@@ -330,7 +316,7 @@ def _load_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> N
 
 
 @inner
-def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     operation = bundle.alu_op
     if operation == AluOperation.NONE:
         return
@@ -367,28 +353,28 @@ def _alu_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> No
 
 
 @inner
-def _use(core: Record, register: int) -> None:
+def _use(core: state.Core, register: int) -> None:
     """A register's value is an address or a part of a descriptor: it must have been written."""
     if core.operands_written[register] != state.ALL_BITS:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
-def _use_now(core: Record, register: int, bits: np.uint32) -> None:
+def _use_now(core: state.Core, register: int, bits: np.uint32) -> None:
     """Like :func:`_use`, outside a scalar bundle, and for some bits."""
     if core.registers_written[register] & bits != bits:
         state.uninitialised(core, core.pc, -1, register)
 
 
 @inner
-def _decide(core: Record, predicate: int) -> None:
+def _decide(core: state.Core, predicate: int) -> None:
     """A predicate decides what is executed: it must follow from what has been written."""
     if not core.predicates_written[predicate]:
         state.uninitialised(core, core.pc, -1, predicate)
 
 
 @inner
-def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) -> None:
+def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     if bundle.function_op == ScalarFunction.NONE:
         return
     x = registers.view(np.float32)[bundle.function_source]
@@ -405,9 +391,9 @@ def _function_slot(core: Record, bundle: Record, registers: NDArray[np.uint32]) 
 
 
 @compiled
-def _is_dma_fence(fence: Record) -> bool:
+def _is_dma_fence(fence: ScalarFence) -> bool:
     """The encoding that DMA hints call a fence (docs/isa.md, ScalarFence)."""
-    return (  # type: ignore[no-any-return]
+    return bool(
         fence.expected_valid == 1 << ScalarFlag.RING_PRODUCER_B
         and fence.wait_idle == 1 << ScalarUnit.DRAIN
     )

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state, sync
-from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.instructions import ScalarFence
+from darwinn_sim.kernel.structure import Records
 
 OPEN = -1
 """Nothing holds the fence back."""
@@ -20,7 +22,7 @@ FIRST_UNIT = FIRST_FLAG + chip.SCALAR_FLAGS
 
 @inner
 def guard(
-    fence: Record, tile_fences: NDArray[np.int64], flags: NDArray[np.int64], idle: int
+    fence: ScalarFence, tile_fences: NDArray[np.int64], flags: NDArray[np.int64], idle: int
 ) -> int:
     """What holds the fence back: a tile that has passed too few fences, a flag, or a unit.
 
@@ -43,21 +45,21 @@ def guard(
 
 
 @inner
-def forgets(fence: Record, tile: int) -> bool:
+def forgets(fence: ScalarFence, tile: int) -> bool:
     """Passing, the fence has the tile count its fences from 0."""
     return bool((fence.reset_tile_fences >> tile) & 1)
 
 
 @inner
-def loads(fence: Record, flag: int) -> bool:
+def loads(fence: ScalarFence, flag: int) -> bool:
     """Passing, the fence loads this flag with its value."""
     return bool((fence.reset_flags >> flag) & 1)
 
 
 @inner
-def reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
+def reached(core: state.Core, tiles: Records[state.Tile], fence: ScalarFence) -> bool:
     """Execute the fence if nothing holds it back; True if it was executed."""
-    if guard(fence, tiles.fence_count, core.flags, idle_units(core)) != OPEN:  # type: ignore[attr-defined]
+    if guard(fence, tiles["fence_count"], core.flags, idle_units(core)) != OPEN:
         return False
     for number in range(chip.TILES):
         if forgets(fence, number):
@@ -69,7 +71,7 @@ def reached(core: Record, tiles: NDArray[np.void], fence: Record) -> bool:
 
 
 @compiled
-def idle_units(core: Record) -> int:
+def idle_units(core: state.Core) -> int:
     """The units beside the scalar core that are idle (bit u: unit u)."""
     idle = 0
     for unit in range(state.QUEUED_SCALAR_UNITS):

@@ -7,9 +7,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.kernel import instructions
+from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.units import narrow_to_wide
 from darwinn_sim.units.tensor_plan import TensorPlan
+from darwinn_sim.units.tensor_records import Parameters
 
-Table = NDArray[np.void]
+
+class Dispatch(Record):
+    """What instructions other than scalar bundles have in common.
+
+    The gate, the host interrupt that is raised (-1: none), where a tile instruction goes, and the
+    registers that may replace its tile set and base.
+    """
+
+    gate: int
+    predicate: int
+    polarity: int
+    interrupt: int
+    tiles: int
+    tiles_override: int
+    tiles_register: int
+    base_override: int
+    base_register: int
 
 
 class Tables(NamedTuple):
@@ -25,20 +45,20 @@ class Tables(NamedTuple):
     row: NDArray[np.int64]
     unit: NDArray[np.int64]
     pc: NDArray[np.int64]
-    scalar: Table
-    branch: Table
-    loop: Table
-    scalar_fence: Table
-    dispatch: Table
-    pop: Table
-    infeed: Table
-    outfeed: Table
-    tensor: Table
+    scalar: Records[instructions.Scalar]
+    branch: Records[instructions.Branch]
+    loop: Records[instructions.Loop]
+    scalar_fence: Records[instructions.ScalarFence]
+    dispatch: Records[Dispatch]
+    pop: Records[instructions.PopInput]
+    infeed: Records[instructions.RingInfeed]
+    outfeed: Records[instructions.RingOutfeed]
+    tensor: Records[Parameters]
     tensor_plan: TensorPlan
-    function_table: Table
-    ring_producer: Table
-    ring_consumer: Table
-    narrow_to_wide: Table
-    wide_to_narrow: Table
-    mesh: Table
-    tile_fence: Table
+    function_table: Records[instructions.CoefficientTable]
+    ring_producer: Records[instructions.RingProducer]
+    ring_consumer: Records[instructions.RingConsumer]
+    narrow_to_wide: Records[narrow_to_wide.Parameters]
+    wide_to_narrow: Records[instructions.WideToNarrow]
+    mesh: Records[instructions.Mesh]
+    tile_fence: Records[instructions.TileFence]

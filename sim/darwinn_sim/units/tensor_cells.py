@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MAC, MAXIMUM, SUM, INTERPOLATE = (
     BY_NAME[name].opcode for name in ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
@@ -21,12 +22,13 @@ MAC, MAXIMUM, SUM, INTERPOLATE = (
 NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
 """Addresses of narrow memory wrap."""
 
+
 _LEAST = np.int32(-(1 << 30))
 
 
 @inner
 def start_sum(
-    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, segment: Segment
 ) -> None:
     """Start a run: from the least value, from zero, or from the row in wide memory."""
     lanes = segment.lanes
@@ -42,7 +44,7 @@ def start_sum(
 
 @inner
 def store_sum(
-    core: Record, tile: Record, unit: Record, parameters: Record, segment: Record
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, segment: Segment
 ) -> None:
     """Put the sums aside in the row in wide memory."""
     base = row_base(core, tile, parameters, segment.sum_row)
@@ -52,7 +54,7 @@ def store_sum(
 
 
 @inner
-def row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
+def row_base(core: state.Core, tile: state.Tile, parameters: Parameters, row: int) -> int:
     """Word index of a wide-memory row; outside the memory: a fault, and row 0."""
     if row < 0 or row >= chip.WIDE_ROWS:
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
@@ -62,11 +64,11 @@ def row_base(core: Record, tile: Record, parameters: Record, row: int) -> int:
 
 @inner
 def multiply_accumulate(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
-    segment: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
     operands: NDArray[np.int32],
     granules: NDArray[np.int16],
 ) -> None:
@@ -90,10 +92,10 @@ def multiply_accumulate(
 
 @inner
 def _multiply_row(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
     lanes: int,
     operand: int,
     granule: int,
@@ -120,7 +122,7 @@ def _multiply_row(
 
 
 @inner
-def activation_of(tile: Record, parameters: Record, address: int, k: int) -> np.int32:
+def activation_of(tile: state.Tile, parameters: Parameters, address: int, k: int) -> np.int32:
     """Activation ``k`` of the group at byte ``address``, minus the zero point."""
     octets = tile.narrow.view(np.uint8)
     if parameters.activation_16bit:
@@ -132,11 +134,11 @@ def activation_of(tile: Record, parameters: Record, address: int, k: int) -> np.
 
 @inner
 def _multiply_plane(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
-    segment: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
     operand: int,
     granule: int,
     k: int,
@@ -167,13 +169,13 @@ def _multiply_plane(
 
 
 @inner
-def works(parameters: Record, k: int) -> bool:
+def works(parameters: Parameters, k: int) -> bool:
     """True if product ``k`` of an iteration is made: its multipliers do not stand still."""
     return bool((parameters.working >> k) & 1)
 
 
 @inner
-def values_of(parameters: Record, granule: int) -> int:
+def values_of(parameters: Parameters, granule: int) -> int:
     """Values of a lane that an iteration of a maximum or sum can take: as many as multipliers make,
     where the granule begins a row, and one elsewhere. Those whose multipliers :func:`works` count.
     """
@@ -182,10 +184,10 @@ def values_of(parameters: Record, granule: int) -> int:
 
 @inner
 def reduce(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
     lanes: int,
     granules: NDArray[np.int16],
 ) -> None:
@@ -211,8 +213,8 @@ def reduce(
 
 @inner
 def interpolate(
-    tile: Record,
-    unit: Record,
+    tile: state.Tile,
+    unit: state.Unit,
     lanes: int,
     operands: NDArray[np.int32],
     weights: NDArray[np.int16],

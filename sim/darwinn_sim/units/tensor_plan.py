@@ -10,54 +10,22 @@ starts or ends, or lanes or zero points change.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.compiled import Record, compiled, inner
+from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units.tensor_cells import INTERPOLATE
-
-SEGMENT = np.dtype(
-    [
-        ("first", "i4"),
-        ("count", "i4"),
-        ("waits", "i4"),
-        ("sum_row", "i4"),
-        ("zero_point_row", "i4"),
-        ("parameter_reads", "i4"),
-        ("sum_writes", "i4"),
-        ("lanes", "i2"),
-        ("starts", "u1"),
-        ("continues", "u1"),
-        ("ends", "u1"),
-        ("outputs", "u1"),
-        ("observed", "u1"),
-    ]
-)
-"""Iterations ``first`` to ``first + count - 1``. ``waits``: blocks that begin, where a watcher is
-tested, else 0. A run of sums ``starts`` (``continues``: from wide memory) and ``ends`` here; the
-sums leave through the output stage (``outputs``). ``parameter_reads`` and ``sum_writes`` are
-increments of flags 1 and 2. Before an ``observed`` segment the chip may stand still, so that
-somebody can look at what it is about to read; a plan has none by itself."""
+from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 
 ALWAYS, ARRIVAL = 1, 2
 """Bits of ``observed``: stand still; rows of wide memory arrive, of which an observer has to see
 those that are new (``observation``)."""
 
-PLACE = np.dtype(
-    [
-        ("iteration", "i8"),
-        ("iterations", "i8"),
-        ("segment", "i8"),
-        ("segments", "i8"),
-        ("write", "i8"),
-        ("writes", "i8"),
-    ]
-)
-"""Where an instruction's part of the plan begins in each array, and how long it is."""
 
 MAX_ITERATIONS = 1 << 22
 """Iterations of one tensor instruction; public programs have up to 300,000."""
@@ -75,10 +43,10 @@ class TensorPlan(NamedTuple):
     word and ``write_flag`` what it adds to flag 0.
     """
 
-    place: NDArray[np.void]
+    place: Records[Place]
     operand: NDArray[np.int32]
     granule: NDArray[np.int16]
-    segment: NDArray[np.void]
+    segment: Records[Segment]
     write_address: NDArray[np.int32]
     write_flag: NDArray[np.uint8]
 
@@ -91,20 +59,21 @@ class PlanTooLong(ValueError):
         self.row = row
 
 
-_STATES = np.dtype(
-    [
-        ("main", traversal.STATE),
-        ("narrow_read", traversal.STATE),
-        ("narrow_write", traversal.STATE),
-        ("parameter_read", traversal.STATE),
-        ("partial_sum", traversal.STATE),
-    ]
-)
+class _Walks(Record):
+    """Where the traversals of an instruction stand."""
+
+    main: traversal.State
+    narrow_read: traversal.State
+    narrow_write: traversal.State
+    parameter_read: traversal.State
+    partial_sum: traversal.State
+
+
 _HALF_PIXEL = 64
 
 
 def most_elements(traversal: NDArray[np.void]) -> int:
-    """Elements that a traversal (``traversal.PARAMETERS``) can have: limits are iterations minus 1,
+    """Elements that a traversal (``traversal.Parameters``) can have: limits are iterations minus 1,
     and an alternate limit may be the greater one.
     """
     limits = traversal["limit"].tolist()
@@ -119,10 +88,10 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
 
     Raises ``PlanTooLong``.
     """
-    place = np.zeros(len(instructions), PLACE)
+    place = Place.zeros(len(instructions))
     parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
     total = np.zeros(3, np.int64)
-    states = np.zeros(1, _STATES)[0]
+    states = _Walks.zeros(1)[0]
     budget = MAX_PLAN_BYTES
     known: dict[bytes, int] = {}
     for row, (instruction, key) in enumerate(zip(instructions, _keys(instructions), strict=True)):
@@ -134,7 +103,7 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
         if budget < 0 or max(main, writes) > MAX_ITERATIONS:
             raise PlanTooLong(row)
         operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)
-        segment = np.zeros(main, SEGMENT)
+        segment = Segment.zeros(main)
         address, flag = np.zeros(writes, np.int32), np.zeros(writes, np.uint8)
         counts = np.array(
             [
@@ -157,7 +126,9 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
                 flag[:written],
             )
         )
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    columns: list[Any] = (
+        [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    )
     return TensorPlan(place, *columns) if columns else _EMPTY
 
 
@@ -184,13 +155,13 @@ def _keys(instructions: NDArray[np.void]) -> list[bytes]:
 
 
 # Of an iteration, a segment and a written word.
-_BYTES_OF_COUNTS = np.array([6, SEGMENT.itemsize, 5])
+_BYTES_OF_COUNTS = np.array([6, Segment.dtype.itemsize, 5])
 
 _EMPTY = TensorPlan(
-    np.zeros(1, PLACE),
+    Place.zeros(1),
     np.zeros(1, np.int32),
     np.zeros(1, np.int16),
-    np.zeros(1, SEGMENT),
+    Segment.zeros(1),
     np.zeros(1, np.int32),
     np.zeros(1, np.uint8),
 )
@@ -198,11 +169,11 @@ _EMPTY = TensorPlan(
 
 @compiled
 def _walk(
-    instruction: Record,
-    states: Record,
+    instruction: Parameters,
+    states: _Walks,
     operand: NDArray[np.int32],
     granule: NDArray[np.int16],
-    segments: NDArray[np.void],
+    segments: Records[Segment],
 ) -> tuple[int, int]:
     """Fill the arrays for one instruction; return (iterations, segments)."""
     main = states.main
@@ -259,7 +230,7 @@ def _walk(
 
 
 @inner
-def _start(instruction: Record, states: Record) -> None:
+def _start(instruction: Parameters, states: _Walks) -> None:
     traversal.start(states.main, instruction.main)
     traversal.start(states.narrow_read, instruction.narrow_read)
     traversal.start(states.parameter_read, instruction.parameter_read)
@@ -267,7 +238,7 @@ def _start(instruction: Record, states: Record) -> None:
 
 
 @inner
-def _watched(watchers: Record) -> int:
+def _watched(watchers: sync.Watchers) -> int:
     """Depths of the blocks before which a watcher waits, a bit each."""
     depths = 0
     for k in range(watchers.count):
@@ -276,7 +247,7 @@ def _watched(watchers: Record) -> int:
 
 
 @inner
-def _operands(instruction: Record, states: Record) -> tuple[int, int]:
+def _operands(instruction: Parameters, states: _Walks) -> tuple[int, int]:
     """Byte address of the activations, and granule of the parameters, of the present iteration.
 
     An interpolation has its weight in the place of the granule.
@@ -289,15 +260,15 @@ def _operands(instruction: Record, states: Record) -> tuple[int, int]:
 
 
 @inner
-def _next_zero_point(instruction: Record, row: int) -> int:
+def _next_zero_point(instruction: Parameters, row: int) -> int:
     row += instruction.zero_point_stride
     return instruction.zero_point_base if row > instruction.zero_point_limit else row
 
 
 @compiled
 def _walk_writes(
-    instruction: Record,
-    states: Record,
+    instruction: Parameters,
+    states: _Walks,
     address: NDArray[np.int32],
     flag: NDArray[np.uint8],
 ) -> int:
@@ -314,18 +285,18 @@ def _walk_writes(
 
 
 @inner
-def _lanes(main: Record, instruction: Record) -> int:
+def _lanes(main: traversal.State, instruction: Parameters) -> int:
     """Valid lanes of the output block that the iteration belongs to."""
     for loop in range(instruction.output_block_loop, traversal.MAX_LOOPS):
         if not (instruction.reduction_loops >> loop) & 1 and (
             main.index[loop] != instruction.main.limit[loop]
         ):
-            return instruction.block_lanes + 1  # type: ignore[no-any-return]
-    return instruction.last_block_lanes + 1  # type: ignore[no-any-return]
+            return instruction.block_lanes + 1
+    return instruction.last_block_lanes + 1
 
 
 @inner
-def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
+def _reduction_edges(main: traversal.State, instruction: Parameters) -> tuple[bool, bool]:
     """Whether the iteration is the first, and the last, of its reduction."""
     first, last = True, True
     for loop in range(traversal.MAX_LOOPS):
@@ -336,7 +307,7 @@ def _reduction_edges(main: Record, instruction: Record) -> tuple[bool, bool]:
 
 
 @inner
-def _tap(main: Record, instruction: Record) -> tuple[int, int]:
+def _tap(main: traversal.State, instruction: Parameters) -> tuple[int, int]:
     """Byte offset and weight of an interpolation's tap: main loops 0 and 1 walk the 2 x 2 taps.
 
     The nearest pixel alone has weight 1; half a pixel goes up.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
@@ -16,14 +16,15 @@ from darwinn_sim.units.tensor_cells import (
     values_of,
     works,
 )
+from darwinn_sim.units.tensor_records import Parameters
 
 
 @inner
 def check_operands(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
     lanes: int,
     operands: NDArray[np.int32],
     granules: NDArray[np.int16],
@@ -55,10 +56,10 @@ def check_operands(
 
 @inner
 def _check_product(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
     lanes: int,
     operand: int,
     granule: int,
@@ -87,7 +88,12 @@ def _check_product(
 
 @inner
 def _check_wide(
-    core: Record, tile: Record, unit: Record, parameters: Record, plane: int, lane: int
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    plane: int,
+    lane: int,
 ) -> None:
     where = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3) + 4 * lane
     if not tile.wide_written.view(np.uint8)[where]:
@@ -96,7 +102,12 @@ def _check_wide(
 
 @inner
 def mark(
-    core: Record, tile: Record, unit: Record, parameters: Record, lane: int, address: int
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    lane: int,
+    address: int,
 ) -> None:
     """Mark a lane's result as unwritten, and remember the first operand that led to one."""
     unit.lane_written[lane] = 0

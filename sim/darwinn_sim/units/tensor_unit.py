@@ -15,7 +15,9 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, copy, inner
+from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.kernel.instructions import CoefficientTable
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
@@ -29,20 +31,11 @@ from darwinn_sim.units.tensor_cells import (
     store_sum,
 )
 from darwinn_sim.units.tensor_plan import TensorPlan
+from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 from darwinn_sim.units.tensor_shadow import check_operands, mark
 
 KEEP_SUMS = 2
 """Bit of ``partial_sum_read``: sums stay in the accumulator, and none goes to wide memory."""
-
-BESIDES = (
-    ("main", traversal.PARAMETERS),
-    ("working", "i8"),
-    ("products", "i8"),
-    ("scale_watcher", "i8"),
-)
-"""What a record has besides the fields: the main loops as a traversal; the products that an
-iteration makes (bit k: product k), and the places of products up to the last of those; the index of
-the watcher of flag 12, whose count selects the half of the scale/bias buffer (-1: none)."""
 
 FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 """The instruction that computes nothing: it loads a table into the output stage."""
@@ -77,56 +70,58 @@ def _working(records: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 @inner
-def lets_begin(unit: Record, parameters: Record, segment: Record, flags: NDArray[np.int64]) -> bool:
+def lets_begin(
+    unit: sync.TwoSided, parameters: Parameters, segment: Segment, flags: NDArray[np.int64]
+) -> bool:
     """The watchers let the next segment begin."""
     waits = segment.waits
     return bool(waits == 0 or sync.passes(parameters.watchers, unit.waited, flags, waits))
 
 
 @inner
-def result_words(parameters: Record, segment: Record) -> int:
+def result_words(parameters: Parameters, segment: Segment) -> int:
     """Words of narrow memory that the results of a segment take."""
     if not segment.outputs:
         return 0
     per_word = 2 if parameters.function & OUTPUT_16BIT else 4
-    return (segment.lanes + per_word - 1) // per_word  # type: ignore[no-any-return]
+    return (segment.lanes + per_word - 1) // per_word
 
 
 @inner
-def lacks_place(unit: Record, place: Record) -> bool:
+def lacks_place(unit: sync.TwoSided, place: Place) -> bool:
     """There is a word of results, and no place for it: a fault."""
     return bool(unit.words == place.writes)
 
 
 @inner
-def step_result(unit: Record, plan: TensorPlan, place: Record) -> int:
+def step_result(unit: sync.TwoSided, plan: TensorPlan, place: Place) -> int:
     """A word of results goes to its place; what flag 0 grows by when it is there."""
     at = place.write + unit.words
     unit.words += 1
-    return plan.write_flag[at]  # type: ignore[no-any-return]
+    return int(plan.write_flag[at])
 
 
 @inner
-def step(unit: Record, segment: Record) -> tuple[int, int]:
+def step(unit: sync.TwoSided, segment: Segment) -> tuple[int, int]:
     """A segment is over; what flags 1 and 2 grow by."""
     unit.position += 1
     return segment.parameter_reads, segment.sum_writes
 
 
 @inner
-def has_ended(unit: Record, place: Record) -> bool:
+def has_ended(unit: sync.TwoSided, place: Place) -> bool:
     """All segments are over."""
     return bool(unit.position == place.segments)
 
 
 @inner
-def lacks_results(unit: Record, place: Record) -> bool:
+def lacks_results(unit: sync.TwoSided, place: Place) -> bool:
     """At the end a place has been left without results: a fault."""
     return bool(unit.words < place.writes)
 
 
 @inner
-def load_table(tile: Record, table: Record) -> None:
+def load_table(tile: state.Tile, table: CoefficientTable) -> None:
     """Execute a CoefficientTable instruction."""
     copy(tile.coefficient, 0, table.coefficient, 0, len(table.coefficient))
     copy(tile.lower_bound, 0, table.lower_bound, 0, len(table.lower_bound))
@@ -135,13 +130,13 @@ def load_table(tile: Record, table: Record) -> None:
 
 @inner
 def advance(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
     plan: TensorPlan,
     row: int,
-    tap: NDArray[np.void],
+    tap: Records[state.TappedWord],
 ) -> bool:
     """Run segments until a watcher blocks or the instruction ends; True if any has run.
 
@@ -181,19 +176,19 @@ def advance(
 
 
 @inner
-def tap_is_full(core: Record, tap: NDArray[np.void]) -> bool:
+def tap_is_full(core: state.Core, tap: Records[state.TappedWord]) -> bool:
     """True if words are tapped and those of one more run of sums may not fit."""
     tapping = core.tap_begin < core.tap_end
-    return tapping and core.tap_length + chip.LANES > len(tap)  # type: ignore[no-any-return]
+    return tapping and core.tap_length + chip.LANES > len(tap)
 
 
 @inner
 def _run_segment(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
-    segment: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
     plan: TensorPlan,
     base: int,
 ) -> None:
@@ -219,14 +214,14 @@ def _run_segment(
 
 @inner
 def _output(
-    core: Record,
-    tile: Record,
-    unit: Record,
-    parameters: Record,
-    segment: Record,
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
     plan: TensorPlan,
-    place: Record,
-    tap: NDArray[np.void],
+    place: Place,
+    tap: Records[state.TappedWord],
     tapped: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
@@ -268,9 +263,9 @@ def _output(
 
 @inner
 def _record(
-    core: Record,
-    tile: Record,
-    tap: NDArray[np.void],
+    core: state.Core,
+    tile: state.Tile,
+    tap: Records[state.TappedWord],
     instruction: int,
     address: int,
     word: np.uint32,

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.instructions import TileFence
 
 RING_CHANNELS = 2
 """Bits of the field ``producer_count_valid``: one for each channel of the ring."""
@@ -21,7 +22,7 @@ FIRST_CHANNEL = chip.TILE_UNITS
 
 
 @inner
-def guard(parameters: Record, idle: int, flags: NDArray[np.int64]) -> int:
+def guard(parameters: TileFence, idle: int, flags: NDArray[np.int64]) -> int:
     """What holds the fence back: a unit that is not ``idle`` (bit u: unit u), or a channel.
 
     Of a channel, the tokens of its ring producers (flag 17 or 18) have to be as many as the fence
@@ -40,13 +41,13 @@ def guard(parameters: Record, idle: int, flags: NDArray[np.int64]) -> int:
 
 
 @inner
-def loads(parameters: Record, flag: int) -> bool:
+def loads(parameters: TileFence, flag: int) -> bool:
     """Passing, the fence loads this flag with its value; what it counts is its increment."""
     return bool((parameters.reset_flags >> flag) & 1)
 
 
 @inner
-def reached(tile: Record, parameters: Record) -> bool:
+def reached(tile: state.Tile, parameters: TileFence) -> bool:
     """Execute the fence if nothing holds it back; True if it was executed."""
     idle = 0
     for number in range(chip.TILE_UNITS):

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync, traversal
-from darwinn_sim.kernel.compiled import Record, copy, inner
+from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.kernel.instructions import WideToNarrow
 from darwinn_sim.units import narrow_to_wide
 
 _BLOCK = 4
@@ -34,7 +35,7 @@ OPEN = -1
 
 
 @inner
-def flag(parameters: Record) -> int:
+def flag(parameters: WideToNarrow) -> int:
     """Flag that counts what is written."""
     if parameters.scale_bias:
         return TileFlag.WIDE_TO_SCALING
@@ -42,7 +43,7 @@ def flag(parameters: Record) -> int:
 
 
 @inner
-def begin(unit: Record, parameters: Record) -> None:
+def begin(unit: sync.TwoSided, parameters: WideToNarrow) -> None:
     """Put the traversals of an instruction at their starts; there is no row yet."""
     traversal.start(unit.first, parameters.wide_read)
     traversal.start(unit.second, parameters.narrow_write)
@@ -50,7 +51,7 @@ def begin(unit: Record, parameters: Record) -> None:
 
 
 @inner
-def guard(unit: Record) -> int:
+def guard(unit: sync.TwoSided) -> int:
     """Side whose watchers hold the next word back: first the write, then the read of a row."""
     if not unit.ready and traversal.waits_here(unit.second):
         return 1
@@ -58,13 +59,13 @@ def guard(unit: Record) -> int:
 
 
 @inner
-def lacks_row(unit: Record, side: int) -> bool:
+def lacks_row(unit: state.Unit, side: int) -> bool:
     """A row is to be read, and there is none: a fault."""
     return bool(side == 0 and unit.first.done)
 
 
 @inner
-def pass_guard(unit: Record, parameters: Record, side: int) -> None:
+def pass_guard(unit: sync.TwoSided, parameters: WideToNarrow, side: int) -> None:
     """The watchers of a side have passed: the word may be written, or the next row is there."""
     if side == 1:
         unit.ready = 1
@@ -74,7 +75,7 @@ def pass_guard(unit: Record, parameters: Record, side: int) -> None:
 
 
 @inner
-def step(unit: Record, parameters: Record) -> int:
+def step(unit: sync.TwoSided, parameters: WideToNarrow) -> int:
     """Write a word, or two of the scale/bias buffer; what the flag grows by."""
     ended = traversal.step(unit.second, parameters.narrow_write)
     unit.ready = 0
@@ -85,7 +86,7 @@ def step(unit: Record, parameters: Record) -> int:
 
 
 @inner
-def start(tile: Record, unit: Record, parameters: Record) -> None:
+def start(tile: state.Tile, unit: state.Unit, parameters: WideToNarrow) -> None:
     """Begin an instruction. The half of the scale/bias buffer follows the blocks counted so far."""
     begin(unit, parameters)
     if parameters.scale_bias:
@@ -93,7 +94,7 @@ def start(tile: Record, unit: Record, parameters: Record) -> None:
 
 
 @inner
-def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow) -> bool:
     """Move words until a watcher blocks or the instruction ends; True if any word moved."""
     moved = False
     while not unit.second.done:
@@ -112,7 +113,9 @@ def advance(core: Record, tile: Record, unit: Record, parameters: Record) -> boo
 
 
 @inner
-def _is_open(core: Record, tile: Record, unit: Record, parameters: Record) -> bool:
+def _is_open(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow
+) -> bool:
     """Pass the guards of the next word, and read its row; False if it has to wait."""
     side = guard(unit)
     while side != OPEN:
@@ -131,7 +134,9 @@ def _is_open(core: Record, tile: Record, unit: Record, parameters: Record) -> bo
 
 
 @inner
-def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
+def _read_row(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow
+) -> None:
     """Copy the next row."""
     row = traversal.address(unit.first, parameters.wide_read)
     if row < 0 or row >= chip.WIDE_ROWS:
@@ -146,7 +151,9 @@ def _read_row(core: Record, tile: Record, unit: Record, parameters: Record) -> N
 
 
 @inner
-def _write_word(core: Record, tile: Record, unit: Record, parameters: Record) -> None:
+def _write_word(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow
+) -> None:
     address = traversal.address(unit.second, parameters.narrow_write)
     if parameters.scale_bias:
         if address < 0 or address >= _SCALE_STEPS:

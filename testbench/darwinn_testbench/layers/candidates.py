@@ -104,7 +104,7 @@ def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Itera
         layer = by_number.get(item.tap.layer)
         if layer is None or layer.output_16bit or not item.data.size:
             continue
-        words: NDArray[np.void] = item.data.view(state.TAP)
+        words: NDArray[np.void] = item.data.view(state.TappedWord.dtype)
         whole, executions = results(program, layer, words)
         yield Candidate((whole,))
         if len(executions) > 1:

@@ -14,7 +14,7 @@ from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Origin, Provenance, Reads
 from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.units import output_stage, tensor_cells
-from numpy.typing import NDArray
+from darwinn_sim.units.tensor_records import Parameters
 
 from darwinn_testbench.layers.shapes import WORD_BYTES, Walk, walk
 
@@ -38,7 +38,7 @@ class Facts:
     """What is read off one layer's instructions and reads alone."""
 
     layer: ComputedLayer
-    instruction: NDArray[np.void]
+    instruction: Parameters
     walks: Mapping[int, Walk]
     reads: Mapping[int, Reads]
 

@@ -16,6 +16,7 @@ from darwinn_sim import chip
 from darwinn_sim.analysis.operands import group_operands
 from darwinn_sim.units import output_stage, tensor_cells
 from darwinn_sim.units.tables import Tables
+from darwinn_sim.units.tensor_records import Parameters
 from numpy.typing import NDArray
 
 Places = NDArray[np.int64]
@@ -93,7 +94,7 @@ def walk(tables: Tables, row: int) -> Walk | None:
 
 
 def _interpolated(
-    instruction: NDArray[np.void], sizes: Sequence[int], loops: Sequence[int], positions: int
+    instruction: Parameters, sizes: Sequence[int], loops: Sequence[int], positions: int
 ) -> tuple[int, int] | None:
     """Rows and columns that an interpolation computes, if they are all of its ``positions``.
 

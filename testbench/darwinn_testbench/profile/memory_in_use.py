@@ -112,7 +112,7 @@ _NONE: Words = np.zeros(0, np.int64)
 
 
 def _walked(walk: NDArray[np.void]) -> Words:
-    """The word addresses of a traversal (a record of ``traversal.PARAMETERS``)."""
+    """The word addresses of a traversal (a record of ``traversal.Parameters``)."""
     if walk["off"]:
         return _NONE
     addresses = np.array([int(walk["base"])], np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from darwinn_formats.darwinn import load
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis.narrow_usage import by_access, highest_address, used_narrow_bytes
@@ -17,7 +16,7 @@ LOOPS = 3
 
 
 def walk_of(base: int, steps: list[int], limits: list[int], double: tuple[int, int, int]) -> Any:
-    walk = np.zeros(1, traversal.PARAMETERS)[0]
+    walk = traversal.Parameters.zeros(1)[0]
     walk["base"], walk["loops"] = base, LOOPS
     walk["step"][:LOOPS], walk["limit"][:LOOPS] = steps, limits
     walk["double_loop"], walk["double_offset"], walk["double_start"] = double
@@ -35,7 +34,7 @@ def test_the_highest_address_bounds_the_walk(
 ) -> None:
     """It is reached, unless the second buffer is never in use where the loops are highest."""
     walk = walk_of(base, steps, limits, double)
-    where = np.zeros(1, traversal.STATE)[0]
+    where = traversal.State.zeros(1)[0]
     traversal.start(where, walk)
     seen = []
     while not where["done"]:

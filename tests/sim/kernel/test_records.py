@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Instruction
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
-from darwinn_sim.kernel.records import lower, record
+from darwinn_sim.kernel import instructions
+from darwinn_sim.kernel.records import SHARED, lower, source
+from darwinn_sim.kernel.structure import Record
 
-EVERY = pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
+_OF = {name: shared for shared, names in SHARED.items() for name in names}
+RECORDS: dict[str, type[Record]] = {
+    entry.name: getattr(instructions, _OF.get(entry.name, entry.name))
+    for entry in INSTRUCTIONS.values()
+    if hasattr(instructions, _OF.get(entry.name, entry.name))
+}
+EVERY = pytest.mark.parametrize(
+    "instruction", [BY_NAME[name] for name in RECORDS], ids=lambda entry: entry.name
+)
 
 
 @EVERY
@@ -20,7 +32,7 @@ def test_every_field_is_in_the_record_by_its_name(instruction: Instruction) -> N
     header[:] = header & 0xF03F | instruction.opcode << 6
     program = decode(stream.tobytes())
     columns = program.columns[instruction.opcode]
-    records = lower(instruction, columns, program.pc, record([instruction], ()))
+    records = lower(instruction, columns, program.pc, RECORDS[instruction.name].dtype)
     assert records["pc"].tolist() == program.pc.tolist()
     grouped = {name for walk in instruction.traversals for name in walk.fields}
     for producer in instruction.producers:
@@ -43,8 +55,12 @@ def test_every_field_is_in_the_record_by_its_name(instruction: Instruction) -> N
 
 
 def test_records_of_several_instructions_have_what_any_has() -> None:
-    both = record([BY_NAME["TensorMac"], BY_NAME["TensorInterpolate"]], [("extra", "i8")])
-    assert {"pc", "apply_bias", "nearest_pixel", "x_loop", "extra"} <= set(both.names or ())
+    names = set(instructions.Tensor.dtype.names or ())
+    assert {"pc", "apply_bias", "nearest_pixel", "x_loop"} <= names
+
+
+def test_the_classes_are_what_the_instruction_table_says() -> None:
+    assert Path(instructions.__file__).read_text() == source()
 
 
 def test_the_table_names_the_unit_of_a_tile() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codec import decode
@@ -82,7 +81,7 @@ def marks(bits: int) -> set[int]:
 
 def engine_walk(parameters: Any) -> list[slow.Element]:
     """Step the compiled traversal to its end."""
-    position: Any = np.zeros(1, traversal.STATE)[0]
+    position: Any = traversal.State.zeros(1)[0]
     elements = []
     traversal.start(position, parameters)
     while not position["done"]:
@@ -151,7 +150,7 @@ def test_a_traversal_that_goes_around_repeats_itself(case: tuple[str, str, Walk]
     """Parameter reads wrap: after the last element comes the first one again, as at the start."""
     instruction, name, drawn = case
     parameters = lowered(instruction, name, drawn.fields(instruction, name), drawn.target)
-    position: Any = np.zeros(1, traversal.STATE)[0]
+    position: Any = traversal.State.zeros(1)[0]
     traversal.start(position, parameters)
     rounds = []
     for _ in range(2):

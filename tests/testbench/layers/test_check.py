@@ -197,7 +197,7 @@ def test_a_small_tap_buffer_changes_nothing(corpus: Path, monkeypatch: pytest.Mo
     large, small = ([each.data for each in result.result.tapped] for result in results)
     for tile in range(16):
         for one, other in zip(large, small, strict=True):
-            assert one.dtype == state.TAP
+            assert one.dtype == state.TappedWord.dtype
             assert (one[one["tile"] == tile] == other[other["tile"] == tile]).all()
 
 

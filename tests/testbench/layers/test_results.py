@@ -128,7 +128,7 @@ def test_executions_follow_each_other() -> None:
 
 
 def test_bytes_beyond_the_last_lane_are_dropped() -> None:
-    tap = np.zeros(2, state.TAP)
+    tap = state.TappedWord.zeros(2)
     tap["address"], tap["word"], tap["count"] = [0, 4], [0x04030201, 0x0605], [4, 2]
     whole, _ = results(program([2] * chip.TILES), layer(), tap)
     assert whole.channels.tolist() == [1, 2, 3, 4, 5, 6]
