@@ -87,3 +87,32 @@ def whole_expected(networks: list[DenseNetwork], floats: Array) -> Array:
         result = expected(network, quantised).astype(np.int32) - output.zero_point
         floats = (result * np.float32(output.scale)).astype(np.float32).reshape(1, -1)
     return floats
+
+
+STATE = "state"
+
+
+def stateful_network(seed: int = 5) -> DenseNetwork:
+    """A network from a variable to its next value."""
+    network = random_dense([WIDTH, WIDTH], seed)
+    return replace(network, source=STATE, result=f"{STATE}_variable_output")
+
+
+def stateful_model(network: DenseNetwork) -> bytes:
+    """A graph without inputs whose only operator gives the next value of its variable."""
+    state = replace(_tensor(network.source, network.input), is_variable=True)
+    result = _tensor(network.result, network.layers[-1].output)
+    code = tflite.OperatorCode(int(BuiltinOperator.CUSTOM), CUSTOM_OPERATOR, 1, 32)
+    options = flatbuffer.Span(memoryview(options_of(network)))
+    operator = tflite.Operator(0, (0,), (1,), custom_options=options)
+    graph = tflite.SubGraph((state, result), (), (1,), (operator,), "main")
+    empty = tflite.Buffer(memoryview(b""))
+    return flatbuffer.write(tflite.Model(3, (code,), (graph,), "test", (empty,)))
+
+
+def stateful_expected(network: DenseNetwork, count: int) -> list[Array]:
+    """Its results in the first inferences, by the oracle."""
+    values = [np.full((1, WIDTH), network.input.zero_point, np.int8)]
+    for _ in range(count):
+        values.append(expected(network, values[-1]).reshape(1, -1))
+    return values[1:]

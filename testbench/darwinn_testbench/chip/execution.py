@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,10 +172,23 @@ def run(
             "warnings": warnings,
             "taps": taps_found,
             "assumptions": grading.merged(each.assumed for each in pipeline.segments),
+            **states_figure(pipeline.segments),
         },
         decided=None if fault is None else verdict_of(fault),
         message=bound.note if fault is None else str(fault),
     )
+
+
+def states_figure(sessions: Sequence[Session]) -> dict[str, list[str]]:
+    """Names of the variables that go from one inference into the next; nothing without any."""
+    names = [name for session in sessions for name in session.states]
+    return {"states": names} if names else {}
+
+
+def states_line(figures: Mapping[str, Any]) -> list[str]:
+    """The line that says so, from the figures of a report."""
+    names = figures.get("states", ())
+    return [f"state from one inference to the next: {', '.join(names)}"] if names else []
 
 
 def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from darwinn_formats import tflite
@@ -32,6 +33,7 @@ from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.inspection import chunks_of
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.graph import STATE_SUFFIX
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""
@@ -103,11 +105,24 @@ class BoundModel:
         """The tensors of all inputs and outputs."""
         return tuple(item.port for item in (*self.inputs, *self.outputs))
 
+    @cached_property
+    def states(self) -> dict[str, BoundLayer]:
+        """Variables that a run returns: each by the name of the output that is its next value."""
+        inputs = {item.port.name: item for item in self.inputs}
+        outputs = (item.port.name for item in self.outputs if item.port.name.endswith(STATE_SUFFIX))
+        named = ((name, inputs.get(name.removesuffix(STATE_SUFFIX))) for name in outputs)
+        return {name: item for name, item in named if item is not None}
+
     def to_device(self, tensors: TensorMap) -> dict[str, bytes]:
-        """Device bytes by layer name: ``tensors`` by port name, and the graph's constants."""
+        """Device bytes by layer name: ``tensors`` by port name, and the graph's constants.
+
+        A variable is what ``tensors`` has for it, or else its initial value.
+        """
         return {
             item.layer.name: item.to_device(
-                tensors[item.port.name] if item.constant is None else item.constant
+                tensors[item.port.name]
+                if item.constant is None or item.port.name in tensors
+                else item.constant
             )
             for item in self.inputs
         }

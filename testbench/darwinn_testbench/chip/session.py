@@ -83,6 +83,9 @@ class Device:
 class Session:
     """A model on a chip, which keeps its state from one inference to the next.
 
+    ``states`` are the variables of the model, by port name: what an inference returns as
+    ``X_variable_output`` is X in the next one, as the vendor's runtime does it.
+
     Sessions can share a ``device``; without one the session has a chip of its own, made with the
     other arguments (see :class:`Device`).
     """
@@ -102,6 +105,16 @@ class Session:
             strict=strict, seed=seed, preloads=preloads, assumptions=assumptions
         )
         self.caching: RunResult | None = None
+        self.states: dict[str, AnyArray] = {}
+        self.reset_states()
+
+    def reset_states(self) -> None:
+        """Give variables the value that they have before the first inference."""
+        self.states = {
+            item.port.name: item.constant
+            for item in self.model.states.values()
+            if item.constant is not None
+        }
 
     @property
     def accelerator(self) -> Accelerator:
@@ -150,13 +163,14 @@ class Session:
     ) -> Inference:
         """One inference on ``tensors`` (by port name), prepared first if need be.
 
-        The options are those of :meth:`Accelerator.run`.
+        Variables have the values that the inference before has left, unless ``tensors`` says
+        otherwise. The options are those of :meth:`Accelerator.run`.
 
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
         """
         self.prepare()
-        inputs = self.model.to_device(tensors)
+        inputs = self.model.to_device({**self.states, **tensors})
         begin = time.perf_counter()
         try:
             result = self.accelerator.run(
@@ -172,4 +186,8 @@ class Session:
             # A stop point or a tap that this program does not have, seen before it runs.
             raise InputError(str(error)) from error
         seconds = time.perf_counter() - begin
-        return Inference(self.model.from_device(result.outputs), result, seconds)
+        outputs = self.model.from_device(result.outputs)
+        for name, variable in self.model.states.items():
+            if name in outputs and variable.port.name in self.states:
+                self.states[variable.port.name] = outputs[name].reshape(variable.port.shape)
+        return Inference(outputs, result, seconds)

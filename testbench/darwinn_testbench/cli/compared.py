@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.execution import states_line
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
@@ -68,6 +69,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
         if row.message and row.message != LEFT_TO_THE_HOST
     ]
     lines += [f"warning: {each}" for each in figures.get("warnings", ())]
+    lines += states_line(figures)
     if not rows:
         return lines
     lines += [str(figures["excitation"])]

@@ -9,7 +9,7 @@ import typer
 from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import RunRow, outputs_as, run
+from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_line
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
@@ -233,6 +233,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines = [f"{counted(count, 'inference')} on {source}"] if count else []
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
+    lines += states_line(report.figures)
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]

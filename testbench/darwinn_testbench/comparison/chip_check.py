@@ -16,6 +16,7 @@ from typing import Any
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.chip.execution import states_figure
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort, choose_inputs, few_runs
 from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.asked import Asked
@@ -107,7 +108,9 @@ class ChipCheck(Check):
     def run(self, number: int, case: Case) -> None:
         """Make an inference, and judge its outputs and, if asked for, its layers."""
         tensors = case.inputs
-        expectation = None if self.references is None else self.references.expect(tensors)
+        states = dict(self.device.session.states)
+        references = self.references
+        expectation = None if references is None else references.expect(tensors, states)
         given = device_inputs(self.device.model, tensors, expectation)
         looks = self.tapped or (expectation is not None and expectation.incomplete)
         program = self.device.session.program
@@ -206,6 +209,7 @@ class ChipCheck(Check):
             "assumptions": self.device.session.assumed,
             "operators": self._coverage,
             "warnings": self.warnings,
+            **states_figure([self.device.session]),
         }
 
     @property

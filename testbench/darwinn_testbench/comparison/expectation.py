@@ -114,16 +114,30 @@ class References:
         outputs = self._tensors.values()
         return tuple(layer_shares(self.cpu.network, executables, outputs, self._inputs))
 
-    def expect(self, inputs: TensorMap) -> Expectation:
-        """Every tensor of the graph for ``inputs`` (by port name), by both references."""
+    def expect(self, inputs: TensorMap, states: TensorMap) -> Expectation:
+        """Every tensor of the graph for ``inputs`` (by port name), by both references.
+
+        ``states`` are the variables that the chip begins with, by port name.
+        """
         values = [inputs[port.name] for port in self.ports]
+        variables = self._variables(states)
         litert: TensorValues | str
         try:
-            litert = self.cpu.litert.run(values)
+            litert = self.cpu.litert.run(values, variables)
         except ModelError as error:
             # Whatever LiteRT cannot run is decided, or refused, without it.
             litert = str(error)
-        return Expectation(self, self.cpu.chip.run(values), litert)
+        return Expectation(self, self.cpu.chip.run(values, variables), litert, variables)
+
+    def _variables(self, states: TensorMap) -> dict[int, AnyArray]:
+        found = ((self.cpu.network.tensor(self.name(name)), states[name]) for name in states)
+        return {
+            tensor.index: value.reshape(tensor.shape)
+            for tensor, value in found
+            if tensor is not None
+            and tensor.variable
+            and (tensor.dtype, tensor.size) == (value.dtype, value.size)
+        }
 
     def find(self, values: TensorValues | str, output: str) -> tuple[AnyArray | None, str]:
         """What a reference expects of an output, or None and the reason why there is nothing."""
@@ -166,7 +180,7 @@ class References:
         rows: tuple[TensorRow, ...] = ()
         if expectation.incomplete:
             given = [tensors[port.name] for port in self.ports]
-            values = self.cpu.chip.run(given, supply=taker.supply)
+            values = self.cpu.chip.run(given, expectation.variables, taker.supply)
             rows = self._compare_tensors(candidates, values, sent, taker.taken)
         coverage = cover(
             self.cpu.network,
@@ -195,6 +209,7 @@ class References:
         candidates = find_candidates(program, inference.result.tapped)
         sent = self._sent(inference)
         supplied = {index: each.value for index, each in taken.items()}
+        supplied |= expectation.variables
 
         def check(given: Mapping[int, AnyArray]) -> tuple[TensorRow, ...]:
             expected = self.cpu.chip.run(values, {**supplied, **given})
@@ -251,12 +266,14 @@ class References:
 class Expectation:
     """What the references say of one inference; text in place of LiteRT's values is the reason.
 
-    ``coverage`` says how each operator was compared (see :meth:`References.complete`).
+    ``variables`` are the values that variables began with, by tensor of the graph. ``coverage``
+    says how each operator was compared (see :meth:`References.complete`).
     """
 
     references: References
     chip: TensorValues
     litert: TensorValues | str
+    variables: Mapping[int, AnyArray] = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
 
     @property

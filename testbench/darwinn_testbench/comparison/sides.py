@@ -57,6 +57,7 @@ class DeviceProgram:
         self.session = session
         self.dma: list[DmaFigures] = [] if dma is None else dma
         self.label = label
+        self._before = dict(session.states)
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that a caller supplies."""
@@ -76,6 +77,7 @@ class DeviceProgram:
         """
         if tap is not None:
             raise ExecutionError("layers of a chip are seen through its own taps")
+        self._before = dict(self.session.states)
         results = self.session.infer(self._tensors(inputs)).outputs
         return tuple(
             Output(port.name, results[port.name], port.scale, port.zero_point)
@@ -106,16 +108,18 @@ class DeviceProgram:
         self.session.prepare()
 
     def taps(self, inputs: Sequence[Datum]) -> tuple[TappedBytes, ...]:
-        """What every layer writes in the same inference; raises as :meth:`run` does."""
+        """What every layer writes in the last inference again; raises as :meth:`run` does."""
         taps = layer_taps(self.session.program)
-        return tuple(self.session.infer(self._tensors(inputs), taps=taps).result.tapped)
+        again = {**self._before, **self._tensors(inputs)}
+        return tuple(self.session.infer(again, taps=taps).result.tapped)
 
     def _tensors(self, inputs: Sequence[Datum]) -> dict[str, AnyArray]:
         together = zip(self.model.ports, inputs, strict=True)
         return {port.name: np.asarray(value) for port, value in together}
 
     def reset(self) -> None:
-        """Nothing: a chip keeps no state that a program does not pass itself."""
+        """Give variables their initial values; the chip itself keeps no others."""
+        self.session.reset_states()
 
 
 class RtlProgram(DeviceProgram):
@@ -154,6 +158,7 @@ class TfliteProgram:
         data = content_of(source)
         self.litert = LiteRtReference(data, file=name_of(source))
         self.network = self.litert.network
+        self._states: dict[int, AnyArray] = {}
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """Inputs of the graph."""
@@ -170,16 +175,20 @@ class TfliteProgram:
         if tap is not None:
             raise Unavailable("LiteRT cannot go on from given values")
         try:
-            results = self.litert.outputs([np.asarray(value) for value in inputs])
+            values = self.litert.run([np.asarray(value) for value in inputs], self._states)
+            results = self.litert.outputs_of(values)
         except ModelError as error:
             raise ExecutionError(str(error)) from error
+        variables = (each.index for each in self.network.tensors if each.variable)
+        self._states = {index: values[index] for index in variables if index in values}
         return tuple(
             Output(port.name, data, port.scale, port.zero_point)
             for port, data in zip(self.outputs(), results, strict=True)
         )
 
     def reset(self) -> None:
-        """Nothing: variables begin at every call."""
+        """Give variables their initial values."""
+        self._states = {}
 
     def _ports(self, indices: Sequence[int]) -> tuple[Port, ...]:
         return tuple(_graph_port(self.network.tensors[index]) for index in indices)

@@ -25,7 +25,6 @@ from darwinn_testbench.chip.model import BoundTensor, bind_model
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import STATE_SUFFIX
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,7 @@ class ChipOperator:
             if port.name not in given:
                 raise InputError(f"{place.file}: the executable does not give {port}")
         self._states = {
-            name: positions[name.removesuffix(STATE_SUFFIX)]
-            for name in given
-            if name.endswith(STATE_SUFFIX) and name.removesuffix(STATE_SUFFIX) in positions
+            name: positions[variable.port.name] for name, variable in model.states.items()
         }
 
     def prepare(self) -> None:

@@ -124,7 +124,10 @@ class LiteRtReference:
         Raises:
             ModelError: as :meth:`run`, or an output depends on an operator that LiteRT lacks.
         """
-        values = self.run(inputs)
+        return self.outputs_of(self.run(inputs))
+
+    def outputs_of(self, values: TensorValues) -> tuple[AnyArray, ...]:
+        """The model's outputs among the values of a run; raises as :meth:`outputs` does."""
         for index in self.network.outputs:
             if index in values.missing:
                 raise ModelError(self.file, f"output {index}: {values.missing[index]}")
