@@ -76,6 +76,23 @@ Placement = Callable[[Buffer, int], int | None]
 """Chooses a device address for a buffer of a size in bytes; None leaves it to the driver."""
 
 
+def set_up_vectors(write: Callable[[str, int], None]) -> None:
+    """The kernel driver's share: MSI-X vectors after reset; ``write`` takes a register by name."""
+    for vector, name in enumerate(_QUEUE_VECTORS):
+        write(name, vector)
+    for name, prefix, vectors in (
+        ("sc_host_int_vector", "sc_host_int", _SC_HOST_VECTORS),
+        ("top_level_int_vector", "top_level_int", _TOP_LEVEL_VECTORS),
+    ):
+        fields = register(name)
+        packed = sum(
+            vector << fields.field(f"{prefix}_{number}").low
+            for number, vector in enumerate(vectors)
+        )
+        write(name, packed)
+    write("fatal_err_int_vector", _FATAL_VECTOR)
+
+
 class Driver:
     """Opens the device behind ``host`` and runs requests on it, one after another or queued.
 
@@ -139,7 +156,7 @@ class Driver:
         if self._queue is not None:
             raise DriverError("the device is open already")
         self._host.reset()
-        self._set_up_vectors()
+        set_up_vectors(self._write)
         self._expect("hib_error_status", 0)
         self._write("dma_burst_limiter", 0)
         self._partition()
@@ -151,22 +168,6 @@ class Driver:
         self._write("sc_host_int_control", _ALL_HOST_INTERRUPTS)
         self._write("instruction_queue_int_control", 1)
         self._write("fatal_err_int_control", 1)
-
-    def _set_up_vectors(self) -> None:
-        """The kernel driver's share: MSI-X vectors after reset."""
-        for vector, name in enumerate(_QUEUE_VECTORS):
-            self._write(name, vector)
-        for name, prefix, vectors in (
-            ("sc_host_int_vector", "sc_host_int", _SC_HOST_VECTORS),
-            ("top_level_int_vector", "top_level_int", _TOP_LEVEL_VECTORS),
-        ):
-            fields = register(name)
-            packed = sum(
-                vector << fields.field(f"{prefix}_{number}").low
-                for number, vector in enumerate(vectors)
-            )
-            self._write(name, packed)
-        self._write("fatal_err_int_vector", _FATAL_VECTOR)
 
     def _partition(self) -> None:
         self._write("extended_table", self._simple_entries)

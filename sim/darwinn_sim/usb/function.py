@@ -1,7 +1,7 @@
 """The USB function: boot and application mode, control requests, endpoints, reset, and faults.
 
 Transfers may come from any thread and never wait for the chip: what it computes, it computes in
-:meth:`UsbFunction.work`, which a :class:`~darwinn_sim.usb.worker.Worker` calls. The chip itself is
+:meth:`UsbFunction.work`, which a :class:`~darwinn_sim.host.worker.Worker` calls. The chip itself is
 whatever has the methods of :class:`Core`.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.turns import Turns
 from darwinn_sim.host.usb import UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.usb import descriptors
@@ -22,7 +23,6 @@ from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.firmware import Firmware, Request
 from darwinn_sim.usb.messages import MessageParser
 from darwinn_sim.usb.requests import Kind, Recipient, Setup, Standard
-from darwinn_sim.usb.turns import Turns
 
 HELD_BYTES = 64 << 20
 """Bytes that the host may send ahead of the chip; further ones wait on the cable."""

@@ -7,14 +7,14 @@ import struct
 import threading
 
 import pytest
+from darwinn_sim.host.turns import Turns
+from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb import function as usb
 from darwinn_sim.usb.descriptors import EVENTS, OUTPUTS, Mode, Speed
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
-from darwinn_sim.usb.turns import Turns
-from darwinn_sim.usb.worker import Worker
 from echo_core import RUN, EchoCore, echo
 
 INTERRUPT = struct.pack("<QIB3x", 0, 0, 4)

@@ -1,10 +1,20 @@
-"""The thread that computes while transfers come and go."""
+"""The thread that computes while the host comes and goes."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Protocol
 
-from darwinn_sim.usb.function import UsbFunction
+
+class Function(Protocol):
+    """A device at the end of a cable or on a bus."""
+
+    wake: Callable[[], None]
+    """It calls this when there may be work."""
+
+    def work(self) -> bool:
+        """Let the chip go on for a moment; False if there is nothing that it can do now."""
 
 
 class Worker:
@@ -13,7 +23,7 @@ class Worker:
     A context manager: the thread ends with it.
     """
 
-    def __init__(self, function: UsbFunction) -> None:
+    def __init__(self, function: Function) -> None:
         self.function = function
         self._condition = threading.Condition()
         self._wanted = self._stopping = False

@@ -1,0 +1,187 @@
+"""The PCIe function: registers by offset, memory of the host by bus address, MSI-X vectors.
+
+Register accesses may come from any thread; what the chip computes, it computes in
+:meth:`PcieFunction.work`. The chip itself is whatever has the methods of :class:`Core`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.turns import Turns
+
+BAR_BYTES = 1 << 20
+"""Bytes of base address register 2, where all registers are."""
+
+WIDTHS = (4, 8)
+"""Bytes of a register access: registers of the SoC have 4, all others 8."""
+
+SCU_CTRL_3 = 0x1A318
+"""Register of the SoC with reset, power and clocks of the core."""
+
+Field = tuple[int, int]
+"""First bit and bits of a field of a register."""
+
+FORCE_RESET, FORCED = (14, 2), 3
+"""Field of ``scu_ctrl_3`` that forces the reset of the core, and the value that does."""
+
+RegisterSeen = tuple[Literal["rd", "wr"], int, int, int]
+MemorySeen = tuple[Literal["dr", "dw"], int, bytes]
+InterruptSeen = tuple[Literal["irq"], int]
+Seen = RegisterSeen | MemorySeen | InterruptSeen
+"""What passed on the bus: a register read or written (offset, bytes, value), memory of the host
+read or written by the chip (bus address, bytes), an interrupt (MSI-X vector)."""
+
+
+class HostFault(SimulationError):
+    """The host does not answer an access of the chip to its memory, or answers wrongly."""
+
+
+class Host(Protocol):
+    """The other end of the bus."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes of memory at a bus address; raises ``HostFault``."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write memory at a bus address; raises ``HostFault``."""
+
+    def interrupt(self, vector: int) -> None:
+        """Take a message-signalled interrupt; raises ``HostFault``."""
+
+
+class Core(Protocol):
+    """What the function needs of a chip."""
+
+    def read(self, offset: int, width: int) -> int:
+        """Host read of a register of ``width`` bits."""
+
+    def write(self, offset: int, value: int, width: int) -> None:
+        """Host write of a register of ``width`` bits."""
+
+    def advance(self) -> bool:
+        """Compute for a moment; False if it waits for the host. Raises ``SimulationError``."""
+
+
+class Memory:
+    """Memory of the host as the chip reaches it: whatever host there is answers."""
+
+    strict = False
+
+    def __init__(self, seen: Callable[[Seen], None]) -> None:
+        self.host: Host | None = None
+        self._seen = seen
+
+    def _answering(self) -> Host:
+        if self.host is None:
+            raise HostFault("there is no host on the bus")
+        return self.host
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        """``size`` bytes at a bus address, shape ``(size,)``; raises ``HostFault``."""
+        data = self._answering().read(address, size)
+        self._seen(("dr", address, data))
+        return np.frombuffer(data, np.uint8)
+
+    def write(
+        self, address: int, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Write ``data`` (uint8, one axis) at a bus address; raises ``HostFault``."""
+        octets = data.tobytes()
+        self._seen(("dw", address, octets))
+        self._answering().write(address, octets)
+
+    def check_readable(self, address: int, size: int) -> None:
+        """Whatever a host maps can be read."""
+
+    def known(self, address: int, size: int) -> NDArray[np.bool_]:
+        """Which bytes follow from written ones: a host has written all that it maps."""
+        return np.ones(size, np.bool_)
+
+    def interrupt(self, vector: int) -> None:
+        """Send an interrupt to the host; raises ``HostFault``."""
+        self._seen(("irq", vector))
+        self._answering().interrupt(vector)
+
+
+class PcieFunction:
+    """The device on the bus.
+
+    Args:
+        make_core: makes the chip, given the host's memory, and whom its interrupts go to.
+        watchers: see what passes, in this order; called by the thread that makes it pass.
+    """
+
+    def __init__(
+        self,
+        make_core: Callable[[Memory, Callable[[int], None]], Core],
+        *,
+        watchers: tuple[Callable[[Seen], None], ...] = (),
+    ) -> None:
+        self.watchers = watchers
+        self.fault: SimulationError | None = None
+        """What ended the chip's work since the last reset."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there may be work."""
+        self.failed: Callable[[SimulationError], None] = lambda _: None
+        """Called with what ended the chip's work; with ``HostFault`` if the host did."""
+        self._turns = Turns()
+        self.memory = Memory(self._see)
+        self.core = make_core(self.memory, self.memory.interrupt)
+
+    def _see(self, what: Seen) -> None:
+        for watcher in self.watchers:
+            watcher(what)
+
+    def attach(self, host: Host | None) -> None:
+        """Another host is on the bus from now on; None: nobody answers."""
+        with self._turns:
+            self.memory.host = host
+
+    def read(self, offset: int, size: int) -> int:
+        """Host read of ``size`` bytes at ``offset``: 4 or 8, aligned; raises ``ValueError``."""
+        _check(offset, size)
+        with self._turns:
+            value = self.core.read(offset, 8 * size)
+            self._see(("rd", offset, size, value))
+        return value
+
+    def write(self, offset: int, value: int, size: int) -> None:
+        """Host write of ``size`` bytes at ``offset``: 4 or 8, aligned; raises ``ValueError``."""
+        _check(offset, size)
+        if value >> 8 * size:
+            raise ValueError(f"{value:#x} has more than {size} bytes")
+        with self._turns:
+            self._see(("wr", offset, size, value))
+            self.core.write(offset, value, 8 * size)
+            if offset == SCU_CTRL_3 and extract(value, FORCE_RESET) == FORCED:
+                self.fault = None
+        self.wake()
+
+    def work(self) -> bool:
+        """Let the chip go on for a moment; False if there is nothing that it can do now."""
+        with self._turns:
+            if self.fault is not None:
+                return False
+            try:
+                return self.core.advance()
+            except SimulationError as error:
+                self.fault = error
+        self.failed(self.fault)
+        return False
+
+
+def extract(value: int, field: Field) -> int:
+    """A field of a register's value."""
+    low, width = field
+    return value >> low & (1 << width) - 1
+
+
+def _check(offset: int, size: int) -> None:
+    if size not in WIDTHS or offset % size or not 0 <= offset < BAR_BYTES:
+        raise ValueError(f"{size} bytes at {offset:#x} are no register of base address register 2")

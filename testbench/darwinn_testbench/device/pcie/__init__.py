@@ -1,0 +1,1 @@
+"""The chip by PCIe: a stand-in for its kernel driver that unmodified programs open."""

@@ -1,0 +1,112 @@
+"""Recorded sessions: what passed between a device and its host, one JSON array a line, in gzip.
+
+The first member of an array is the name of its kind; bytes are ``{"b": base64}``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+
+from darwinn_testbench.errors import InputError
+
+MAX_LINE_BYTES = 64 << 20
+MAX_BYTES = 1 << 30
+"""The longest line, and the longest session (unpacked), that are read."""
+
+_FAST = 2
+"""Compression of what is recorded while a client waits."""
+
+_Event = TypeVar("_Event")
+
+
+class Octets(msgspec.Struct, frozen=True):
+    """Bytes within an event."""
+
+    b: bytes
+
+
+class _Name(msgspec.Struct, array_like=True):
+    """The beginning of any event."""
+
+    name: str
+
+
+def kind_of_first(path: Path) -> str:
+    """The name of the first event's kind: it tells what was recorded.
+
+    Raises:
+        InputError: the file is no recorded session.
+        OSError: it cannot be read.
+    """
+    for _, line in _lines(path):
+        return _decode(msgspec.json.Decoder(_Name), path, 1, line).name
+    raise InputError(f"{path}: the session has no events")
+
+
+def read_session(path: Path, decoder: msgspec.json.Decoder[_Event]) -> Iterator[_Event]:
+    """The events of a session, whose kinds ``decoder`` knows (``msgspec.Struct`` with tags).
+
+    Raises:
+        InputError: an event is none of them; names the line.
+        OSError: the file cannot be read.
+    """
+    for number, line in _lines(path):
+        yield _decode(decoder, path, number, line)
+
+
+def _decode(decoder: msgspec.json.Decoder[_Event], path: Path, number: int, line: bytes) -> _Event:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: line {number}: {error}") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    left = MAX_BYTES
+    try:
+        with gzip.open(path) as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                left -= len(line)
+                if len(line) > MAX_LINE_BYTES or left < 0:
+                    raise InputError(
+                        f"{path}: line {number}: a line is {MAX_LINE_BYTES >> 20} MiB at most, "
+                        f"and a session {MAX_BYTES >> 20} MiB"
+                    )
+                yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: not a recorded session: {error}") from None
+
+
+class SessionFile:
+    """Writes a session, event by event; a context manager.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = gzip.GzipFile(path, "wb", compresslevel=_FAST, mtime=0)
+
+    def write(self, event: msgspec.Struct) -> None:
+        """Append an event."""
+        self._file.write(msgspec.json.encode(event) + b"\n")
+
+    def __enter__(self) -> SessionFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()

@@ -1,0 +1,157 @@
+"""The kernel driver, and the function behind it, with a chip that sends back what it reads."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+from bus_core import program
+from darwinn_sim.errors import PageFault, SimulationError
+from darwinn_sim.host.interface import DescriptorFault
+from darwinn_sim.host.mmu import EXTENDED_BIT
+from darwinn_sim.pcie.function import HostFault
+from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine, Program
+
+
+def test_a_request_moves_bytes_and_interrupts() -> None:
+    machine = Machine()
+    data = bytes(range(256)) * 40
+    output = BUFFER + 0x20_0000
+    chunk = program((1, len(data), BUFFER + 0x10_0000), (3, len(data), output), (4, 0, 0))
+    machine.give(PROGRAM_AT, chunk, BUFFER)
+    machine.give(INPUT_AT, data, BUFFER + 0x10_0000)
+    machine.give(OUTPUT_AT, bytes(len(data)), output)
+    machine.queue(BUFFER, len(chunk))
+    machine.work()
+    assert machine.program.read(OUTPUT_AT, len(data)) == data
+    assert machine.program.vectors == [0, 4]
+    assert machine.completed == 1
+    assert machine.read("sc_host_int_count") == 1
+    assert [each for each in machine.seen if each[0] == "irq"] == [("irq", 0), ("irq", 4)]
+    read = b"".join(each[2] for each in machine.seen if each[0] == "dr" and each[1] >= INPUT_AT)
+    assert data in read
+
+
+def test_opening_resets_and_sets_vectors() -> None:
+    machine = Machine()
+    assert machine.cores[0].resets == 1
+    machine.driver.close()
+    assert machine.cores[0].resets == 2
+    machine.open()
+    assert machine.cores[0].resets == 2, "it stayed in reset"
+    assert machine.read("sc_host_int_vector") == 4 | 5 << 7 | 6 << 14 | 7 << 21
+    assert machine.read("fatal_err_int_vector") == 12
+
+
+def test_what_was_mapped_is_gone_with_the_program() -> None:
+    machine = Machine()
+    machine.give(PROGRAM_AT, program((4, 0, 0)), BUFFER)
+    machine.driver.close()
+    machine.program = Program()
+    machine.open()
+    machine.queue(BUFFER, 16)
+    machine.work()
+    assert isinstance(machine.function.fault, PageFault)
+    assert machine.read("page_fault_address") == BUFFER
+    assert machine.program.vectors == [12]
+
+
+def test_an_unmapped_page_faults() -> None:
+    machine = Machine()
+    machine.give(PROGRAM_AT, program((1, 5000, BUFFER + 0x20_0000)), BUFFER)
+    machine.give(INPUT_AT, bytes(2 * PAGE), BUFFER + 0x20_0000)
+    machine.driver.unmap(BUFFER + 0x20_1000, PAGE)
+    machine.queue(BUFFER, 16)
+    machine.work()
+    fault = machine.function.fault
+    assert isinstance(fault, PageFault)
+    assert fault.address == BUFFER + 0x20_1000
+    assert machine.read("hib_error_status") == 2
+
+
+def test_a_fault_lasts_until_a_reset() -> None:
+    machine = Machine()
+    failed: list[SimulationError] = []
+    machine.function.failed = failed.append
+    bad, good = program((9, 4, 0)), program((4, 0, 0))
+    machine.give(PROGRAM_AT, bad, BUFFER)
+    machine.give(INPUT_AT, good, BUFFER + PAGE)
+    machine.queue(BUFFER, len(bad))
+    machine.queue(BUFFER + PAGE, len(good))
+    machine.work()
+    assert [type(each) for each in failed] == [DescriptorFault]
+    assert not machine.function.work()
+    assert 4 not in machine.program.vectors
+    machine.driver.close()
+    machine.program.vectors.clear()
+    machine.open()
+    machine.driver.map(INPUT_AT, BUFFER + PAGE, PAGE)
+    machine.queue(BUFFER + PAGE, len(good))
+    machine.work()
+    assert machine.program.vectors == [0, 4]
+
+
+def test_a_host_that_is_gone_is_its_own_fault() -> None:
+    machine = Machine()
+    machine.give(PROGRAM_AT, program((1, 4, BUFFER)), BUFFER)
+    machine.function.attach(None)
+    machine.queue(BUFFER, 16)
+    machine.work()
+    assert isinstance(machine.function.fault, HostFault)
+
+
+@pytest.mark.parametrize(
+    ("host", "device", "size", "number"),
+    [
+        (PROGRAM_AT, BUFFER, 0, errno.EINVAL),
+        (PROGRAM_AT, BUFFER + 8, PAGE, errno.EINVAL),
+        (PROGRAM_AT, EXTENDED_BIT | 1 << 32, PAGE, errno.EINVAL),
+        (PROGRAM_AT, EXTENDED_BIT, (1 << 32) + 1, errno.EINVAL),
+        (PROGRAM_AT, EXTENDED_BIT, 1 << 63, errno.EINVAL),
+        (PROGRAM_AT, 6144 << 12, PAGE, errno.EINVAL),
+        (PROGRAM_AT, 6143 << 12, 2 * PAGE, errno.EINVAL),
+        (1 << 56, BUFFER, PAGE, errno.EFAULT),
+        ((1 << 56) - PAGE, BUFFER, 2 * PAGE, errno.EFAULT),
+        ((1 << 64) - PAGE, BUFFER, PAGE, errno.EFAULT),
+    ],
+)
+def test_a_mapping_that_cannot_be_is_refused(
+    host: int, device: int, size: int, number: int
+) -> None:
+    machine = Machine()
+    with pytest.raises(OSError, match=r"address|no program") as caught:
+        machine.driver.map(host, device, size)
+    assert caught.value.errno == number
+
+
+@pytest.mark.parametrize("device", [BUFFER, 0x5000])
+def test_a_page_is_mapped_once(device: int) -> None:
+    machine = Machine()
+    machine.driver.map(PROGRAM_AT, device, 3 * PAGE)
+    with pytest.raises(OSError, match="is mapped"):
+        machine.driver.map(INPUT_AT, device + 2 * PAGE, PAGE)
+    machine.driver.unmap(device, 3 * PAGE)
+    machine.driver.map(INPUT_AT, device + 2 * PAGE, PAGE)
+
+
+def test_the_partition_stays_while_pages_are_mapped() -> None:
+    machine = Machine()
+    machine.driver.map(PROGRAM_AT, BUFFER, PAGE)
+    with pytest.raises(OSError, match="mapped"):
+        machine.driver.partition(4096)
+
+
+@pytest.mark.parametrize("size", [0, 100, 1 << 21])
+def test_a_coherent_buffer_has_whole_pages(size: int) -> None:
+    machine = Machine()
+    machine.driver.release_coherent()
+    with pytest.raises(OSError, match="coherent buffer of"):
+        machine.driver.give_coherent(np.zeros(size, np.uint8))
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0x48570, 2), (0x48571, 8), (1 << 20, 8), (-8, 8)])
+def test_no_register_is_there(offset: int, size: int) -> None:
+    machine = Machine()
+    with pytest.raises(ValueError, match="no register"):
+        machine.function.read(offset, size)

@@ -1,0 +1,180 @@
+"""Recorded sessions by PCIe: the same device shows no difference, one changed bit is found."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+from bus_core import BusCore, program
+from darwinn_sim.pcie.function import PcieFunction
+from darwinn_testbench.device.pcie.events import (
+    DECODER,
+    Event,
+    Interrupt,
+    MemoryRead,
+    MemoryWrite,
+    Recorder,
+    RegisterRead,
+    RegisterWrite,
+    event_of,
+)
+from darwinn_testbench.device.pcie.replay import Comparison, replay
+from darwinn_testbench.device.trace import Octets, SessionFile, kind_of_first, read_session
+from darwinn_testbench.errors import InputError
+from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine
+
+DATA = BUFFER + 0x10_0000
+OUTPUT = BUFFER + 0x20_0000
+SIZE = 3 * PAGE
+
+
+def session() -> list[Event]:
+    """Two requests on one buffer, whose contents change in between, and a spill to the host."""
+    machine = Machine()
+    chunk = program(
+        (1, SIZE, DATA), (3, SIZE, OUTPUT), (1, SIZE, OUTPUT), (3, SIZE, DATA), (4, 0, 0)
+    )
+    machine.give(PROGRAM_AT, chunk, BUFFER)
+    machine.give(INPUT_AT, bytes(SIZE), DATA)
+    machine.give(OUTPUT_AT, bytes(SIZE), OUTPUT)
+    for number in range(2):
+        machine.program.write(INPUT_AT, bytes((number + each) % 256 for each in range(SIZE)))
+        machine.queue(BUFFER, len(chunk))
+        machine.work()
+        machine.write("instruction_queue_int_status", 0)
+        machine.write("sc_host_int_status", 0xE)
+        assert machine.read("sc_host_int_count") == number + 1
+    machine.driver.close()
+    return [event_of(each) for each in machine.seen]
+
+
+EVENTS = session()
+
+
+def played(events: list[Event]) -> Comparison:
+    return replay(PcieFunction(BusCore), events)
+
+
+def flipped(data: Octets, bit: int) -> Octets:
+    changed = bytearray(data.b)
+    changed[bit // 8 % len(changed)] ^= 1 << bit % 8
+    return Octets(bytes(changed))
+
+
+def changed(event: Event, bit: int) -> Event:
+    """The event with one bit of the chip's answer flipped."""
+    match event:
+        case RegisterRead():
+            return msgspec.structs.replace(event, value=event.value ^ 1 << bit % 4)
+        case MemoryWrite():
+            return msgspec.structs.replace(event, data=flipped(event.data, bit))
+        case Interrupt():
+            return Interrupt(event.vector ^ 1 << bit % 4)
+    raise AssertionError
+
+
+def test_the_same_device_answers_the_same() -> None:
+    comparison = played(EVENTS)
+    assert comparison.differences == []
+    assert comparison.events["irq"] == 4
+    assert comparison.events["dw"] > 0
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        number
+        for number, event in enumerate(EVENTS)
+        if isinstance(event, RegisterRead | MemoryWrite | Interrupt)
+    ],
+)
+def test_one_changed_bit_of_an_answer_is_found(number: int) -> None:
+    event = changed(EVENTS[number], 37 * number)
+    assert played([*EVENTS[:number], event, *EVENTS[number + 1 :]]).count
+
+
+@pytest.mark.parametrize("kind", [MemoryRead, MemoryWrite, Interrupt])
+def test_what_is_missing_is_found(kind: type[Event]) -> None:
+    last = max(number for number, event in enumerate(EVENTS) if isinstance(event, kind))
+    assert played([*EVENTS[:last], *EVENTS[last + 1 :]]).count or kind is MemoryRead
+    none = [event for event in EVENTS if not isinstance(event, kind)]
+    assert played(none).count
+
+
+def test_a_read_that_the_recording_lacks_is_named() -> None:
+    lacking = [
+        event
+        for event in EVENTS
+        if not (isinstance(event, MemoryRead) and event.address >> 12 == INPUT_AT >> 12)
+    ]
+    comparison = played(lacking)
+    assert f"no read of bus address {INPUT_AT:#x}" in comparison.differences[0]
+
+
+def test_counts_may_be_read_later() -> None:
+    """The recorded chip had not finished when its counter was read."""
+    number, event = next(
+        (number, event)
+        for number, event in enumerate(EVENTS)
+        if isinstance(event, RegisterRead) and event.offset == 0x486D0
+    )
+    interrupt = next(k for k, e in enumerate(EVENTS) if e == Interrupt(4))
+    early = msgspec.structs.replace(event, value=0)
+    moved = [*EVENTS[:number], *EVENTS[number + 1 :]]
+    assert played([*moved[:interrupt], early, *moved[interrupt:]]).differences == []
+    assert played([*EVENTS[:number], early, *EVENTS[number + 1 :]]).count == 1
+
+
+def test_a_file_holds_what_was_seen(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    with SessionFile(path) as file:
+        recorder = Recorder(file)
+        recorder(("wr", 0x485A8, 8, 1))
+        recorder(("dr", 1 << 63, b"\0\xff"))
+        recorder(("irq", 4))
+    assert gzip.decompress(path.read_bytes()).splitlines()[0] == b'["wr",296360,8,1]'
+    assert kind_of_first(path) == "wr"
+    assert list(read_session(path, DECODER)) == [
+        RegisterWrite(0x485A8, 8, 1),
+        MemoryRead(1 << 63, Octets(b"\0\xff")),
+        Interrupt(4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'["rd", 1, 8]', "length"),
+        (b'["rd", 1, 8, -1]', ">= 0"),
+        (b'["rd", 1, 8, 1, 2]', "length"),
+        (b'["dr", 1, "AA=="]', "object"),
+        (b'["dr", 1, {"b": "?"}]', "base64"),
+        (b'["out", 1, {"b": ""}]', "Invalid value"),
+        (b'{"b": 1}', "array"),
+        (b"[" * 100_000, ""),
+        (b"\xff", ""),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, text: bytes, reason: str) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(b'["irq", 4]\n' + text + b"\n"))
+    with pytest.raises(InputError, match="line 2: ") as caught:
+        list(read_session(path, DECODER))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", [1, 9, 30])
+def test_a_cut_file_is_none(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(b'["irq", 4]\n' * 99)[:-cut])
+    with pytest.raises(InputError, match="not a recorded session"):
+        list(read_session(path, DECODER))
+
+
+def test_an_empty_session_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(b""))
+    with pytest.raises(InputError, match="no events"):
+        kind_of_first(path)
