@@ -190,7 +190,9 @@ def _walk(
     while not main.done:
         waits = main.begins if main.begins & watched else 0
         old_lanes = lanes
-        lanes = _lanes(main, instruction)
+        if main.begins != 1 or instruction.output_block_loop == 0:
+            # A step of loop 0 alone leaves the output block as it is.
+            lanes = _lanes(main, instruction)
         if starts or waits or zero_point_moves or lanes != old_lanes:
             segment = segments[count]
             count += 1
@@ -201,9 +203,8 @@ def _walk(
             segment.zero_point_row = zero_point_row
         else:
             segment = segments[count - 1]
-        first, last = _reduction_edges(main, instruction)
         if starts:
-            segment.continues = reads_first or not (keeps_sum or first)
+            segment.continues = reads_first or not (keeps_sum or _is_first(main, instruction))
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
         operand[iteration], granule[iteration] = _operands(instruction, states)
@@ -212,16 +213,16 @@ def _walk(
 
         ended = traversal.step_around(states.partial_sum, instruction.partial_sum)
         segment.sum_writes += sync.produce(instruction.partial_sum_producer, ended)
+        # The sums are complete when the partial-sum traversal moves on (docs/chip-facts.md).
+        starts = traversal.address(states.partial_sum, instruction.partial_sum) != sum_address
+        last = starts and _is_last(main, instruction)
         traversal.step_around(states.narrow_read, instruction.narrow_read)
         ended = traversal.step_around(states.parameter_read, instruction.parameter_read)
         segment.parameter_reads += sync.produce(instruction.parameter_read_producer, ended)
         ended = traversal.step(main, instruction.main)
-        # The sums are complete when the partial-sum traversal moves on (docs/chip-facts.md).
-        address = traversal.address(states.partial_sum, instruction.partial_sum)
-        starts = main.done != 0 or address != sum_address
-        if starts:
+        if starts or main.done:
             segment.ends = 1
-            segment.outputs = keeps_sum or last
+            segment.outputs = keeps_sum or last or main.done
         zero_point_moves = False
         if instruction.load_parameter_zero_point and (ended >> instruction.output_block_loop) & 1:
             zero_point_moves = True
@@ -296,14 +297,23 @@ def _lanes(main: traversal.State, instruction: Parameters) -> int:
 
 
 @inner
-def _reduction_edges(main: traversal.State, instruction: Parameters) -> tuple[bool, bool]:
-    """Whether the iteration is the first, and the last, of its reduction."""
-    first, last = True, True
+def _is_first(main: traversal.State, instruction: Parameters) -> bool:
+    """Whether the iteration is the first of its reduction."""
     for loop in range(traversal.MAX_LOOPS):
-        if (instruction.reduction_loops >> loop) & 1:
-            first &= main.index[loop] == 0
-            last &= main.index[loop] == traversal.limit_of(main, instruction.main, loop)
-    return first, last
+        if (instruction.reduction_loops >> loop) & 1 and main.index[loop]:
+            return False
+    return True
+
+
+@inner
+def _is_last(main: traversal.State, instruction: Parameters) -> bool:
+    """Whether the iteration is the last of its reduction."""
+    for loop in range(traversal.MAX_LOOPS):
+        if (instruction.reduction_loops >> loop) & 1 and (
+            main.index[loop] != traversal.limit_of(main, instruction.main, loop)
+        ):
+            return False
+    return True
 
 
 @inner
