@@ -121,15 +121,21 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
             (
                 operand[:iterations],
                 granule[:iterations],
-                segment[:segments].copy(),
+                _bytes(segment[:segments]).copy(),
                 address[:written],
                 flag[:written],
             )
         )
-    columns: list[Any] = (
-        [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
-    )
-    return TensorPlan(place, *columns) if columns else _EMPTY
+    if not parts:
+        return _EMPTY
+    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    operands, granules, segments, addresses, flags = columns
+    return TensorPlan(place, operands, granules, segments.view(Segment.dtype), addresses, flags)
+
+
+def _bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
+    """The same memory: NumPy would copy and join records field by field."""
+    return records.view(np.uint8)
 
 
 _WALKED = (
