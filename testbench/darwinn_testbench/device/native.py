@@ -1,0 +1,82 @@
+"""Libraries in C that other programs load: built from the project's sources when first needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from darwinn_testbench.errors import Unavailable
+
+_ARGUMENTS = (
+    *("-std=gnu11", "-O2", "-Wall", "-Wextra"),
+    *("-shared", "-fPIC", "-pthread", "-fvisibility=hidden"),
+)
+_SOURCES = (".c", ".h", ".map")
+_SHOWN_CHARACTERS = 500
+
+
+def library(
+    folder: Path, name: str, *arguments: str, headers: Mapping[str, str] | None = None
+) -> Path:
+    """The library ``name``, made of all C sources of ``folder``; it is alone in its own folder.
+
+    It is in the user's cache folder, and is built again when a source changes.
+
+    Args:
+        folder: sources and headers, and maps of versions for the linker.
+        name: file name of the library, which becomes its soname too.
+        arguments: further ones of the compiler, which runs in ``folder``.
+        headers: further ones that sources include: texts by file name.
+
+    Raises:
+        Unavailable: there is no C compiler, or it fails; the message says what to do.
+        OSError: the cache folder cannot be written.
+    """
+    headers = headers or {}
+    text = repr((_ARGUMENTS, name, arguments, sorted(headers.items()), platform.machine()))
+    digest = hashlib.sha256(text.encode())
+    for source in sorted(path for path in folder.iterdir() if path.suffix in _SOURCES):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    built = user_cache_path("darwinn-testbench") / "native" / digest.hexdigest()[:16] / name
+    if not built.exists():
+        _build(folder, built, arguments, headers)
+    return built
+
+
+def _build(
+    folder: Path, built: Path, arguments: tuple[str, ...], headers: Mapping[str, str]
+) -> None:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise Unavailable(
+            f"no C compiler (cc) to build {built.name} with: apt-get install gcc libc6-dev"
+        )
+    built.parent.mkdir(parents=True, exist_ok=True)
+    # Built beside its place and moved there whole: two may build at the same time.
+    with tempfile.TemporaryDirectory(dir=built.parent) as work:
+        for header, text in headers.items():
+            (Path(work) / header).write_text(text)
+        result = Path(work) / built.name
+        sources = sorted(path.name for path in folder.glob("*.c"))
+        done = subprocess.run(
+            [
+                *(compiler, *_ARGUMENTS, f"-I{work}", f"-Wl,-soname,{built.name}"),
+                *("-o", str(result), *sources, *arguments),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            said = " ".join(done.stderr.split())[:_SHOWN_CHARACTERS]
+            raise Unavailable(f"{built.name} cannot be built: {compiler}: {said}")
+        result.replace(built)
