@@ -50,6 +50,9 @@ SUMMARIES: Mapping[str, str] = {
     "survey": (
         "Verify and time every compiled model in folders: one row each, others left out by name."
     ),
+    "delegate": (
+        "Give an application for the Edge TPU the simulated chip: print the path of a delegate."
+    ),
     "sample": (
         "Write two small networks, before compilation and compiled, for trying out everything else."
     ),
@@ -59,7 +62,7 @@ SUMMARIES: Mapping[str, str] = {
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
-_WITHOUT_ARGUMENTS = frozenset({"accuracy"})
+_WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate"})
 """Commands with something to do without an argument; the others then print their help."""
 
 

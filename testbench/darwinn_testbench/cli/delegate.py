@@ -1,0 +1,68 @@
+"""`darwinn delegate`: the library that gives applications the simulated chip."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from darwinn_testbench.cli.terminal import Exit
+from darwinn_testbench.device.delegate.build import LIBRARY, library
+from darwinn_testbench.errors import InputError
+
+EXAMPLES = """**Examples**
+
+`darwinn delegate` prints the path, for `load_delegate(PATH)` in place of `libedgetpu.so.1`
+
+`darwinn delegate -- python3 classify_image.py --model model_edgetpu.tflite`
+
+`darwinn delegate -- /other/environment/bin/python application.py`
+
+In Python, with `ai_edge_litert` or `tflite_runtime`, in whatever environment:
+
+`Interpreter("model_edgetpu.tflite", experimental_delegates=[load_delegate(PATH)])`
+"""
+
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="-- COMMAND",
+        help="A program to run, which finds the library as libedgetpu.so.1.",
+        show_default=False,
+    ),
+]
+
+_FOLDERS = "LD_LIBRARY_PATH"
+
+
+def command(command: Command = None) -> None:
+    """Give an application for the Edge TPU the simulated chip: print the path of a delegate.
+
+    The delegate is a library with the interface of libedgetpu.so.1, built when it is first asked
+    for (with cc). LiteRT and tflite_runtime load it in any environment: it starts a process of its
+    own for the chip, which ends with the application. With a COMMAND it is run, unchanged, with
+    the library in place of the vendor's; the exit status is the command's.
+
+    docs/device.md says what applications can expect.
+    """
+    path = library()
+    if not command:
+        print(path)
+        return
+    try:
+        done = subprocess.run(command, env=environment(path, os.environ), check=False)
+    except OSError as error:
+        raise InputError(f"{command[0]}: {error.strerror}") from error
+    # A shell's status of a command that a signal ended.
+    raise Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def environment(path: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which the library at ``path`` is found by its name."""
+    before: Sequence[str] = [given[_FOLDERS]] if given.get(_FOLDERS) else []
+    assert path.name == LIBRARY
+    return {**given, _FOLDERS: os.pathsep.join([str(path.parent), *before])}

@@ -1,0 +1,234 @@
+"""The chip's process: answers one delegate (``messages``) until that is gone.
+
+    python -m darwinn_testbench.device.delegate.server [KEY=VALUE...]
+
+The delegate starts it with a connected socket as file descriptor 3. Options are those of the
+delegate; what is wrong with one is the first answer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from darwinn_formats.errors import FormatError
+from darwinn_formats.flatbuffer import Span
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.chip.inputs import TensorPort
+from darwinn_testbench.chip.session import Device
+from darwinn_testbench.device.custom_operators import NAMES, Place, make
+from darwinn_testbench.device.delegate.messages import (
+    Broken,
+    Content,
+    Kind,
+    MessageError,
+    Opening,
+    SentTensor,
+    read_opening,
+    receive,
+    send,
+)
+from darwinn_testbench.device.parts import CustomPart, Values
+from darwinn_testbench.errors import InputError
+
+SOCKET = 3
+"""File descriptor of the connection."""
+
+MAXIMUM_PARTS = 64
+"""Parts that are open at the same time, at most: each may have a chip."""
+
+MAXIMUM_TENSOR = 1 << 28
+"""Elements of a tensor, at most."""
+
+_FLAGS: Mapping[str, bool] = {"strict": False, "assumptions": True}
+"""Options of the chip with their defaults."""
+
+_WITHOUT_EFFECT = frozenset(
+    {"device", "timeout", "Performance", "Usb.AlwaysDfu", "Usb.MaxBulkInQueueLength"}
+)
+"""Options of the vendor's library, and what the delegate itself reads."""
+
+_TRUTH = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+
+_DTYPES = {
+    number: np.dtype(name)
+    for number, name in {
+        1: "f4",
+        2: "i4",
+        3: "u1",
+        4: "i8",
+        6: "?",
+        7: "i2",
+        9: "i1",
+        10: "f2",
+        11: "f8",
+        13: "u8",
+        16: "u4",
+        17: "u2",
+    }.items()
+}
+"""Types of TensorFlow Lite's C interface by their numbers, which are not those of its files."""
+
+_ERRORS = (FormatError, InputError, MessageError, SimulationError, ValueError, MemoryError)
+"""What is wrong with a request, and not with this process."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer requests until the stream ends; 1 if it breaks off."""
+    connection = socket.socket(fileno=SOCKET)
+    threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
+    try:
+        flags = flags_of(arguments)
+    except InputError as error:
+        send(connection, Kind.ERROR, [_line(error)])
+        return 1
+    try:
+        send(connection, Kind.DONE, [])
+        Answers(flags).serve(connection)
+    except (Broken, OSError) as error:
+        print(f"darwinn: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _end_with(descriptor: int) -> None:
+    """End this process with the one at the other end of its socket, whatever is being computed."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLHUP)
+    waiting.poll()
+    os._exit(1)
+
+
+def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
+    """Options of the chip from ``KEY=VALUE``; InputError for one that there is not."""
+    flags = dict(_FLAGS)
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key in flags:
+            if value.lower() not in _TRUTH:
+                raise InputError(f"option {key}: {value!r} is neither true nor false")
+            flags[key] = _TRUTH[value.lower()]
+        elif key not in _WITHOUT_EFFECT:
+            known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT}))
+            raise InputError(f"there is no option {key!r}, only {known}")
+    return flags
+
+
+class Answers:
+    """The parts of one delegate, by number, and the answers to its requests."""
+
+    def __init__(self, flags: Mapping[str, bool]) -> None:
+        self._flags = flags
+        self._parts: dict[int, OpenPart] = {}
+        self._count = 0
+
+    def serve(self, connection: socket.socket) -> None:
+        """Answer until the stream ends; Broken or OSError if it breaks off."""
+        while (message := receive(connection)) is not None:
+            try:
+                answer = self.answer(*message)
+            except _ERRORS as error:
+                send(connection, Kind.ERROR, [_line(error)])
+            else:
+                send(connection, Kind.DONE, answer)
+
+    def answer(self, kind: Kind, data: bytes | bytearray) -> list[bytes]:
+        """The content of the answer; one of several errors if there is none."""
+        if kind is Kind.OPEN:
+            return self._open(data)
+        content = Content(data)
+        number = content.number()
+        if kind not in (Kind.RUN, Kind.CLOSE) or number not in self._parts:
+            raise MessageError(f"{kind.name} of part {number}, which is not open")
+        if kind is Kind.CLOSE:
+            del self._parts[number]
+            return []
+        return self._parts[number].run(content)
+
+    def _open(self, data: bytes | bytearray) -> list[bytes]:
+        if len(self._parts) == MAXIMUM_PARTS:
+            raise MessageError(f"{MAXIMUM_PARTS} parts are open, no more can be")
+        part = OpenPart(read_opening(data), self._flags)
+        self._count += 1
+        self._parts[self._count] = part
+        shapes = [part.shapes[index] for index in part.opening.outputs]
+        described = (struct.pack(f"=I{len(shape)}i", len(shape), *shape) for shape in shapes)
+        return [struct.pack("=I", self._count), *described]
+
+
+class OpenPart:
+    """Custom operators that run one after another, ready to run.
+
+    Raises:
+        FormatError, InputError: operators or tensors that are not valid.
+        SimulationError: the chip refuses a program.
+    """
+
+    def __init__(self, opening: Opening, flags: Mapping[str, bool]) -> None:
+        self.opening = opening
+        ports = {index: _port(each) for index, each in opening.tensors.items()}
+        for each in opening.operators:
+            if each.name not in NAMES:
+                raise InputError(f"there is no custom operator {each.name!r}")
+        self.part = CustomPart(
+            [
+                (
+                    make(
+                        Place(
+                            each.name,
+                            Span(memoryview(each.options)),
+                            tuple(ports[k] for k in each.inputs),
+                            tuple(ports[k] for k in each.outputs),
+                        ),
+                        Device(strict=flags["strict"], assumptions=flags["assumptions"]),
+                    ),
+                    each.inputs,
+                    each.outputs,
+                )
+                for each in opening.operators
+            ]
+        )
+        self.part.prepare()
+        self.shapes = self.part.shapes
+        self._given = [(index, ports[index]) for index in opening.inputs]
+        self._constants: Values = {
+            index: Content(each.constant).array(ports[index].dtype, ports[index].shape)
+            for index, each in opening.tensors.items()
+            if each.constant is not None
+        }
+
+    def run(self, content: Content) -> list[bytes]:
+        """The outputs for inputs, then the next values of variables."""
+        values = dict(self._constants)
+        for index, port in self._given:
+            values[index] = content.array(port.dtype, port.shape)
+        content.end()
+        self.part.run(values)
+        tensors = self.opening.tensors
+        states = [index for index in self.opening.inputs if tensors[index].variable]
+        return [values[index].tobytes() for index in (*self.opening.outputs, *states)]
+
+
+def _port(tensor: SentTensor) -> TensorPort:
+    dtype = _DTYPES.get(tensor.type)
+    if dtype is None:
+        raise InputError(f"tensor {tensor.name} has elements of type {tensor.type}")
+    if min(tensor.shape, default=0) < 0 or math.prod(tensor.shape) > MAXIMUM_TENSOR:
+        raise InputError(f"tensor {tensor.name} has the shape {list(tensor.shape)}")
+    return TensorPort(tensor.name, tensor.shape, dtype, tensor.scale, tensor.zero_point)
+
+
+def _line(error: Exception) -> bytes:
+    return " ".join(str(error).split()).encode()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

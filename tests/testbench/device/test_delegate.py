@@ -1,0 +1,232 @@
+"""The delegate's library: applications of LiteRT compute on the chip what the interpreter does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import delegate_client
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRt
+from ai_edge_litert.interpreter import load_delegate
+from darwinn_testbench import Interpreter
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import (
+    compile_network,
+    edgetpu_model,
+    multi_chip,
+    random_convolution,
+    random_dense,
+)
+from darwinn_testbench.device.delegate import build
+from darwinn_testbench.errors import Unavailable
+from sample_runs import expected, random_input
+from whole_models import (
+    random_floats,
+    segments,
+    stateful_expected,
+    stateful_model,
+    stateful_network,
+    whole_expected,
+    whole_model,
+)
+
+CLIENT = Path(delegate_client.__file__)
+OTHER = "DARWINN_TFLITE_RUNTIME"
+"""Environment variable: the Python of an environment with tflite_runtime."""
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+
+
+@pytest.fixture(scope="session")
+def library() -> str:
+    return str(build.library())
+
+
+def ready(library: str, model: bytes, **options: object) -> Any:
+    delegate = load_delegate(library, options)
+    interpreter = LiteRt(model_content=model, experimental_delegates=[delegate])
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def infer(interpreter: Any, value: Any) -> Any:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def test_whole_models_compute_what_the_oracle_does(library: str) -> None:
+    networks = segments()
+    interpreter = ready(library, whole_model(networks), strict=True)
+    for seed in range(3):
+        floats = random_floats(seed)
+        assert np.array_equal(infer(interpreter, floats), whole_expected(networks, floats))
+
+
+def test_models_of_one_delegate_do_not_meet(library: str) -> None:
+    """Several interpreters share a delegate, and their models' parameters stay apart."""
+    delegate = load_delegate(library)
+    networks = [random_convolution(8, 8, 4, 6, seed, kernel=3) for seed in (1, 2)]
+    interpreters = []
+    for network in networks:
+        model = edgetpu_model(network, compile_network(network))
+        interpreters.append(LiteRt(model_content=model, experimental_delegates=[delegate]))
+        interpreters[-1].allocate_tensors()
+    for network, interpreter in [*zip(networks, interpreters, strict=True)] * 2:
+        image = random_input(network, 0)
+        assert np.array_equal(infer(interpreter, image).ravel(), expected(network, image))
+
+
+def test_variables_are_fed_back_and_reset(library: str) -> None:
+    network = stateful_network()
+    interpreter = ready(library, stateful_model(network))
+    index = interpreter.get_output_details()[0]["index"]
+    first, second, third = stateful_expected(network, 3)
+    for wanted in (first, second, third):
+        interpreter.invoke()
+        assert np.array_equal(interpreter.get_tensor(index), wanted)
+    # What LiteRT makes of a variable that it resets is its own affair; the chip begins with that.
+    interpreter.set_tensor(0, first)
+    interpreter.invoke()
+    assert np.array_equal(interpreter.get_tensor(index), second)
+
+
+def test_what_is_refused_is_said_to_the_application(library: str) -> None:
+    with pytest.raises(ValueError, match="there is no option 'speed', only Performance"):
+        load_delegate(library, {"speed": 11})
+    with pytest.raises(ValueError, match="'perhaps' is neither true nor false"):
+        load_delegate(library, {"strict": "perhaps"})
+    network = random_dense([8, 8], 0)
+    several = edgetpu_model(network, multi_chip([compile_network(network)] * 2))
+    with pytest.raises(RuntimeError, match=r"darwinn: .*2 models"):
+        ready(library, several)
+    damaged = edgetpu_model(network, compile_network(network)).replace(b"DWN1", b"DWN9", 1)
+    with pytest.raises(RuntimeError, match=r"darwinn: .*identifier"):
+        ready(library, damaged)
+
+
+def test_another_shape_of_an_input_is_refused(library: str) -> None:
+    network = random_dense([8, 8], 0)
+    interpreter = ready(library, edgetpu_model(network, compile_network(network)))
+    interpreter.resize_tensor_input(0, [2, 8])
+    with pytest.raises(RuntimeError, match=r"darwinn: .*cannot be resized"):
+        interpreter.allocate_tensors()
+
+
+def test_models_without_chip_operators_are_left_to_litert(library: str) -> None:
+    from darwinn_testbench.compiler import uncompiled
+
+    network = random_dense([8, 8], 0)
+    interpreter = ready(library, uncompiled(network))
+    assert infer(interpreter, random_input(network, 0)).shape == (1, 8)
+
+
+def test_the_c_interface_of_the_vendor_is_there(library: str) -> None:
+    loaded = ctypes.CDLL(library)
+    count = ctypes.c_size_t()
+    loaded.edgetpu_list_devices.restype = ctypes.c_void_p
+    devices = loaded.edgetpu_list_devices(ctypes.byref(count))
+    assert count.value == 1
+    loaded.edgetpu_free_devices(ctypes.c_void_p(devices))
+    loaded.edgetpu_version.restype = ctypes.c_char_p
+    assert b"darwinn" in loaded.edgetpu_version()
+    loaded.edgetpu_verbosity(0)
+    loaded.edgetpu_create_delegate.restype = ctypes.c_void_p
+    delegate = loaded.edgetpu_create_delegate(1, None, None, ctypes.c_size_t(0))
+    assert delegate
+    loaded.edgetpu_free_delegate(ctypes.c_void_p(delegate))
+
+
+def run_client(python: str, library: str, model: Path, output: Path) -> list[Any]:
+    environment = {key: each for key, each in os.environ.items() if key != "PYTHONPATH"}
+    command = [python, str(CLIENT), library, str(model), str(output)]
+    subprocess.run(command, env=environment, check=True, timeout=600)
+    stored = np.load(output)
+    return [stored[name] for name in stored.files]
+
+
+def computed_by_interpreter(model: Path) -> list[Any]:
+    interpreter = Interpreter(model)
+    interpreter.allocate_tensors()
+    results = []
+    for seed in range(3):
+        delegate_client.draw(interpreter, seed)
+        interpreter.invoke()
+        results += delegate_client.outputs_of(interpreter)
+    return results
+
+
+def other_python() -> str:
+    python = os.environ.get(OTHER)
+    if not python:
+        pytest.skip(f"{OTHER} is not set: no Python with tflite_runtime is at hand")
+    return python
+
+
+def sample(folder: Path) -> Path:
+    path = folder / "whole_edgetpu.tflite"
+    path.write_bytes(whole_model(segments()))
+    return path
+
+
+def test_an_application_of_tflite_runtime_computes_the_same(library: str, tmp_path: Path) -> None:
+    model = sample(tmp_path)
+    found = run_client(other_python(), library, model, tmp_path / "outputs.npz")
+    for one, other in zip(found, computed_by_interpreter(model), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_an_application_finds_the_library_by_the_name_of_the_vendor_s(tmp_path: Path) -> None:
+    """`darwinn delegate -- COMMAND` runs it as it is; its exit status is the command's."""
+    model, output = sample(tmp_path), tmp_path / "outputs.npz"
+    command = [sys.executable, str(CLIENT), "libedgetpu.so.1", str(model), str(output)]
+    assert run_command_line(["delegate", "--", *command]) == 0
+    assert len(np.load(output).files) == 3
+    assert run_command_line(["delegate", "--", sys.executable, "-c", "raise SystemExit(7)"]) == 7
+    assert run_command_line(["delegate", "--", str(tmp_path / "none")]) == 2
+
+
+def test_the_library_is_built_once_and_its_path_printed(
+    library: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path(library).stat().st_mtime_ns
+    assert run_command_line(["delegate"]) == 0
+    assert capsys.readouterr().out.strip() == library
+    assert Path(library).stat().st_mtime_ns == before
+
+
+def test_without_a_compiler_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(Unavailable, match="no C compiler"):
+        build.library()
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(Unavailable, match="cannot be built"):
+        build.library()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
+        "deeplabv3_mnv2_dm05_pascal_quant",
+        "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
+        "keras_lstm_mnist_ptq",
+    ],
+)
+def test_corpus_models_give_the_same_final_outputs_both_ways(
+    library: str, corpus: Path, tmp_path: Path, name: str
+) -> None:
+    model = corpus / "darwinn" / f"{name}_edgetpu.tflite"
+    found = run_client(sys.executable, library, model, tmp_path / "outputs.npz")
+    for one, other in zip(found, computed_by_interpreter(model), strict=True):
+        assert np.array_equal(one, other)
