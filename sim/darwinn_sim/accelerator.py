@@ -13,7 +13,7 @@ from darwinn_formats.errors import FormatError
 
 from darwinn_sim import chip
 from darwinn_sim.device import Chip, Contents, ProgramRun
-from darwinn_sim.errors import IncompleteProgram, UninitialisedRead
+from darwinn_sim.errors import Deadlock, IncompleteProgram, UninitialisedRead
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver
@@ -250,6 +250,9 @@ class Accelerator:
         if incomplete and not as_far_as_it_goes:
             raise IncompleteProgram(len(program.chunks))
         stopped |= incomplete
+        if not stopped and self.host.output_pending:
+            # The next run would wait for them to leave, or have them in its own output.
+            raise Deadlock(self.host.waiting())
         unknown = None
         if not stopped and self._driver.poll():
             unknown = unknown_output(request)

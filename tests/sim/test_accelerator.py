@@ -24,6 +24,7 @@ from darwinn_sim.errors import (
     UnsupportedInstruction,
 )
 from darwinn_sim.host.dma_trace import TransferKind
+from darwinn_sim.isa.codes import StoreOperation
 from darwinn_sim.machine.examine import StopPoint, Tap
 
 IMAGE = sample.images()()
@@ -201,6 +202,16 @@ def test_output_that_is_short_is_an_error() -> None:
     """The descriptor asks for 64 bytes, the outfeed gives 56: the host would wait for ever."""
     with pytest.raises(SimulationError, match="8 bytes not delivered"):
         run(Accelerator(), SHORT)
+
+
+def test_output_that_no_descriptor_asks_for_is_an_error() -> None:
+    """A word that is pushed behind the output: the next run would have it in its own."""
+    program: list[Operation] = [
+        *sample.operations(),
+        ("Scalar", {"store_op": StoreOperation.PUSH}),
+    ]
+    with pytest.raises(Deadlock, match="output stream: 4 bytes wait for a descriptor"):
+        run(Accelerator(), program)
 
 
 @pytest.mark.parametrize("missing", ["PopInput", "RingConsumerA", "RingInfeed", "RingProducer"])

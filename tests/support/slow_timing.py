@@ -180,6 +180,7 @@ class SlowTiming:
             and tiles
             and self.core_done
             and self.link_out_done
+            and self.pushed == self.delivered
             and (self.links_in_done == len(self.queues))
         )
 

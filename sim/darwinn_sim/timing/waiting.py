@@ -68,6 +68,10 @@ def _streams(machine: Machine) -> Iterator[str]:
         if left:
             name = stations.CHIP_STATION_NAMES[min(index, stations.LINK_OUT)]
             yield f"{name}, {left} transfers left: {_wait(machine, index)}"
+    out = machine.stations[stations.LINK_OUT]
+    unclaimed = int(out["words"] - out["total"])
+    if out["position"] == len(machine.outbound) and unclaimed:
+        yield f"output stream: {unclaimed} bytes wait for a descriptor"
 
 
 def _station(machine: Machine, program: LoweredProgram, index: int) -> Iterator[str]:
