@@ -29,6 +29,7 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.machine.observer import Progress, Wanted
+from darwinn_sim.units.observation import new_observation
 
 DEFAULT_WORK_LIMIT = 1 << 31
 """Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
@@ -63,7 +64,7 @@ def compile_kernels() -> None:
     core = state.new_core()
     core["halted"] = 1
     nothing = lower([frame(b"")])
-    schedule.run(core[0], state.new_tiles(), nothing.tables, state.TappedWord.zeros(1))
+    schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
 
 
 class Engine(Protocol):

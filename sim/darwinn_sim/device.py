@@ -155,8 +155,8 @@ class ProgramRun:
     def _run_chip(self) -> int:
         """Let the chip go on until it needs the host; a reason of ``scalar_core``."""
         if self.dma_only:
-            return core_alone.run(self.core, self.program.tables)
-        return schedule.run(self.core, self.tiles, self.program.tables, self.observer.buffer)
+            return core_alone.run(self.core, self.program.tables, self.observer.stop_pc)
+        return schedule.run(self.core, self.tiles, self.program.tables, self.observer.seen)
 
     def _fault(self) -> SimulationError:
         core = self.core

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.kernel import state
 from darwinn_sim.machine.layers import ComputedLayer
+from darwinn_sim.units import observation
 from darwinn_testbench.layers.results import Bytes
 from numpy.typing import NDArray
 
@@ -47,7 +47,7 @@ def one_pass_words(parts: dict[int, Bytes], generator: np.random.Generator) -> N
         base = 4 * int(generator.integers(0, 100))
         gaps = 4 * np.cumsum(generator.integers(1, 3, len(data)))
         order = generator.permutation(len(data))
-        right = np.zeros(len(data), state.TappedWord.dtype)
+        right = np.zeros(len(data), observation.TappedWord.dtype)
         right["instruction"] = right["tile"] = tile
         right["address"] = base + gaps
         right["word"] = data.reshape(-1).view("<u4")

@@ -19,7 +19,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
-from darwinn_sim.kernel.structure import Int32, Record, Records, Uint32
+from darwinn_sim.kernel.structure import Record, Records
 
 UNIT_NAMES = tuple(unit.meaning for unit in TileUnit)
 """Units of a tile, by their numbers."""
@@ -99,21 +99,10 @@ class RowFifo(Record):
     rows: Annotated[Records[Row], chip.RING_FIFO_ROWS]
 
 
-SHOWN_WORDS = 512
-
-
-class Shown(Record):
-    """A word that an observer has been shown, and which bytes of it (bit k: byte k); 0: no word."""
-
-    word: Uint32
-    octets: Uint32
-
-
 class Tile(Record, align=True):
     """A tile. ``awake``: something has happened that may let one of its units go on.
     ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
-    narrow-to-wide and the ring producer share, until a fence resets their flags. ``shown``: what an
-    observer has been shown of narrow and of wide memory (``observation``).
+    narrow-to-wide and the ring producer share, until a fence resets their flags.
     """
 
     number: int
@@ -137,7 +126,6 @@ class Tile(Record, align=True):
     mesh: Annotated[Records[WordFifo], 4]
     wide_write_second: int
     ring_read_second: int
-    shown: Annotated[Records[Records[Shown]], 2, SHOWN_WORDS]
 
 
 class ByteFifo(Record):
@@ -215,12 +203,8 @@ class Core(Record, align=True):
     """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
     the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
     instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
-    too; they pause at ``work_limit``.
-    ``until_left`` counts the executions of instructions ``until_first`` to ``until_last`` that are
-    awaited; at 0 the run stops, -1: none are. ``observed_tile`` stands before a segment that
-    is to be observed. ``origin_*`` name the first operand that
-    nothing had written. ``operands`` are the registers as they were before the present bundle.
-    ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
+    too; they pause at ``work_limit``. ``origin_*`` name the first operand that nothing had written.
+    ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
     parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
     of the executable.
     """
@@ -259,7 +243,6 @@ class Core(Record, align=True):
     bundles: int
     work: int
     work_limit: int
-    stop_pc: int
     strict: int
     random: np.uint64
     fault: int
@@ -272,25 +255,6 @@ class Core(Record, align=True):
     origin_address: int
     iterations: int
     rows_sent: int
-    until_first: int
-    until_last: int
-    until_left: int
-    observed_tile: int
-    tap_begin: int
-    tap_end: int
-    tap_length: int
-
-
-class TappedWord(Record):
-    """One word that a tensor instruction wrote to narrow memory, at a byte address; ``count`` of
-    its bytes are results.
-    """
-
-    instruction: Int32
-    tile: Int32
-    address: Int32
-    word: np.uint32
-    count: Int32
 
 
 (
@@ -333,10 +297,8 @@ def new_core() -> Records[Core]:
     """The scalar core after power-up: an array of one ``Core``."""
     core = Core.zeros(1)
     core["units"]["current"] = IDLE
-    core["stop_pc"] = -1
     # No program relies on what a predicate is after power-up; none is known to be a fault.
     core["predicates_written"] = 1
-    core["until_left"] = -1
     return core
 
 
@@ -387,9 +349,15 @@ def bytes_of(bits: np.uint32) -> np.uint32:
 def paused(core: Core) -> bool:
     """True if units must stop where they are.
 
-    There is a fault, the run's share of work is used up, or the awaited layer is complete.
+    There is a fault, or the run's share of work is used up.
     """
-    return bool(core.fault != NO_FAULT or core.work >= core.work_limit or core.until_left == 0)
+    return bool(core.fault != NO_FAULT or core.work >= core.work_limit)
+
+
+@inner
+def stand_still(core: Core) -> None:
+    """Let nothing move until there is work to do again."""
+    core.work_limit = core.work
 
 
 @inner

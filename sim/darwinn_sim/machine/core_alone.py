@@ -18,10 +18,10 @@ from darwinn_sim.units.tables import Tables
 
 
 @compiled
-def run(core: state.Core, tables: Tables) -> int:
+def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
     """Run until the core needs the host or has halted; a reason of ``scalar_core``."""
     while True:
-        reason = scalar_core.run(core, tables)
+        reason = scalar_core.run(core, tables, stop_pc)
         if reason != scalar_core.HANDS_OVER:
             return reason
         answer(core, tables)

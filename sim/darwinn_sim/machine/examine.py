@@ -98,7 +98,7 @@ class Tap:
 @dataclass(frozen=True)
 class TappedBytes:
     """What a tap copied: ``data`` is uint8 of a memory range, or words of a layer, which are
-    records of ``state.TappedWord``.
+    records of ``observation.TappedWord``.
 
     A layer's words name chunk-wide instruction number, tile, byte address, word and how many of its
     bytes are results.

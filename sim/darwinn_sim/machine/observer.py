@@ -13,6 +13,7 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units.observation import new_observation
 
 _TAP_WORDS = 1 << 20
 
@@ -36,9 +37,7 @@ class Wanted:
 
 
 class Observer:
-    """Sees what is wanted of one run: tells the kernels, in ``core``, what to watch for.
-
-    ``buffer`` takes the words that layers write (``state.TappedWord``).
+    """Sees what is wanted of one run: tells the kernels, by ``seen``, what to watch for.
 
     Raises:
         ValueError: the program has no such layer, chunk or instruction.
@@ -48,11 +47,16 @@ class Observer:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.buffer = state.TappedWord.zeros(_TAP_WORDS if layer_taps else 1)
+        self.seen = new_observation(_TAP_WORDS if layer_taps else 1)
+        self._watch = self.seen.watch[0]
         self._records: list[NDArray[np.void]] = []
-        core["tap_length"] = 0
-        core["tap_begin"], core["tap_end"] = self._tap_range()
+        self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
         self._set_stop(wanted.until)
+
+    @property
+    def stop_pc(self) -> int:
+        """Before which instruction to stop (``scalar_core.NOWHERE``: before none)."""
+        return int(self._watch["stop_pc"])
 
     def report(self) -> None:
         """Say how far the run is."""
@@ -63,8 +67,8 @@ class Observer:
         """Show the tile before which the run has stopped; False if nobody looks."""
         if self.wanted.look is None:
             return False
-        self.wanted.look(int(self.core["observed_tile"]))
-        self.core["until_left"] = -1
+        self.wanted.look(int(self._watch["tile"]))
+        self._watch["left"] = -1
         return True
 
     def _tap_range(self) -> tuple[int, int]:
@@ -80,15 +84,14 @@ class Observer:
         return self.layers[number]
 
     def _set_stop(self, until: StopPoint | None) -> None:
-        self.core["stop_pc"] = self.core["until_left"] = -1
         if until is None:
             return
         if until.layer < 0:
-            self.core["stop_pc"] = self._stop_pc(until)
+            self._watch["stop_pc"] = self._stop_pc(until)
             return
         layer = self._layer(until.layer)
-        self.core["until_first"], self.core["until_last"] = layer.first, layer.last
-        self.core["until_left"] = layer.executions
+        self._watch["first"], self._watch["last"] = layer.first, layer.last
+        self._watch["left"] = layer.executions
 
     def _stop_pc(self, until: StopPoint) -> int:
         if until.chunk >= len(self.program.starts):
@@ -103,10 +106,10 @@ class Observer:
 
     def take(self) -> bool:
         """Take the tapped words out, so that there is room for more; True if there were any."""
-        count = int(self.core["tap_length"])
+        count = int(self._watch["tapped"])
         if count:
-            self._records.append(self.buffer[:count].copy())
-            self.core["tap_length"] = 0
+            self._records.append(self.seen.words[:count].copy())
+            self._watch["tapped"] = 0
         return count > 0
 
     def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
@@ -136,7 +139,7 @@ class Observer:
         tiles: Records[state.Tile],
     ) -> NDArray[np.void] | NDArray[np.uint8]:
         if tap.layer >= 0:
-            return words.get(tap.layer, self.buffer[:0])
+            return words.get(tap.layer, self.seen.words[:0])
         source = self.core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
         octets: NDArray[np.uint8] = source.view(np.uint8)[tap.start : tap.end].copy()
         return octets

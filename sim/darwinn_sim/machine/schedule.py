@@ -18,6 +18,7 @@ from darwinn_sim.units import (
     input_pop,
     mesh_bus,
     narrow_to_wide,
+    observation,
     ring_bus,
     scalar_core,
     scalar_fence,
@@ -25,6 +26,7 @@ from darwinn_sim.units import (
     tile_fence,
     wide_to_narrow,
 )
+from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.tables import Tables
 
 # The scalar core stands still, but the rest of the chip may go on.
@@ -34,23 +36,23 @@ _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 
 @compiled
-def run(
-    core: state.Core, tiles: Records[state.Tile], tables: Tables, tap: Records[state.TappedWord]
-) -> int:
+def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:
-        reason = _run_core(core, tiles, tables)
+        if observation.has_stopped(seen):
+            return scalar_core.STOPPED
+        reason = _run_core(core, tiles, tables, seen.watch[0].stop_pc)
         if reason not in _SETTLES:
             return reason
         steps = core.steps
-        moved = _settle(core, tiles, tables, tap)
+        moved = _settle(core, tiles, tables, seen)
         if core.fault:
             return scalar_core.FAULT
+        if observation.has_stopped(seen):
+            return scalar_core.STOPPED
         if core.work >= core.work_limit:
             return scalar_core.SPENT
-        if core.until_left == 0:
-            return scalar_core.STOPPED
-        if tensor_unit.tap_is_full(core, tap):
+        if observation.tap_is_full(seen):
             # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
             return scalar_core.TAP_FULL
         if not moved:
@@ -62,10 +64,10 @@ def run(
 
 
 @inner
-def _run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> int:
+def _run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables, stop_pc: int) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
-        reason = scalar_core.run(core, tables)
+        reason = scalar_core.run(core, tables, stop_pc)
         if reason != scalar_core.HANDS_OVER:
             return reason
         if not _take(core, tiles, tables):
@@ -121,7 +123,7 @@ def _queue(unit: state.BufferUnit, row: int) -> bool:
 
 @inner
 def _settle(
-    core: state.Core, tiles: Records[state.Tile], tables: Tables, tap: Records[state.TappedWord]
+    core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation
 ) -> bool:
     """Run everything but the ring until nothing moves; True if anything has moved."""
     moved_at_all = False
@@ -130,7 +132,7 @@ def _settle(
         moved = False
         for number in range(chip.TILES):
             if tiles[number].awake:
-                moved |= _advance_tile(core, tiles, number, tables, tap)
+                moved |= _advance_tile(core, tiles, number, tables, seen)
         moved |= _advance_buffers(core, tiles, tables)
         moved_at_all |= moved
     return moved_at_all
@@ -200,7 +202,7 @@ def _advance_tile(
     tiles: Records[state.Tile],
     number: int,
     tables: Tables,
-    tap: Records[state.TappedWord],
+    seen: Observation,
 ) -> bool:
     """Run the units of one tile until none of them can go on; True if anything has moved."""
     tile = tiles[number]
@@ -215,7 +217,7 @@ def _advance_tile(
                     continue
                 _start(tile, unit, which, tables)
                 moved = True
-            moved |= _advance_unit(core, tiles, number, unit, which, tables, tap)
+            moved |= _advance_unit(core, tiles, number, unit, which, tables, seen)
         if moved or state.paused(core):
             tile.awake = 1
         moved_at_all |= moved
@@ -269,7 +271,7 @@ def _advance_unit(
     unit: state.Unit,
     which: int,
     tables: Tables,
-    tap: Records[state.TappedWord],
+    seen: Observation,
 ) -> bool:
     tile = tiles[number]
     row = tables.row[unit.current]
@@ -279,7 +281,7 @@ def _advance_unit(
             unit.current = state.IDLE
             return True
         return tensor_unit.advance(
-            core, tile, unit, tables.tensor[row], tables.tensor_plan, row, tap
+            core, tile, unit, tables.tensor[row], tables.tensor_plan, row, seen
         )
     if which == TileUnit.RING_PRODUCER:
         return False

@@ -64,7 +64,7 @@ def _record(core: Record, tables: Tables, block: NDArray[np.void]) -> tuple[int,
     for used in range(len(block)):
         step = block[used]
         bundles = core.bundles
-        reason = scalar_core.run(core, tables)
+        reason = scalar_core.run(core, tables, scalar_core.NOWHERE)
         step.gap = core.bundles - bundles
         if reason == scalar_core.HALTED:
             # Behind the interrupt that the halt has raised.

@@ -39,6 +39,9 @@ be emptied; it stands before an instruction that others have to take first (``co
 NEXT = -1
 """It goes on."""
 
+NOWHERE = -1
+"""No place to stop at: program counters begin at 0."""
+
 _SCALAR = BY_NAME["Scalar"].opcode
 _HALT = BY_NAME["Halt"].opcode
 _BRANCH = BY_NAME["Branch"].opcode
@@ -65,8 +68,10 @@ def lower_dispatch(columns: Columns, rows: int) -> Records[Dispatch]:
 
 
 @compiled
-def run(core: state.Core, tables: Tables) -> int:
+def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
     """Execute up to an instruction that others have to take, or something else that stops it.
+
+    It stops before the bundle at ``stop_pc``, too.
 
     Returns one of the reasons above. After ``HANDS_OVER``, whoever runs the core sees to what
     ``core.handed`` asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
@@ -74,7 +79,7 @@ def run(core: state.Core, tables: Tables) -> int:
     while True:
         if core.halted:
             return HALTED
-        if core.pc == core.stop_pc or core.until_left == 0:
+        if core.pc == stop_pc:
             return STOPPED
         if core.work >= core.work_limit:
             return SPENT

@@ -17,8 +17,8 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import observation
+from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
@@ -136,31 +136,30 @@ def advance(
     parameters: Parameters,
     plan: TensorPlan,
     row: int,
-    tap: Records[state.TappedWord],
+    seen: Observation,
 ) -> bool:
     """Run segments until a watcher blocks or the instruction ends; True if any has run.
 
     ``row`` is the instruction's row in the plan.
     """
     place = plan.place[row]
-    tapped = core.tap_begin <= unit.current < core.tap_end
+    tapped = observation.is_tapped(seen, unit.current)
     moved = False
     while not has_ended(unit, place):
-        if tapped and tap_is_full(core, tap):
+        if tapped and observation.tap_is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
         if not unit.ready:
             if not lets_begin(unit, parameters, segment, tile.flags):
                 return moved
-            if segment.observed and observation.is_due(tile, unit, parameters, plan, row):
+            if segment.observed and observation.is_due(tile, unit, parameters, plan, row, seen):
                 unit.ready = 1
-                core.observed_tile = tile.number
-                core.until_left = 0
+                observation.stop_before_segment(core, tile, seen)
                 return True
         unit.ready = 0
         _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
         if segment.outputs:
-            _output(core, tile, unit, parameters, segment, plan, place, tap, tapped)
+            _output(core, tile, unit, parameters, segment, plan, place, seen, tapped)
         parameter_reads, sum_writes = step(unit, segment)
         tile.flags[TileFlag.PARAMETER_READ] += parameter_reads
         tile.flags[TileFlag.PARTIAL_SUM_WRITE] += sum_writes
@@ -169,17 +168,9 @@ def advance(
             return True
     if lacks_results(unit, place):
         state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
-    if core.until_left > 0 and core.until_first <= unit.current <= core.until_last:
-        core.until_left -= 1
+    observation.count_execution(core, unit.current, seen)
     unit.current = state.IDLE
     return True
-
-
-@inner
-def tap_is_full(core: state.Core, tap: Records[state.TappedWord]) -> bool:
-    """True if words are tapped and those of one more run of sums may not fit."""
-    tapping = core.tap_begin < core.tap_end
-    return tapping and core.tap_length + chip.LANES > len(tap)
 
 
 @inner
@@ -221,7 +212,7 @@ def _output(
     segment: Segment,
     plan: TensorPlan,
     place: Place,
-    tap: Records[state.TappedWord],
+    seen: Observation,
     tapped: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
@@ -258,24 +249,4 @@ def _output(
             written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
         tile.flags[TileFlag.ACTIVATION_WRITE] += step_result(unit, plan, place)
         if tapped:
-            _record(core, tile, tap, unit.current, address, word, count * size)
-
-
-@inner
-def _record(
-    core: state.Core,
-    tile: state.Tile,
-    tap: Records[state.TappedWord],
-    instruction: int,
-    address: int,
-    word: np.uint32,
-    count: int,
-) -> None:
-    """Copy a result word out for the tap."""
-    entry = tap[core.tap_length]
-    entry.instruction = instruction
-    entry.tile = tile.number
-    entry.address = address
-    entry.word = word
-    entry.count = count
-    core.tap_length += 1
+            observation.tap(seen, tile, unit.current, address, word, count * size)

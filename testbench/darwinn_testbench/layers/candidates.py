@@ -14,10 +14,10 @@ from typing import Any, overload
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.kernel import state
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units import observation
 from numpy.typing import NDArray
 
 from darwinn_testbench.layers.results import (
@@ -104,7 +104,7 @@ def _candidates(program: LoweredProgram, tapped: Iterable[TappedBytes]) -> Itera
         layer = by_number.get(item.tap.layer)
         if layer is None or layer.output_16bit or not item.data.size:
             continue
-        words: NDArray[np.void] = item.data.view(state.TappedWord.dtype)
+        words: NDArray[np.void] = item.data.view(observation.TappedWord.dtype)
         whole, executions = results(program, layer, words)
         yield Candidate((whole,))
         if len(executions) > 1:

@@ -129,8 +129,8 @@ def results(
 ) -> tuple[Pass, tuple[Pass, ...]]:
     """What ``layer`` has left at the end, and after each of its executions.
 
-    ``tapped`` holds the words of its tap (``state.TappedWord``) in the order in which they were
-    written.
+    ``tapped`` holds the words of its tap (``observation.TappedWord``) in the order in which they
+    were written.
     """
     tables = program.tables
     writes = tables.tensor_plan.place["writes"][tables.row[tapped["instruction"]]]

@@ -35,7 +35,7 @@ def handed_over(operations: Operations) -> list[Handed]:
     core["pc"], core["end_pc"] = 1, program.chunks[0].bundles
     core["work_limit"] = 1000
     found = []
-    while scalar_core.run(core, tables) == scalar_core.HANDS_OVER:
+    while scalar_core.run(core, tables, scalar_core.NOWHERE) == scalar_core.HANDS_OVER:
         record = core["handed"]
         instruction = int(record["instruction"])
         name = INSTRUCTIONS[int(tables.opcode[instruction])].name
@@ -101,7 +101,7 @@ def test_words_and_descriptors_come_with_what_registers_say() -> None:
     core = state.new_core()[0]
     core["pc"], core["end_pc"], core["work_limit"] = 1, program.chunks[0].bundles, 1000
     found = []
-    while scalar_core.run(core, program.tables) == scalar_core.HANDS_OVER:
+    while scalar_core.run(core, program.tables, scalar_core.NOWHERE) == scalar_core.HANDS_OVER:
         record = core["handed"]
         found.append(tuple(int(record[k]) for k in ("kind", "target", "address", "size", "word")))
         scalar_core.pass_on(core, program.tables)

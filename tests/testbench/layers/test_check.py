@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_sim.kernel import state
 from darwinn_sim.machine import layers, observer
 from darwinn_sim.machine.examine import Tap, TappedBytes
+from darwinn_sim.units import observation
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
@@ -197,7 +197,7 @@ def test_a_small_tap_buffer_changes_nothing(corpus: Path, monkeypatch: pytest.Mo
     large, small = ([each.data for each in result.result.tapped] for result in results)
     for tile in range(16):
         for one, other in zip(large, small, strict=True):
-            assert one.dtype == state.TappedWord.dtype
+            assert one.dtype == observation.TappedWord.dtype
             assert (one[one["tile"] == tile] == other[other["tile"] == tile]).all()
 
 

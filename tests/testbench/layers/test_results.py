@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.kernel import state
+from darwinn_sim.units import observation
 from darwinn_testbench.layers.results import Bytes, Pass, Shape, readings, results
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +128,7 @@ def test_executions_follow_each_other() -> None:
 
 
 def test_bytes_beyond_the_last_lane_are_dropped() -> None:
-    tap = state.TappedWord.zeros(2)
+    tap = observation.TappedWord.zeros(2)
     tap["address"], tap["word"], tap["count"] = [0, 4], [0x04030201, 0x0605], [4, 2]
     whole, _ = results(program([2] * chip.TILES), layer(), tap)
     assert whole.channels.tolist() == [1, 2, 3, 4, 5, 6]

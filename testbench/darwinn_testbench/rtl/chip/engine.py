@@ -156,7 +156,7 @@ class _RtlRun(ProgramRun):
         core["work_limit"] = self.work_limit
         core["memory"][:] = self._player.scalar_memory
         core["memory_written"][:] = state.ALL_BITS
-        reason = scalar_core.run(core, self.program.tables)
+        reason = scalar_core.run(core, self.program.tables, scalar_core.NOWHERE)
         self._player.scalar_memory[:] = core["memory"]
         return reason
 
