@@ -22,10 +22,6 @@ from numpy.typing import NDArray
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-Record = Any
-"""A record of a structured array: numba reads its fields as attributes, NumPy as items."""
-
-
 _CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@inner")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.structure import Record
+from darwinn_sim.kernel.structure import Numbers, Record
 
 
 class Branch(Record):
@@ -255,7 +255,7 @@ class ScalarFence(Record):
     reset_value: int
     tile_fence_count: int
     tile_fence_valid: int
-    expected: Annotated[NDArray[np.int64], 9]
+    expected: Annotated[Numbers, 9]
     expected_valid: int
     wait_idle: int
 
@@ -283,7 +283,7 @@ class Tensor(Record):
     tiles_override: int
     register_sources: int
     tag: int
-    main_limit: Annotated[NDArray[np.int64], 8]
+    main_limit: Annotated[Numbers, 8]
     main_alternate_limit: int
     main_alternate_loop: int
     hiccup: int

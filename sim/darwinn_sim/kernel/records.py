@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.structure import Record
+from darwinn_sim.kernel.structure import Numbers, Record
 '''
 
 
@@ -100,7 +100,7 @@ def _members(instruction: Instruction) -> Iterator[tuple[str, str]]:
         real = field.kind == "float32"
         declared = "np.float32" if real else "int"
         if field.count > 1:
-            array = f"NDArray[{'np.float32' if real else 'np.int64'}]"
+            array = "NDArray[np.float32]" if real else "Numbers"
             declared = f"Annotated[{array}, {field.count}]"
         yield field.shown_as or field.name, declared
 

@@ -19,7 +19,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records
 
 UNIT_NAMES = tuple(unit.meaning for unit in TileUnit)
 """Units of a tile, by their numbers."""
@@ -68,7 +68,7 @@ class Unit(Record):
     queue_length: int
     first: traversal.State
     second: traversal.State
-    waited: Annotated[NDArray[np.int64], sync.MAX_WATCHERS]
+    waited: Annotated[Numbers, sync.MAX_WATCHERS]
     ready: int
     first_done: int
     second_done: int
@@ -115,7 +115,7 @@ class Tile(Record, align=True):
     wide_written: Annotated[NDArray[np.uint32], chip.WIDE_ROWS * chip.ROW_WORDS]
     scale_bias_written: Annotated[NDArray[np.uint32], chip.SCALE_BIAS_WORDS]
     table_written: int
-    flags: Annotated[NDArray[np.int64], chip.TILE_FLAGS]
+    flags: Annotated[Numbers, chip.TILE_FLAGS]
     fence_count: int
     awake: int
     queue: Annotated[Records[QueueEntry], chip.TILE_QUEUE]
@@ -141,11 +141,11 @@ class BufferUnit(Record):
     """PopInput (one unit per FIFO), RingInfeed or RingOutfeed."""
 
     current: int
-    queue: Annotated[NDArray[np.int64], chip.UNIT_QUEUE]
+    queue: Annotated[Numbers, chip.UNIT_QUEUE]
     queue_head: int
     queue_length: int
     first: traversal.State
-    waited: Annotated[NDArray[np.int64], sync.MAX_WATCHERS]
+    waited: Annotated[Numbers, sync.MAX_WATCHERS]
     position: int
     words: int
     row: Row
@@ -204,9 +204,9 @@ class Core(Record, align=True):
     the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
     instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
     too; they pause at ``work_limit``. ``origin_*`` name the first operand that nothing had written.
-    ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
-    parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
-    of the executable.
+    ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes
+    have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream,
+    ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of the executable.
     """
 
     registers: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
@@ -214,8 +214,8 @@ class Core(Record, align=True):
     operands: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     operands_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     immediate: Annotated[NDArray[np.uint32], 1]
-    predicates: Annotated[NDArray[np.int64], chip.PREDICATES]
-    predicates_written: Annotated[NDArray[np.int64], chip.PREDICATES]
+    predicates: Annotated[Numbers, chip.PREDICATES]
+    predicates_written: Annotated[Numbers, chip.PREDICATES]
     memory: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
     memory_written: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
     descriptor: Annotated[NDArray[np.uint32], 4]
@@ -225,7 +225,7 @@ class Core(Record, align=True):
     handed: Handed
     loops: Annotated[Records[HardwareLoop], MAX_LOOP_DEPTH]
     loop_depth: int
-    flags: Annotated[NDArray[np.int64], chip.SCALAR_FLAGS]
+    flags: Annotated[Numbers, chip.SCALAR_FLAGS]
     units: Annotated[Records[BufferUnit], QUEUED_SCALAR_UNITS]
     activations: Annotated[NDArray[np.uint8], chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES]
     parameters: Annotated[NDArray[np.uint8], chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES]

@@ -8,6 +8,7 @@ field is declared:
     word: np.uint32                                  of another type, as in memories
     lanes: Int16                                     narrower, but counted with like any other
     written: Annotated[NDArray[np.uint32], 64]       an array, with its shape
+    limit: Annotated[Numbers, 8]                     of numbers of 64 bits
     row: Row                                         a record
     queue: Annotated[Records[Entry], 8]              an array of records, with its shape
 
@@ -60,6 +61,21 @@ class Records(np.ndarray[tuple[Any, ...], np.dtype[np.void]], Generic[_R]):
         return super().__getitem__(index)
 
 
+class Numbers(np.ndarray[tuple[Any, ...], np.dtype[np.int64]]):
+    """An array of numbers of 64 bits, for annotations; of NumPy's own a checker knows no element.
+
+    So what such a number is the index of would not be known either.
+    """
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, index: int | np.integer, /) -> int: ...
+    @overload
+    def __getitem__(self, part: slice | NDArray[Any] | list[int], /) -> NDArray[np.int64]: ...
+    def __getitem__(self, index: Any, /) -> Any:
+        """A number, or a part of them."""
+        return super().__getitem__(index)
+
+
 class Record:
     """Base of all records: ``dtype`` has the fields of a class, those that it inherits first.
 
@@ -86,6 +102,11 @@ class Record:
         raise NotImplementedError
 
 
+def numbers(array: NDArray[np.int64]) -> Numbers:
+    """An array of one axis, as a checker is to know it."""
+    return cast("Numbers", array)
+
+
 def join(parts: Sequence[Records[_R]]) -> Records[_R]:
     """Arrays of records, one after another."""
     return cast("Records[_R]", np.concatenate(parts))
@@ -102,6 +123,8 @@ def _member(hint: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _element(hint: Any) -> np.dtype[Any]:
+    if hint is Numbers:
+        return np.dtype(np.int64)
     while get_origin(hint) is not None:
         hint = get_args(hint)[-1]
     dtype: np.dtype[Any] = hint.dtype if issubclass(hint, Record) else np.dtype(hint)

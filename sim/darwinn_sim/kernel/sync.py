@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.kernel import traversal
 from darwinn_sim.kernel.compiled import compiled
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records
 
 MAX_WATCHERS = 6
 
@@ -28,11 +28,11 @@ class Watchers(Record):
     """
 
     count: int
-    flag: Annotated[NDArray[np.int64], MAX_WATCHERS]
-    depth: Annotated[NDArray[np.int64], MAX_WATCHERS]
-    expected: Annotated[NDArray[np.int64], MAX_WATCHERS]
-    stride: Annotated[NDArray[np.int64], MAX_WATCHERS]
-    side: Annotated[NDArray[np.int64], MAX_WATCHERS]
+    flag: Annotated[Numbers, MAX_WATCHERS]
+    depth: Annotated[Numbers, MAX_WATCHERS]
+    expected: Annotated[Numbers, MAX_WATCHERS]
+    stride: Annotated[Numbers, MAX_WATCHERS]
+    side: Annotated[Numbers, MAX_WATCHERS]
 
 
 class Producer(Record):
@@ -49,7 +49,7 @@ class Walker(Protocol):
     """
 
     first: traversal.State
-    waited: NDArray[np.int64]
+    waited: Numbers
     position: int
     words: int
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.fields import Traversal
 from darwinn_sim.isa.strides import steps
 from darwinn_sim.kernel.compiled import compiled
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records
 
 MAX_LOOPS = 8
 
@@ -31,8 +28,8 @@ class Parameters(Record):
     """
 
     base: int
-    step: Annotated[NDArray[np.int64], MAX_LOOPS]
-    limit: Annotated[NDArray[np.int64], MAX_LOOPS]
+    step: Annotated[Numbers, MAX_LOOPS]
+    limit: Annotated[Numbers, MAX_LOOPS]
     loops: int
     double_loop: int
     double_offset: int
@@ -51,7 +48,7 @@ class Parameters(Record):
 class State(Record):
     """Where a traversal stands; ``second`` is 1 while it addresses the second buffer."""
 
-    index: Annotated[NDArray[np.int64], MAX_LOOPS]
+    index: Annotated[Numbers, MAX_LOOPS]
     address: int
     second: int
     begins: int
@@ -136,7 +133,7 @@ def limit_of(state: State, parameters: Parameters, loop: int) -> int:
         and state.index[alternate] == parameters.limit[alternate]
     ):
         return parameters.alternate_limit
-    return int(parameters.limit[loop])
+    return parameters.limit[loop]
 
 
 @compiled

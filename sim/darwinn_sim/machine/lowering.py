@@ -26,7 +26,7 @@ from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import instructions, records
-from darwinn_sim.kernel.structure import Record, Records, join
+from darwinn_sim.kernel.structure import Record, Records, join, numbers
 from darwinn_sim.units import (
     narrow_to_wide,
     scalar_core,
@@ -279,11 +279,11 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
         for table, kind in _KINDS.items()
     }
     return Tables(
-        at=np.concatenate(at),
-        opcode=opcode_column,
-        row=np.concatenate(rows),
-        unit=units[opcode_column],
-        pc=np.concatenate(pcs),
+        at=numbers(np.concatenate(at)),
+        opcode=numbers(opcode_column),
+        row=numbers(np.concatenate(rows)),
+        unit=numbers(units[opcode_column]),
+        pc=numbers(np.concatenate(pcs)),
         dispatch=join(dispatch),
         tensor_plan=_plan(tables["tensor"], programs, starts),
         **tables,

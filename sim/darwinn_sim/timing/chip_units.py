@@ -5,7 +5,8 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.instructions import ScalarFence
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
@@ -29,6 +30,9 @@ from darwinn_sim.timing.state import (
     LINK_UNITS,
     PARAMETERS,
     Machine,
+    Station,
+    Step,
+    Transfer,
 )
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import input_pop, scalar_fence
@@ -65,7 +69,7 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
 
 
 @inner
-def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
+def _step(machine: Machine, index: int, step: Step, tables: Tables) -> bool:
     """Do a step; if it must wait, wait and return False."""
     if step.kind == Handover.CHUNK:
         loaded = _CHIP + stations.CHUNKS_LOADED
@@ -90,7 +94,7 @@ def _step(machine: Machine, index: int, step: Record, tables: Tables) -> bool:
 
 
 @inner
-def _dispatch(machine: Machine, index: int, step: Record) -> bool:
+def _dispatch(machine: Machine, index: int, step: Step) -> bool:
     """Append an instruction to the queues of its tiles, if all have room."""
     for tile in range(chip.TILES):
         if (step.target >> tile) & 1:
@@ -114,7 +118,7 @@ def _dispatch(machine: Machine, index: int, step: Record) -> bool:
 
 
 @inner
-def _queue(machine: Machine, index: int, step: Record) -> bool:
+def _queue(machine: Machine, index: int, step: Step) -> bool:
     """Append an instruction to the queue of a pop, the infeed or the outfeed."""
     which = step.target
     unit = machine.stations[stations.STATION_OF_SCALAR_UNIT[which]]
@@ -130,7 +134,7 @@ def _queue(machine: Machine, index: int, step: Record) -> bool:
 
 
 @inner
-def _pass_fence(machine: Machine, index: int, fence: Record) -> bool:
+def _pass_fence(machine: Machine, index: int, fence: ScalarFence) -> bool:
     """Pass a scalar fence; if something holds it back, wait for that and return False."""
     tile_fences = machine.counters[stations.FENCES : _CHIP : stations.TILE_COUNTERS]
     flags = machine.counters[_CHIP : _CHIP + chip.SCALAR_FLAGS]
@@ -181,7 +185,7 @@ def _wait_until_idle(machine: Machine, index: int, unit: int) -> None:
 @inner
 def _queued(machine: Machine, unit: int) -> int:
     """Instructions that a unit beside the core has been given."""
-    return machine.stations[stations.STATION_OF_SCALAR_UNIT[unit]].queued  # type: ignore[no-any-return]
+    return machine.stations[int(stations.STATION_OF_SCALAR_UNIT[unit])].queued
 
 
 @inner
@@ -274,7 +278,7 @@ def _is_mine(machine: Machine, index: int, kind: int) -> bool:
 
 
 @inner
-def _leave(station: Record, kind: int) -> None:
+def _leave(station: Station, kind: int) -> None:
     """Go on to the next transfer; ``taken`` counts those that have descriptors."""
     station.position += 1
     station.ready = 0
@@ -283,7 +287,7 @@ def _leave(station: Record, kind: int) -> None:
 
 
 @inner
-def _arrive(machine: Machine, station: Record) -> None:
+def _arrive(machine: Machine, station: Station) -> None:
     transfer = machine.inbound[station.position]
     station.words += station.phase
     station.elements += station.phase
@@ -299,7 +303,7 @@ def _arrive(machine: Machine, station: Record) -> None:
 
 
 @inner
-def _may_send(machine: Machine, index: int, transfer: Record) -> bool:
+def _may_send(machine: Machine, index: int, transfer: Transfer) -> bool:
     """The chip can take the next word of a transfer; otherwise wait for that."""
     station = machine.stations[index]
     if transfer.kind == HOST_FENCE:
@@ -338,7 +342,7 @@ def _has_come(machine: Machine, index: int, asked: int) -> bool:
 
 
 @inner
-def _use_link(machine: Machine, index: int, size: int, transfer: Record) -> None:
+def _use_link(machine: Machine, index: int, size: int, transfer: Transfer) -> None:
     """Move ``size`` bytes, and have the next turn in the last cycle of that."""
     clock = machine.clock[0]
     rates = machine.rates[0]
@@ -390,7 +394,7 @@ def link_out(machine: Machine, index: int) -> None:
 
 
 @inner
-def _send_output(machine: Machine, index: int, transfer: Record) -> None:
+def _send_output(machine: Machine, index: int, transfer: Transfer) -> None:
     station = machine.stations[index]
     rates = machine.rates[0]
     pushed = _CHIP + stations.BYTES_PUSHED

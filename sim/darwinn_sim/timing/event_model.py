@@ -18,6 +18,7 @@ from darwinn_sim.host.interface import LENGTH_0, refusal
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.kernel.structure import Records, numbers
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
@@ -108,9 +109,9 @@ def simulate_program(
 class _Plan:
     """The link's transfers in both directions, and the trace with its descriptors sorted out."""
 
-    steps: NDArray[np.void]
-    inbound: NDArray[np.void]
-    outbound: NDArray[np.void]
+    steps: Records[parts.Step]
+    inbound: Records[parts.Transfer]
+    outbound: Records[parts.Transfer]
 
 
 def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
@@ -138,7 +139,7 @@ def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
     return _Plan(steps, _table(inbound), _table(outbound))
 
 
-def _check_descriptors(program: LoweredProgram, steps: NDArray[np.void]) -> None:
+def _check_descriptors(program: LoweredProgram, steps: Records[parts.Step]) -> None:
     """Stop at the first descriptor that the host interface refuses, by the address it has here."""
     for step in steps[steps["kind"] == Handover.DESCRIPTOR]:
         tag = int(step["target"])
@@ -151,8 +152,8 @@ def _check_descriptors(program: LoweredProgram, steps: NDArray[np.void]) -> None
             raise ChipFault("DMA", text, chunk, pc, -1, 0)
 
 
-def _table(transfers: list[tuple[int, int, int]]) -> NDArray[np.void]:
-    table = np.zeros(len(transfers), parts.TRANSFER)
+def _table(transfers: list[tuple[int, int, int]]) -> Records[parts.Transfer]:
+    table = parts.Transfer.zeros(len(transfers))
     for row, (kind, size, number) in zip(table, transfers, strict=True):
         row["kind"], row["size"], row["number"] = kind, size, number
     for name in ("issued", "start", "end"):
@@ -174,19 +175,19 @@ class _Run:
         self.program = program
         self.chip = chip_parameters
         self.host = host
-        self.recorded: list[NDArray[np.void]] = []
+        self.recorded: list[Records[parts.Span]] = []
         plan = _transfers(program, sizes)
         instructions = len(program.tables.opcode)
         self.machine = Machine(
-            clock=np.zeros(1, parts.CLOCK),
+            clock=parts.Clock.zeros(1),
             rates=_rates(chip_parameters, host),
             stations=_stations(),
-            wake=_first_turns(),
-            group_wake=np.zeros(stations.GROUPS, np.int64),
-            counters=np.zeros(stations.COUNTERS, np.int64),
-            runs=np.zeros(stations.COUNTERS, parts.RUN),
-            first_waiter=np.full(stations.COUNTERS, -1, np.int64),
-            effects=np.zeros(parts.MAX_EFFECTS, parts.EFFECT),
+            wake=numbers(_first_turns()),
+            group_wake=numbers(np.zeros(stations.GROUPS, np.int64)),
+            counters=numbers(np.zeros(stations.COUNTERS, np.int64)),
+            runs=parts.Run.zeros(stations.COUNTERS),
+            first_waiter=numbers(np.full(stations.COUNTERS, -1, np.int64)),
+            effects=parts.Effect.zeros(parts.MAX_EFFECTS),
             causes=stations.causes(),
             usage=np.zeros((stations.STATIONS, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
@@ -197,7 +198,7 @@ class _Run:
             steps=plan.steps,
             inbound=plan.inbound,
             outbound=plan.outbound,
-            spans=np.zeros(_SPANS if spans else 0, parts.SPAN),
+            spans=parts.Span.zeros(_SPANS if spans else 0),
         )
 
     def execute(self, limit: int) -> None:
@@ -289,8 +290,8 @@ class _Run:
         return out[np.lexsort((out["station"], out["tile"], out["start"]))]
 
 
-def _stations() -> NDArray[np.void]:
-    table = np.zeros(stations.STATIONS, parts.STATION)
+def _stations() -> Records[parts.Station]:
+    table = parts.Station.zeros(stations.STATIONS)
     table["waits_on"] = table["next_waiter"] = -1
     table["instruction"] = parts.NO_INSTRUCTION
     table["cause"] = Cause.DISPATCH
@@ -306,10 +307,10 @@ def _first_turns() -> NDArray[np.int64]:
     return turns.reshape(-1)
 
 
-def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> NDArray[np.void]:
-    rates = np.zeros(1, parts.RATES)
+def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> Records[parts.Rates]:
+    rates = parts.Rates.zeros(1)
     for name in ChipDescription.parameters():
-        if name in (parts.RATES.names or ()):
+        if name in (parts.Rates.dtype.names or ()):
             rates[name] = int(getattr(chip_parameters, name).value)
     if host:
         for name, speed in (
@@ -331,7 +332,7 @@ _TRANSFER_KINDS = {
 }
 
 
-def _timed(transfers: NDArray[np.void]) -> tuple[TimedTransfer, ...]:
+def _timed(transfers: Records[parts.Transfer]) -> tuple[TimedTransfer, ...]:
     return tuple(
         TimedTransfer(*_TRANSFER_KINDS[kind], size, number, issued, start, end)
         for kind, size, number, issued, start, end in transfers.tolist()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from darwinn_sim import chip
 from darwinn_sim.kernel import sync
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.timing import rates, stations
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
@@ -217,7 +217,7 @@ def wait(machine: Machine, index: int, counter: int, need: int) -> None:
 
 @inner
 def passes(
-    machine: Machine, index: int, watchers: Record, flags: int, begins: int, side: int
+    machine: Machine, index: int, watchers: sync.Watchers, flags: int, begins: int, side: int
 ) -> bool:
     """Test the watchers of one side (-1: both) as ``sync.passes_side``; if one fails, wait for it.
 
@@ -238,14 +238,14 @@ def passes(
 
 
 @inner
-def lets_pass(machine: Machine, index: int, watchers: Record, flags: int, side: int) -> bool:
+def lets_pass(machine: Machine, index: int, watchers: sync.Watchers, flags: int, side: int) -> bool:
     """Test the watchers of one side at the next element, as ``sync.lets_pass``; or wait for one."""
     begins = sync.begins(machine.stations[index], side)
     return passes(machine, index, watchers, flags, begins, side)
 
 
 @inner
-def settle_watched(machine: Machine, watchers: Record, flags: int) -> None:
+def settle_watched(machine: Machine, watchers: sync.Watchers, flags: int) -> None:
     """Bring the flags that are watched up to the present cycle."""
     for k in range(watchers.count):
         rates.settle(machine, flags + watchers.flag[k], machine.clock[0].now)
@@ -266,7 +266,7 @@ def _waited_for(machine: Machine, index: int, cause: int) -> int:
     spent = machine.usage[index, cause]
     if station.cause == cause and station.mark < machine.clock[0].now:
         spent += machine.clock[0].now - station.mark
-    return spent  # type: ignore[no-any-return]
+    return int(spent)
 
 
 @inner

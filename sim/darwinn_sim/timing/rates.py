@@ -7,9 +7,9 @@ adds to a counter with each of them is a run of that counter: ``rate`` at the en
 
 from __future__ import annotations
 
-from darwinn_sim.kernel import traversal
-from darwinn_sim.kernel.compiled import Record, inner
-from darwinn_sim.timing.state import Machine
+from darwinn_sim.kernel import sync, traversal
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.timing.state import Machine, Station
 
 UNREACHED = -1
 
@@ -19,7 +19,7 @@ def seen(machine: Machine, counter: int, cycle: int) -> int:
     """What a counter is in ``cycle``, the present one or later, if nothing else changes it."""
     run = machine.runs[counter]
     grown = max(min(cycle, run.last) - run.first, 0) * run.rate
-    return machine.counters[counter] + grown  # type: ignore[no-any-return]
+    return machine.counters[counter] + grown
 
 
 @inner
@@ -56,7 +56,7 @@ def reached_in(machine: Machine, counter: int, missing: int, cycle: int) -> int:
 
 
 @inner
-def is_watched(begins: int, watchers: Record, side: int) -> bool:
+def is_watched(begins: int, watchers: sync.Watchers, side: int) -> bool:
     """A watcher of ``side`` (-1: any) waits where these blocks begin."""
     for k in range(watchers.count):
         if (begins >> watchers.depth[k]) & 1 and (side < 0 or watchers.side[k] == side):
@@ -65,24 +65,28 @@ def is_watched(begins: int, watchers: Record, side: int) -> bool:
 
 
 @inner
-def plain_elements(state: Record, parameters: Record, watchers: Record, side: int) -> int:
+def plain_elements(
+    state: traversal.State, parameters: traversal.Parameters, watchers: sync.Watchers, side: int
+) -> int:
     """Elements to come at which no watcher of ``side`` (-1: any) waits and no block ends.
 
     A block of one element ends with each of them.
     """
     if state.done or state.prologue_left or is_watched(state.begins | 1, watchers, side):
         return 0
-    return traversal.limit_of(state, parameters, 0) - state.index[0]  # type: ignore[no-any-return]
+    return traversal.limit_of(state, parameters, 0) - state.index[0]
 
 
 @inner
-def rate(producer: Record) -> int:
+def rate(producer: sync.Producer) -> int:
     """What a producer adds to its flag with each of the ``plain_elements``."""
     return producer.increment if producer.depth == 0 else 0
 
 
 @inner
-def skip(station: Record, state: Record, parameters: Record, elements: int) -> None:
+def skip(
+    station: Station, state: traversal.State, parameters: traversal.Parameters, elements: int
+) -> None:
     """Take a station over some of the ``plain_elements`` of one of its traversals."""
     station.elements += elements
     state.index[0] += elements

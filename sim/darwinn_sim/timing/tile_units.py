@@ -10,7 +10,8 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, traversal
-from darwinn_sim.kernel.compiled import Record, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.instructions import TileFence, WideToNarrow
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
     busy,
@@ -30,10 +31,11 @@ from darwinn_sim.timing.machine import (
     wake_at,
 )
 from darwinn_sim.timing.rates import plain_elements, rate, skip
-from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine
+from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine, Station
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import narrow_to_wide, tensor_unit, tile_fence, wide_to_narrow
 from darwinn_sim.units.tables import Tables
+from darwinn_sim.units.tensor_records import Segment
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _STATION_OF_UNIT = stations.STATION_OF_UNIT
@@ -63,7 +65,7 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
 
 
 @inner
-def _enter(machine: Machine, station: Record, unit: int, tables: Tables) -> None:
+def _enter(machine: Machine, station: Station, unit: int, tables: Tables) -> None:
     """Put the traversals of the new instruction at their starts."""
     row = station.row
     if unit == TileUnit.RING_PRODUCER:
@@ -108,7 +110,7 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 
 
 @inner
-def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
+def _pass_fence(machine: Machine, index: int, tile: int, fence: TileFence) -> bool:
     """Pass a tile fence; if something holds it back, wait for that and return False."""
     counters = tile_counters(tile)
     idle = 0
@@ -137,7 +139,7 @@ def _pass_fence(machine: Machine, index: int, tile: int, fence: Record) -> bool:
 def _queued(machine: Machine, tile: int, unit: int) -> int:
     """Instructions that a tile unit has been given."""
     station = station_of(stations.FIRST_TILE_GROUP + tile, _STATION_OF_UNIT[unit])
-    return machine.stations[station].queued  # type: ignore[no-any-return]
+    return machine.stations[station].queued
 
 
 @inner
@@ -186,13 +188,13 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 
 
 @inner
-def _segment(station: Record, tables: Tables) -> Record:
+def _segment(station: Station, tables: Tables) -> Segment:
     plan = tables.tensor_plan
     return plan.segment[plan.place[station.row].segment + station.position]
 
 
 @inner
-def _may_begin(machine: Machine, station: Record, counters: int, tables: Tables) -> bool:
+def _may_begin(machine: Machine, station: Station, counters: int, tables: Tables) -> bool:
     """The watchers of the next segment pass.
 
     Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
@@ -206,17 +208,17 @@ def _may_begin(machine: Machine, station: Record, counters: int, tables: Tables)
 
 
 @inner
-def _has_room(machine: Machine, station: Record, tables: Tables, cycle: int) -> bool:
+def _has_room(machine: Machine, station: Station, tables: Tables, cycle: int) -> bool:
     """Few enough results of earlier runs wait in ``cycle`` for the segment to end."""
     return not _segment(station, tables).outputs or _room_from(machine, station) <= cycle
 
 
 @inner
-def _room_from(machine: Machine, station: Record) -> int:
+def _room_from(machine: Machine, station: Station) -> int:
     """The cycle from which a run can end; ``total`` is the one from which no result waits."""
     rates = machine.rates[0]
     waiting = rates.result_queue_words // rates.result_words_per_cycle
-    return station.total - waiting  # type: ignore[no-any-return]
+    return station.total - waiting
 
 
 @inner
@@ -347,7 +349,9 @@ def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 
 
 @inner
-def _row_is_written(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
+def _row_is_written(
+    machine: Machine, index: int, counters: int, parameters: narrow_to_wide.Parameters
+) -> bool:
     """Write the closed row of narrow-to-wide; if a watcher fails, wait for it."""
     station = machine.stations[index]
     side = narrow_to_wide.guard(station)
@@ -362,7 +366,7 @@ def _row_is_written(machine: Machine, index: int, counters: int, parameters: Rec
 
 
 @inner
-def _gather_ahead(machine: Machine, index: int, parameters: Record) -> int:
+def _gather_ahead(machine: Machine, index: int, parameters: narrow_to_wide.Parameters) -> int:
     """Move the words that nothing can hold up and that do not close the row; return the cycles."""
     station = machine.stations[index]
     if station.waits_on >= 0 or station.row_closed or parameters.row_loop == 0:
@@ -372,7 +376,7 @@ def _gather_ahead(machine: Machine, index: int, parameters: Record) -> int:
     cycles = min(words, chip.ROW_WORDS - 1 - station.words) // per_cycle
     station.words += cycles * per_cycle
     skip(station, station.first, parameters.narrow_read, cycles * per_cycle)
-    return cycles  # type: ignore[no-any-return]
+    return cycles
 
 
 @inner
@@ -424,7 +428,7 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 
 
 @inner
-def _spread_ahead(machine: Machine, index: int, parameters: Record) -> int:
+def _spread_ahead(machine: Machine, index: int, parameters: WideToNarrow) -> int:
     """Move the words of the row that nothing can hold up; return the cycles that takes."""
     station = machine.stations[index]
     if station.waits_on >= 0 or parameters.row_loop == 0:
@@ -435,11 +439,11 @@ def _spread_ahead(machine: Machine, index: int, parameters: Record) -> int:
     cycles = min(words, (chip.ROW_WORDS - station.position + step - 1) // step) // per_cycle
     station.position += cycles * per_cycle * step
     skip(station, station.second, parameters.narrow_write, cycles * per_cycle)
-    return cycles  # type: ignore[no-any-return]
+    return cycles
 
 
 @inner
-def _word_is_there(machine: Machine, index: int, counters: int, parameters: Record) -> bool:
+def _word_is_there(machine: Machine, index: int, counters: int, parameters: WideToNarrow) -> bool:
     """The watchers of the next word have passed, and its row has been fetched."""
     station = machine.stations[index]
     side = wide_to_narrow.guard(station)

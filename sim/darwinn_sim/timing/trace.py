@@ -6,16 +6,14 @@ lets its control flow depend on that, so the trace is that of any input.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import Record, compiled
+from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.machine import core_alone
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.timing.state import STEP
+from darwinn_sim.timing.state import Step
 from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 
@@ -26,8 +24,8 @@ _BLOCK = 1 << 12
 _BLOCK_FULL = scalar_core.NEXT
 
 
-def record(program: LoweredProgram) -> NDArray[np.void]:
-    """The steps of a whole run: an array of ``STEP``.
+def record(program: LoweredProgram) -> Records[Step]:
+    """The steps of a whole run.
 
     Raises:
         ChipFault: the program leaves its chunk, or nests too many loops.
@@ -37,16 +35,16 @@ def record(program: LoweredProgram) -> NDArray[np.void]:
     core = core_array[0]
     core["random"] = 1
     core["work_limit"] = MAX_BUNDLES
-    parts: list[NDArray[np.void]] = []
+    parts: list[Records[Step]] = []
     for number, start in enumerate(program.starts):
         core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
-        begin = np.zeros(1, STEP)
+        begin = Step.zeros(1)
         begin["kind"], begin["target"] = Handover.CHUNK, number
         parts.append(begin)
         reason = _BLOCK_FULL
         while reason == _BLOCK_FULL:
-            block = np.zeros(_BLOCK, STEP)
+            block = Step.zeros(_BLOCK)
             used, reason = _record(core, program.tables, block)
             parts.append(block[:used])
             if reason == scalar_core.SPENT or core["bundles"] > MAX_BUNDLES:
@@ -55,11 +53,11 @@ def record(program: LoweredProgram) -> NDArray[np.void]:
             memory, text = state.FAULT_REASONS[int(core["fault"])]
             chunk, pc = program.locate(int(core["fault_pc"]))
             raise ChipFault(memory, text, chunk, pc, -1, int(core["fault_address"]))
-    return np.concatenate(parts)
+    return join(parts)
 
 
 @compiled
-def _record(core: Record, tables: Tables, block: NDArray[np.void]) -> tuple[int, int]:
+def _record(core: state.Core, tables: Tables, block: Records[Step]) -> tuple[int, int]:
     """Execute and fill ``block``; return (steps, why it ended: a reason of ``scalar_core``)."""
     for used in range(len(block)):
         step = block[used]

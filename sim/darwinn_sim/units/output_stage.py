@@ -28,7 +28,7 @@ def _scale_half(unit: state.Unit, parameters: Parameters) -> int:
         return 0
     watchers = parameters.watchers
     block = watchers.expected[k] + (unit.waited[k] - 1) * watchers.stride[k]
-    return int(block - 1) & 1
+    return (block - 1) & 1
 
 
 @inner

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim.kernel import instructions
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records
 from darwinn_sim.units import narrow_to_wide
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters
@@ -40,11 +37,11 @@ class Tables(NamedTuple):
     ``dispatch`` are indexed by instruction.
     """
 
-    at: NDArray[np.int64]
-    opcode: NDArray[np.int64]
-    row: NDArray[np.int64]
-    unit: NDArray[np.int64]
-    pc: NDArray[np.int64]
+    at: Numbers
+    opcode: Numbers
+    row: Numbers
+    unit: Numbers
+    pc: Numbers
     scalar: Records[instructions.Scalar]
     branch: Records[instructions.Branch]
     loop: Records[instructions.Loop]

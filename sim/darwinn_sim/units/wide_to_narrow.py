@@ -59,7 +59,7 @@ def guard(unit: sync.TwoSided) -> int:
 
 
 @inner
-def lacks_row(unit: state.Unit, side: int) -> bool:
+def lacks_row(unit: sync.TwoSided, side: int) -> bool:
     """A row is to be read, and there is none: a fault."""
     return bool(side == 0 and unit.first.done)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
-from darwinn_sim.kernel.structure import Int16, Record, Records, join
+from darwinn_sim.kernel.structure import Int16, Numbers, Record, Records, join
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +27,7 @@ class Queue(Record, align=True):
 
     word: np.uint32
     words: Annotated[NDArray[np.uint32], 3]
+    numbers: Annotated[Numbers, 5]
     entries: Annotated[Records[Entry], 2]
     grid: Annotated[Records[Records[Entry]], 2, 4]
     last: Entry
@@ -44,6 +45,7 @@ def test_a_dtype_has_the_fields_as_they_are_declared() -> None:
     expected = [
         ("word", "u4"),
         ("words", "u4", (3,)),
+        ("numbers", "i8", (5,)),
         ("entries", Entry.dtype, (2,)),
         ("grid", Entry.dtype, (2, 4)),
         ("last", Entry.dtype),
@@ -76,6 +78,10 @@ def kernel(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> None
         ("core.halted = 1", "core.haltet = 1"),
         ("tiles[0].units[1].first.address += 1", "tiles[0].units[1].first.adress += 1"),
         ("core.pc = tables.tensor[0].narrow_read.base", "core.pc = tables.tensor[0].narrow_reed"),
+        (
+            "core.pc = tables.mesh[tables.row[tiles[0].units[7].current]].immediate",
+            "core.pc = tables.mesh[tables.row[tiles[0].units[7].current]].imediate",
+        ),
         ("core.pc = tables.loop[0].body", "core.pc = tables.loop[0].bodies"),
     ],
 )
