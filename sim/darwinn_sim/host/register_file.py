@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.host.registers import REGISTERS, Access, Register, RegisterFault, register
+from darwinn_sim.host.registers import (
+    REGISTERS,
+    Access,
+    Register,
+    RegisterFault,
+    UnknownRegister,
+)
 
 
 class RegisterFile:
@@ -17,26 +23,33 @@ class RegisterFile:
     with the stored value.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, registers: Sequence[Register] = REGISTERS) -> None:
+        self._registers = registers
         self._values: dict[str, NDArray[np.uint64]] = {
             register.name: np.full(register.count, register.reset, np.uint64)
-            for register in REGISTERS
+            for register in registers
         }
         self._at = {
             register.offset + index * register.width // 8: (register, index)
-            for register in REGISTERS
+            for register in registers
             for index in range(register.count)
         }
         self._write_hooks: dict[str, Callable[[int], None]] = {}
 
     def reset(self) -> None:
         """Give every register the value that it has after reset."""
-        for entry in REGISTERS:
+        for entry in self._registers:
             self._values[entry.name][:] = entry.reset
 
+    def __contains__(self, offset: int) -> bool:
+        """Whether a register begins at byte ``offset``."""
+        return offset in self._at
+
     def on_write(self, name: str, hook: Callable[[int], None]) -> None:
-        """Call ``hook(value)`` after each host write of register ``name``."""
-        self._write_hooks[register(name).name] = hook
+        """Call ``hook(value)`` after each host write of register ``name``; raises ``KeyError``."""
+        if name not in self._values:
+            raise KeyError(name)
+        self._write_hooks[name] = hook
 
     def get(self, name: str) -> int:
         """The chip's own view of register ``name``; raises ``KeyError`` for an unknown name."""
@@ -53,7 +66,7 @@ class RegisterFile:
     def _find(self, offset: int, width: int) -> tuple[Register, int]:
         found = self._at.get(offset)
         if found is None:
-            raise RegisterFault(offset, "no such register in the model")
+            raise UnknownRegister(offset)
         if found[0].width != width:
             raise RegisterFault(
                 offset, f"{found[0].name} is {found[0].width} bits wide, not {width}"

@@ -1,8 +1,10 @@
-"""Control and status registers of the PCIe attachment: one declarative table.
+"""Control and status registers: declarative tables.
 
-Every register that the model implements stands in ``REGISTERS``; the documentation
-(``python -m darwinn_sim.host.registers > docs/registers.md``) is generated from it. An access to an
-offset that the table does not name is refused, because nothing is known about what it would do.
+``REGISTERS`` are those of the core, with its host interface; ``USB_REGISTERS`` those of the USB
+attachment, ``SOC_REGISTERS`` those around the core: power, clocks, temperature, bus monitors. The
+documentation (``python -m darwinn_sim.host.registers > docs/registers.md``) is generated from them.
+An access to another offset is refused by a register file, because nothing is known about what it
+would do; a chip that a stranger drives (``device``) notes it and goes on.
 """
 
 from __future__ import annotations
@@ -82,6 +84,14 @@ class RegisterFault(SimulationError):
         self.reason = reason
 
 
+class UnknownRegister(RegisterFault):
+    """There is no such register in the model."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset, "no such register in the model")
+
+
+CAPTURED = "traced, with the value that a published capture of a real chip shows"
 TRACED = "traced: the open and close sequence of the user-space driver against a stub device"
 DRIVER = "source of the user-space driver (libedgetpu) or of the kernel driver (gasket)"
 FAULT_INJECTED = "traced, and checked by breaking the rule in a stub device"
@@ -465,7 +475,117 @@ REGISTERS: tuple[Register, ...] = (
         ),
     ),
 )
-"""Every register that the model implements."""
+"""Every register of the core and its host interface that the model implements."""
+
+
+def _usb_interrupt(name: str, offset: int, meaning: str) -> Iterable[Register]:
+    """Control and status of a USB interrupt, which stand together."""
+    yield Register(f"usb_{name}_control", offset, f"enables: {meaning}", TRACED)
+    yield Register(
+        f"usb_{name}_status",
+        offset + 8,
+        f"set: {meaning}",
+        DRIVER,
+        access=Access.WRITE_ZERO_TO_CLEAR,
+    )
+
+
+USB_REGISTERS: tuple[Register, ...] = (
+    Register("outfeed_chunk_length", 0x4C058, "bytes of a packet of outputs / 8", TRACED),
+    *_usb_interrupt("fatal_err_int", 0x4C060, "fatal error, on endpoint 3"),
+    *(
+        register
+        for number, field in enumerate(_TOP_LEVEL_INTERRUPTS)
+        for register in _usb_interrupt(
+            f"top_level_int_{number}", 0x4C070 + 16 * number, f"{field.meaning}, on endpoint 3"
+        )
+    ),
+    Register(
+        "descr_ep",
+        0x4C148,
+        "bit t: descriptors of tag t are told on endpoint 2",
+        TRACED,
+    ),
+    Register(
+        "ep_status_credit",
+        0x4C150,
+        "credits of the endpoints, in multi-endpoint mode; the model has none",
+        DRIVER,
+        access=Access.READ_ONLY,
+    ),
+    Register("multi_bo_ep", 0x4C160, "1: an endpoint for each kind of data", TRACED),
+)
+"""Registers of the USB attachment."""
+
+SOC_REGISTERS: tuple[Register, ...] = (
+    Register("gcbb_credit0", 0x1907C, "credits of a bus bridge", TRACED, width=32),
+    Register(
+        "omc0_00",
+        0x1A000,
+        "chip identification",
+        TRACED,
+        width=32,
+        fields=_bits(("revision", 24, 8, "e-fuse revision")),
+    ),
+    Register("omc0_d0", 0x1A0D0, "thermal sensor", DRIVER, width=32),
+    Register(
+        "omc0_d4",
+        0x1A0D4,
+        "thermal warning",
+        CAPTURED,
+        width=32,
+        reset=1,
+        fields=_bits(("thm_warn_en", 31, 1, "warn")),
+    ),
+    Register(
+        "omc0_d8",
+        0x1A0D8,
+        "thermal shutdown",
+        TRACED,
+        width=32,
+        fields=_bits(("sd_en", 31, 1, "shut down")),
+    ),
+    Register("omc0_dc", 0x1A0DC, "temperature and its interrupts", DRIVER, width=32),
+    Register("scu_ctrl_0", 0x1A30C, "inactive PHYs", CAPTURED, width=32, reset=0x000F0059),
+    Register(
+        "scu_ctrl_2",
+        0x1A314,
+        "clock gating and reset of the core",
+        TRACED,
+        width=32,
+        reset=0x00190000,
+        fields=_bits(
+            ("rg_rst_gcb", 2, 2, "1: hold the core in reset, 2: let it go"),
+            ("rg_gated_gcb", 18, 2, "1: clock gated by the hardware, 2: no gating"),
+        ),
+    ),
+    Register(
+        "scu_ctrl_3",
+        0x1A318,
+        "power and clocks of the core",
+        CAPTURED,
+        width=32,
+        reset=0x50C5025C,
+        fields=_bits(
+            ("cur_rst_gcb", 4, 1, "the core is in reset"),
+            ("cur_ram_sd", 6, 1, "its memories are shut down"),
+            ("cur_pwr_state", 8, 2, "0 awake, 2 asleep"),
+            ("rg_force_ram_sd", 14, 2, "3: shut the memories down; the core is reset"),
+            ("rg_force_sleep", 22, 2, "3: sleep, 2: wake"),
+            ("gcb_clkdiv", 28, 2, "clock of the core: 500, 250, 125, 63 MHz"),
+        ),
+    ),
+    Register("scu_ctr_7", 0x1A33C, "failures at boot", CAPTURED, width=32, reset=0x3F),
+    Register("slv_abm_en", 0x1A500, "bus monitor", TRACED, width=32),
+    Register("slv_err_resp_isr_mask", 0x1A558, "bus monitor", TRACED, width=32),
+    Register("mst_abm_en", 0x1A600, "bus monitor", TRACED, width=32),
+    Register("mst_err_resp_isr_mask", 0x1A658, "bus monitor", TRACED, width=32),
+    Register("rambist_ctrl_1", 0x1A704, "test of memories", CAPTURED, width=32, reset=0x0070007F),
+)
+"""Registers around the core; but for ``scu_ctrl_3``, what is written is read back."""
+
+SCU_CTRL_3_BY_PCIE = 0x5005004C
+"""What ``scu_ctrl_3`` is after power-up with PCIe: awake, and its memories shut down [T]."""
 
 _BY_NAME = {register.name: register for register in REGISTERS}
 
@@ -482,25 +602,39 @@ def _field_text(field: RegisterField) -> str:
 
 
 def documentation() -> str:
-    """The register table as a page of Markdown (docs/registers.md)."""
+    """The register tables as a page of Markdown (docs/registers.md)."""
     lines = [
-        "# Registers of the PCIe attachment",
+        "# Registers",
         "",
         "Generated by `python -m darwinn_sim.host.registers`; do not edit. The offset is the byte",
         "offset in base address register 2 (1 MiB). All registers are little-endian. What uses",
         "them, and how, is told in [host-interface.md](host-interface.md).",
-        "",
+    ]
+    for title, table in _TABLES:
+        lines += ["", f"## {title}", "", *_table_text(table)]
+    return "\n".join(lines) + "\n"
+
+
+_TABLES = (
+    ("The core, with its host interface", REGISTERS),
+    ("The USB attachment", USB_REGISTERS),
+    ("Around the core", SOC_REGISTERS),
+)
+
+
+def _table_text(table: tuple[Register, ...]) -> list[str]:
+    lines = [
         "| offset | bits | reset | register, fields | access | meaning | known from |",
         "|---|---|---|---|---|---|---|",
     ]
-    for entry in sorted(REGISTERS, key=lambda register: register.offset):
+    for entry in sorted(table, key=lambda register: register.offset):
         name = f"`{entry.name}`" + (f" x {entry.count}" if entry.count > 1 else "")
         lines.append(
             f"| {entry.offset:05X} | {entry.width} | {entry.reset:#x} | {name} "
             f"| {entry.access.value} | {entry.meaning} | {entry.source} |"
         )
         lines += map(_field_text, entry.fields)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import pytest
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import (
     REGISTERS,
+    SOC_REGISTERS,
+    USB_REGISTERS,
     Access,
     Register,
     RegisterFault,
@@ -16,6 +18,7 @@ from darwinn_sim.host.registers import (
     register,
 )
 
+EVERY = (*REGISTERS, *USB_REGISTERS, *SOC_REGISTERS)
 DOCUMENT = Path(__file__).parents[3] / "docs" / "registers.md"
 
 
@@ -24,15 +27,15 @@ def test_documentation_is_up_to_date() -> None:
 
 
 def test_registers_do_not_overlap_and_are_aligned() -> None:
-    ordered = sorted(REGISTERS, key=lambda entry: entry.offset)
+    ordered = sorted(EVERY, key=lambda entry: entry.offset)
     for before, after in pairwise(ordered):
         assert before.end <= after.offset, (before.name, after.name)
-    assert all(entry.offset % (entry.width // 8) == 0 for entry in REGISTERS)
-    assert len({entry.name for entry in REGISTERS}) == len(REGISTERS)
+    assert all(entry.offset % (entry.width // 8) == 0 for entry in EVERY)
+    assert len({entry.name for entry in EVERY}) == len(EVERY)
 
 
 def test_fields_fit_their_register_and_do_not_overlap() -> None:
-    for entry in REGISTERS:
+    for entry in EVERY:
         used = 0
         for field in entry.fields:
             assert not used & field.mask, (entry.name, field.name)
@@ -41,8 +44,8 @@ def test_fields_fit_their_register_and_do_not_overlap() -> None:
 
 
 def test_every_register_says_what_it_means_and_where_it_is_known_from() -> None:
-    assert all(entry.meaning and entry.source for entry in REGISTERS)
-    assert all(field.meaning for entry in REGISTERS for field in entry.fields)
+    assert all(entry.meaning and entry.source for entry in EVERY)
+    assert all(field.meaning for entry in EVERY for field in entry.fields)
 
 
 def test_reset_values_are_what_the_host_reads_first() -> None:
