@@ -78,8 +78,8 @@ class Watcher:
     def received(self, endpoint: int, data: bytes) -> None:
         """Bytes that the host took."""
 
-    def was_reset(self) -> None:
-        """A bus reset."""
+    def was_reset(self, quiet: bool) -> None:
+        """A bus reset; ``quiet``: nothing was under way."""
 
     def fault(self, error: SimulationError) -> None:
         """The chip can do no more until it is reset."""
@@ -123,6 +123,7 @@ class UsbFunction:
         self._configuration = 1
         self._inbox: list[bytes] = []
         self._inbox_bytes = self._pushed = 0
+        self._goes_on = False
         self.core, self._interface = make_core(self)
         self._messages = MessageParser(self._interface)
         self._outs = {address: OutEndpoint(self._room, self._taker(address)) for address in OUTS}
@@ -178,7 +179,7 @@ class UsbFunction:
     def reset(self) -> bool:
         """A bus reset, which starts firmware that is complete; True if it is another device now."""
         with self._turns, self._lock:
-            before = self.mode
+            before, quiet = self.mode, self.quiet
             if self._detached:
                 self.mode = Mode.BOOT
                 self._firmware = Firmware()
@@ -188,7 +189,7 @@ class UsbFunction:
             self._firmware.reset()
             self._clear()
             for watcher in self.watchers:
-                watcher.was_reset()
+                watcher.was_reset(quiet)
             if self.mode is not before:
                 self.address = self.address % 127 + 1
         if self.mode is not before:
@@ -203,6 +204,7 @@ class UsbFunction:
         self._inbox.clear()
         self._inbox_bytes = self._pushed = 0
         self._configuration = 1
+        self._goes_on = False
         self.fault = None
         for endpoint in (*self._outs.values(), *self._ins.values()):
             endpoint.end_all(Status.NO_DEVICE)
@@ -210,10 +212,15 @@ class UsbFunction:
 
     @property
     def quiet(self) -> bool:
-        """Nothing is under way: the host owes nothing, and nothing waits for it."""
+        """Nothing is under way: neither the host nor the chip has anything that the other lacks."""
         with self._lock:
             waits = any(endpoint.held for endpoint in self._ins.values())
-            return not (waits or self._held)
+            return not (waits or self._held or self._goes_on)
+
+    def unread(self, endpoint: int) -> int:
+        """Bytes of an endpoint that wait for the host."""
+        with self._lock:
+            return self._ins[endpoint].held
 
     # Control requests.
 
@@ -336,7 +343,7 @@ class UsbFunction:
             try:
                 for data in arrived:
                     self._messages.feed(data)
-                goes_on = self.core.advance()
+                self._goes_on = self.core.advance()
             except SimulationError as error:
                 self._fail(error)
                 return False
@@ -344,7 +351,7 @@ class UsbFunction:
                 self._pushed = self._interface.held + self._messages.held
                 for endpoint in self._outs.values():
                     endpoint.move()
-                return goes_on or bool(self._inbox)
+                return self._goes_on or bool(self._inbox)
 
     # What the chip sends: it calls these while it computes.
 

@@ -1,0 +1,84 @@
+"""What passes on the cable, in lines for people: registers by name, messages, resets, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.registers import REGISTERS
+from darwinn_sim.usb.descriptors import DEVICE, EVENTS
+from darwinn_sim.usb.firmware import Request
+from darwinn_sim.usb.function import Watcher
+from darwinn_sim.usb.requests import Kind, Setup, Standard
+
+from darwinn_testbench.report import one_line
+
+_NAMES: Mapping[int, str] = {register.offset: register.name for register in REGISTERS}
+_SHOWN_BYTES = 16
+
+
+class Faults(Watcher):
+    """Says each fault by ``write``; ``count`` is how many there were."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self.count = 0
+
+    def fault(self, error: SimulationError) -> None:
+        """As :class:`Watcher`."""
+        self.count += 1
+        self._write(f"fault: {one_line(error)}")
+
+
+class Log(Watcher):
+    """Writes a line for each thing that passes."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def control(self, setup: Setup, data: bytes, answer: bytes | None) -> None:
+        """As :class:`Watcher`."""
+        if answer is None:
+            return
+        if setup.kind == Kind.VENDOR:
+            self._write(_access(setup, data, answer))
+        elif setup.kind == Kind.CLASS:
+            name = Request(setup.request).name.lower() if setup.request <= 6 else setup.request
+            self._write(f"firmware {name} {setup.value}: {len(answer or data)} bytes")
+        elif setup.request == Standard.GET_DESCRIPTOR and setup.value >> 8 == DEVICE:
+            vendor, product = (answer[at : at + 2][::-1].hex() for at in (8, 10))
+            self._write(f"device descriptor: {vendor}:{product}")
+
+    def sent(self, endpoint: int, data: bytes) -> None:
+        """As :class:`Watcher`."""
+        self._write(f"out {endpoint}: {_bytes(data)}")
+
+    def received(self, endpoint: int, data: bytes) -> None:
+        """As :class:`Watcher`."""
+        if endpoint == EVENTS & 0xF:
+            address = int.from_bytes(data[:8], "little")
+            size = int.from_bytes(data[8:12], "little")
+            self._write(f"in {endpoint}: event tag {data[12]} address {address:#x} size {size}")
+        else:
+            self._write(f"in {endpoint}: {_bytes(data)}")
+
+    def was_reset(self, quiet: bool) -> None:
+        """As :class:`Watcher`."""
+        self._write("reset")
+
+    def refused(self, reason: str) -> None:
+        """As :class:`Watcher`."""
+        self._write(f"stalled: {reason}")
+
+
+def _access(setup: Setup, data: bytes, answer: bytes) -> str:
+    offset = setup.index << 16 | setup.value
+    value = int.from_bytes(answer if setup.to_host else data, "little")
+    name = _NAMES.get(offset, "unknown register")
+    arrow = "->" if setup.to_host else "<-"
+    return f"{'read' if setup.to_host else 'write'} {offset:05X} {name} {arrow} {value:X}"
+
+
+def _bytes(data: bytes) -> str:
+    more = " .." if len(data) > _SHOWN_BYTES else ""
+    return f"{len(data)} bytes {data[:_SHOWN_BYTES].hex()}{more}"

@@ -1,0 +1,4 @@
+"""Where the device is plugged in: it stays there when it becomes another device."""
+
+BUS = 2
+PORT = 1
