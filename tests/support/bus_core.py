@@ -13,9 +13,9 @@ from typing import Any
 
 from darwinn_sim import chip
 from darwinn_sim.host.interface import HostInterface
-from darwinn_sim.host.registers import RegisterFault
+from darwinn_sim.host.registers import SCU_CTRL_3_BY_PCIE, RegisterFault
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_sim.pcie.function import FORCE_RESET, FORCED, SCU_CTRL_3, Memory, extract
+from darwinn_sim.pcie.function import FORCE, FORCED, SCU_CTRL_3, Memory
 
 DESCRIPTOR = struct.Struct("<IIQ")
 _IN_RESET = 0x50
@@ -43,7 +43,7 @@ class BusCore:
         self.host = HostInterface(unchecked)
         self.host.interrupts.messages = _Messages(interrupt)
         self.resets = 0
-        self.others = {SCU_CTRL_3: 0x5005004C}
+        self.others = {SCU_CTRL_3.offset: SCU_CTRL_3_BY_PCIE}
         self.descriptors: deque[tuple[int, int, int]] = deque()
 
     def read(self, offset: int, width: int) -> int:
@@ -56,8 +56,8 @@ class BusCore:
         try:
             self.host.registers.write(offset, value, width)
         except RegisterFault:
-            if offset == SCU_CTRL_3:
-                forced = extract(value, FORCE_RESET) == FORCED
+            if offset == SCU_CTRL_3.offset:
+                forced = FORCE.extract(value) == FORCED
                 value = value | _IN_RESET if forced else value & ~_IN_RESET
                 if forced:
                     self._reset()

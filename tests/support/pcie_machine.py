@@ -62,9 +62,8 @@ class Machine:
         self.driver.partition(6144)
         self.coherent = np.zeros(4 * PAGE, np.uint8)
         address = self.driver.give_coherent(self.coherent)
-        self.function.write(register("page_table").offset + 8 * (RING >> 12), address | 1, 8)
-        entry = register("page_table").offset + 8 * (STATUS >> 12)
-        self.function.write(entry, address + PAGE | 1, 8)
+        self.driver.map(address, RING, PAGE)
+        self.driver.map(address + PAGE, STATUS, PAGE)
         for name, value in (
             ("instruction_queue_base", RING),
             ("instruction_queue_status_block_base", STATUS),

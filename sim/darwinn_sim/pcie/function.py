@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.registers import SOC_REGISTERS, Register
 from darwinn_sim.host.turns import Turns
 
 BAR_BYTES = 1 << 20
@@ -21,13 +22,14 @@ BAR_BYTES = 1 << 20
 WIDTHS = (4, 8)
 """Bytes of a register access: registers of the SoC have 4, all others 8."""
 
-SCU_CTRL_3 = 0x1A318
-"""Register of the SoC with reset, power and clocks of the core."""
 
-Field = tuple[int, int]
-"""First bit and bits of a field of a register."""
+def soc_register(name: str) -> Register:
+    """A register around the core."""
+    return next(entry for entry in SOC_REGISTERS if entry.name == name)
 
-FORCE_RESET, FORCED = (14, 2), 3
+
+SCU_CTRL_3 = soc_register("scu_ctrl_3")
+FORCE, FORCED = SCU_CTRL_3.field("rg_force_ram_sd"), 3
 """Field of ``scu_ctrl_3`` that forces the reset of the core, and the value that does."""
 
 RegisterSeen = tuple[Literal["rd", "wr"], int, int, int]
@@ -159,7 +161,7 @@ class PcieFunction:
         with self._turns:
             self._see(("wr", offset, size, value))
             self.core.write(offset, value, 8 * size)
-            if offset == SCU_CTRL_3 and extract(value, FORCE_RESET) == FORCED:
+            if offset == SCU_CTRL_3.offset and FORCE.extract(value) == FORCED:
                 self.fault = None
         self.wake()
 
@@ -174,12 +176,6 @@ class PcieFunction:
                 self.fault = error
         self.failed(self.fault)
         return False
-
-
-def extract(value: int, field: Field) -> int:
-    """A field of a register's value."""
-    low, width = field
-    return value >> low & (1 << width) - 1
 
 
 def _check(offset: int, size: int) -> None:

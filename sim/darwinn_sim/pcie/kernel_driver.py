@@ -8,7 +8,7 @@ system call's would be.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +16,17 @@ from numpy.typing import NDArray
 from darwinn_sim.host.driver import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
-from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, register
-from darwinn_sim.pcie.function import (
-    FORCE_RESET,
-    FORCED,
-    SCU_CTRL_3,
-    Field,
-    Host,
-    PcieFunction,
-    extract,
-)
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, Register, RegisterField, register
+from darwinn_sim.pcie.function import FORCE, FORCED, SCU_CTRL_3, Host, PcieFunction, soc_register
 from darwinn_sim.pcie.kernel_memory import FIRST_ADDRESS, KernelMemory
-
-SCU_CTRL_2 = 0x1A314
-"""Register of the SoC with its clocks; resets are in ``scu_ctrl_3``."""
 
 MAX_COHERENT_BYTES = 1 << 20
 """The largest coherent buffer; a ring of 256 descriptors and a status block need 16 KiB."""
 
-_RESET_STATUS, _IN_RESET = (6, 1), (4, 1)
-"""Fields of ``scu_ctrl_3`` (first bit, bits): the core is being reset, and has been."""
-_RAM_SHUTDOWN, _CLOCK_DIVISION = (26, 2), (28, 4)
-_GATED_CLOCK, _CORE_CLOCK = (18, 2), (2, 2)
-"""Fields of ``scu_ctrl_2``."""
+_SCU_CTRL_2 = soc_register("scu_ctrl_2")
+_RELEASE = RegisterField("release", 26, 2, "2, once the core is out of reset")
+_PERFORMANCE = RegisterField("performance", 28, 4, "8 or the division of the clocks")
+"""Fields of ``scu_ctrl_3``."""
 _NEVER_IDLE = 1 << 31
 _SLOWEST = 3
 _POLLS = 100
@@ -71,27 +59,27 @@ class KernelDriver:
 
     # Registers.
 
-    def _read(self, name: str) -> int:
-        return self._function.read(register(name).offset, 8)
-
     def _write(self, name: str, value: int) -> None:
         self._function.write(register(name).offset, value, 8)
 
     def _expect(self, name: str, value: int) -> None:
-        self._poll(register(name).offset, 8, (0, 64), value)
+        """Poll a register."""
+        self._await(register(name), lambda found: found == value)
 
-    def _poll(self, offset: int, size: int, field: Field, value: int) -> None:
+    def _await(self, entry: Register, reached: Callable[[int], bool]) -> None:
         for _ in range(_POLLS):
-            if extract(self._function.read(offset, size), field) == value:
+            if reached(self._function.read(entry.offset, entry.width // 8)):
                 return
-        raise _refuse(errno.ETIMEDOUT, f"register {offset:#x} does not become {value}")
+        raise _refuse(errno.ETIMEDOUT, f"{entry.name} does not become what it should")
 
-    def _change(self, offset: int, field: Field, value: int) -> None:
+    def _await_power(self, field: str, value: int) -> None:
+        state = SCU_CTRL_3.field(field)
+        self._await(SCU_CTRL_3, lambda found: state.extract(found) == value)
+
+    def _change(self, entry: Register, field: RegisterField, value: int) -> None:
         """Write one field of a register of 32 bits."""
-        low, width = field
-        mask = (1 << width) - 1 << low
-        found = self._function.read(offset, 4)
-        self._function.write(offset, found & ~mask | value << low, 4)
+        found = self._function.read(entry.offset, 4)
+        self._function.write(entry.offset, found & ~field.mask | value << field.low, 4)
 
     # Open and close.
 
@@ -114,7 +102,7 @@ class KernelDriver:
 
     def reset(self) -> None:
         """Reset of the core; what was mapped is lost."""
-        if not extract(self._function.read(SCU_CTRL_3, 4), _IN_RESET):
+        if not SCU_CTRL_3.field("cur_rst_gcb").extract(self._function.read(SCU_CTRL_3.offset, 4)):
             self._enter_reset()
         self._opened().clear()
         self._forget()
@@ -126,24 +114,24 @@ class KernelDriver:
         self._write("idle_register", _NEVER_IDLE)
         self._write("dma_pause", 1)
         self._expect("dma_paused", 1)
-        self._change(SCU_CTRL_2, _CORE_CLOCK, 1)
-        self._change(SCU_CTRL_2, _GATED_CLOCK, 1)
-        self._change(SCU_CTRL_3, FORCE_RESET, FORCED)
-        self._poll(SCU_CTRL_3, 4, _RESET_STATUS, 1)
+        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 1)
+        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 1)
+        self._change(SCU_CTRL_3, FORCE, FORCED)
+        self._await_power("cur_ram_sd", 1)
 
     def _leave_reset(self) -> None:
-        self._change(SCU_CTRL_3, FORCE_RESET, 0)
-        self._change(SCU_CTRL_2, _GATED_CLOCK, 0)
-        self._change(SCU_CTRL_2, _CORE_CLOCK, 2)
-        self._poll(SCU_CTRL_3, 4, _RESET_STATUS, 0)
-        self._poll(SCU_CTRL_3, 4, _IN_RESET, 0)
-        self._change(SCU_CTRL_3, _RAM_SHUTDOWN, 2)
+        self._change(SCU_CTRL_3, FORCE, 0)
+        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 0)
+        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 2)
+        self._await_power("cur_ram_sd", 0)
+        self._await_power("cur_rst_gcb", 0)
+        self._change(SCU_CTRL_3, _RELEASE, 2)
 
     def expect_performance(self, level: int) -> None:
         """Divide the clocks for a level from 0 (lowest) to 3."""
         if not 0 <= level <= _SLOWEST:
             raise _refuse(errno.EINVAL, f"there is no level {level}")
-        self._change(SCU_CTRL_3, _CLOCK_DIVISION, 8 | _SLOWEST - level)
+        self._change(SCU_CTRL_3, _PERFORMANCE, 8 | _SLOWEST - level)
 
     # Page table.
 
@@ -159,16 +147,22 @@ class KernelDriver:
     def map(self, host: int, device: int, size: int) -> None:
         """Map ``size`` bytes of memory at bus address ``host`` to device address ``device``.
 
-        Whole pages are mapped, and none if one of them is mapped already.
+        The memory is the program's, or in the coherent buffer. Whole pages are mapped, and none if
+        one of them is mapped already.
         """
         bus, page, count = self._pages(device, size, host)
-        if bus + count * PAGE_BYTES > FIRST_ADDRESS:
+        if not self._reaches(bus, bus + count * PAGE_BYTES):
             raise _refuse(errno.EFAULT, f"no program has memory at {host:#x}")
         simple = not device & EXTENDED_BIT
         if any(self._mapped(page, count, simple)):
             raise _refuse(errno.EBUSY, f"device address {device:#x} is mapped")
         entries = np.uint64(bus) + np.arange(count, dtype=np.uint64) * np.uint64(PAGE_BYTES)
         self._enter(page, entries | _VALID, simple)
+
+    def _reaches(self, begin: int, end: int) -> bool:
+        """The addresses are a program's, or lie in the coherent buffer."""
+        first, size = self._coherent or (0, 0)
+        return end <= FIRST_ADDRESS or (first <= begin and end <= first + size)
 
     def unmap(self, device: int, size: int) -> None:
         """Undo :meth:`map`."""

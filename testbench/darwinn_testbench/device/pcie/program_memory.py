@@ -1,0 +1,103 @@
+"""Memory of a program in another process, which answers the chip's accesses to it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+from contextlib import suppress
+from enum import IntEnum
+
+from darwinn_sim.pcie.function import HostFault
+
+from darwinn_testbench.device.pcie import messages
+
+PIECE_BYTES = 1 << 16
+"""What is asked for at once."""
+
+SECONDS = 10.0
+"""How long a program may take for an answer."""
+
+_REQUEST = struct.Struct("<IIQ")
+_ANSWER = struct.Struct("<II")
+
+
+class _Access(IntEnum):
+    READ = 1
+    WRITE = 2
+    INTERRUPT = 3
+
+
+class ProgramGone(HostFault):
+    """The program has ended, or has closed the device."""
+
+
+class ProgramMemory:
+    """The other end of the bus, by a socket to a program.
+
+    Args:
+        channel: the socket; it is closed by :meth:`close`.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Nobody answers any more: an access that waits ends."""
+        self._closed.set()
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        self._channel.close()
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes at an address of the program; raises ``HostFault``."""
+        pieces = []
+        for start in range(0, size, PIECE_BYTES):
+            count = min(PIECE_BYTES, size - start)
+            pieces.append(self._exchange(_Access.READ, address + start, count))
+        return b"".join(pieces)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write ``data`` at an address of the program; raises ``HostFault``."""
+        for start in range(0, len(data), PIECE_BYTES):
+            piece = data[start : start + PIECE_BYTES]
+            self._exchange(_Access.WRITE, address + start, len(piece), piece)
+
+    def interrupt(self, vector: int) -> None:
+        """Wake whoever waits for the eventfd of a vector; raises ``HostFault``."""
+        self._send(_REQUEST.pack(_Access.INTERRUPT, 0, vector), f"interrupt {vector}")
+
+    def _exchange(self, access: _Access, address: int, size: int, data: bytes = b"") -> bytes:
+        what = f"a DMA {access.name.lower()} of {size} bytes at {address:#x}"
+        self._send(_REQUEST.pack(access, size, address) + data, what)
+        try:
+            error, count = _ANSWER.unpack(self._take(_ANSWER.size, what))
+            if error:
+                reason = os.strerror(error) if error < 1 << 31 else f"error {error}"
+                raise HostFault(f"the program refuses {what}: {reason}")
+            if count != size:
+                raise HostFault(f"the program answers {what} with {count} bytes")
+            return self._take(size, what) if access is _Access.READ else b""
+        except (EOFError, OSError) as error:
+            raise self._gone(what, error) from None
+
+    def _take(self, size: int, what: str) -> bytes:
+        try:
+            return messages.take(self._channel, size, SECONDS)
+        except TimeoutError:
+            raise HostFault(f"the program does not answer {what} in {SECONDS:g} s") from None
+
+    def _send(self, data: bytes, what: str) -> None:
+        try:
+            self._channel.settimeout(SECONDS)
+            self._channel.sendall(data)
+        except TimeoutError:
+            raise HostFault(f"the program does not take {what} in {SECONDS:g} s") from None
+        except OSError as error:
+            raise self._gone(what, error) from None
+
+    def _gone(self, what: str, error: EOFError | OSError) -> ProgramGone:
+        reason = "it has closed the device" if self._closed.is_set() else type(error).__name__
+        return ProgramGone(f"the program is not there for {what}: {reason}")

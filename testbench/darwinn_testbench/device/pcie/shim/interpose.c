@@ -1,0 +1,367 @@
+/* The functions of the C library that a program reaches the device file by. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define DEVICE "/dev/apex_0"
+#define CLASS "/sys/class/apex"
+#define DESCRIPTORS (1 << 16)
+#define GASKET 0xDC
+#define MAJOR 120
+
+enum gasket { SET_EVENTFD = 1, CLEAR_EVENTFD = 2, MAP = 8, COHERENT = 11, MAP_FLAGS = 12 };
+
+static _Atomic unsigned char is_device[DESCRIPTORS];
+
+static bool names_device(const char *path)
+{
+    return path && device_is_there() && !strcmp(path, DEVICE);
+}
+
+/* Where the entries of the class are, for a path that may be the class's. */
+static const char *place_of(const char *path)
+{
+    return path && device_is_there() && !strcmp(path, CLASS) ? class_folder() : path;
+}
+
+static bool is_open_device(int descriptor)
+{
+    return descriptor >= 0 && descriptor < DESCRIPTORS && is_device[descriptor];
+}
+
+static int failed(int error)
+{
+    errno = error;
+    return -1;
+}
+
+#define REAL(name, ...)                                                   \
+    static __typeof__(name) *real;                                        \
+    if (!real)                                                            \
+        real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);               \
+    return real(__VA_ARGS__)
+
+int real_sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    REAL(sigaction, number, action, before);
+}
+
+void *real_mmap(void *address, size_t size, int protection, int flags, int descriptor, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, address, size, protection, flags, descriptor, offset);
+}
+
+int real_close(int descriptor)
+{
+    return (int)syscall(SYS_close, descriptor);
+}
+
+/* Open and close. */
+
+static int open_device(int flags)
+{
+    int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | (flags & O_CLOEXEC));
+    if (descriptor < 0)
+        return -1;
+    int error = descriptor < DESCRIPTORS ? device_open() : EMFILE;
+    if (error) {
+        real_close(descriptor);
+        return failed(error);
+    }
+    is_device[descriptor] = 1;
+    return descriptor;
+}
+
+static int open_any(int folder, const char *path, int flags, mode_t mode)
+{
+    if (names_device(path))
+        return open_device(flags);
+    return (int)syscall(SYS_openat, folder, place_of(path), flags, mode);
+}
+
+#define MODE(flags)                                                       \
+    mode_t mode = 0;                                                      \
+    if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) {          \
+        va_list rest;                                                     \
+        va_start(rest, flags);                                            \
+        mode = va_arg(rest, mode_t);                                      \
+        va_end(rest);                                                     \
+    }
+
+EXPORTED int open(const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_any(AT_FDCWD, path, flags, mode);
+}
+
+EXPORTED int open64(const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_any(AT_FDCWD, path, flags, mode);
+}
+
+EXPORTED int openat(int folder, const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_any(folder, path, flags, mode);
+}
+
+EXPORTED int openat64(int folder, const char *path, int flags, ...)
+{
+    MODE(flags)
+    return open_any(folder, path, flags, mode);
+}
+
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+
+EXPORTED int __open_2(const char *path, int flags)
+{
+    return open_any(AT_FDCWD, path, flags, 0);
+}
+
+EXPORTED int __open64_2(const char *path, int flags)
+{
+    return open_any(AT_FDCWD, path, flags, 0);
+}
+
+EXPORTED int __openat_2(int folder, const char *path, int flags)
+{
+    return open_any(folder, path, flags, 0);
+}
+
+EXPORTED int __openat64_2(int folder, const char *path, int flags)
+{
+    return open_any(folder, path, flags, 0);
+}
+
+EXPORTED int close(int descriptor)
+{
+    if (is_open_device(descriptor)) {
+        is_device[descriptor] = 0;
+        device_close();
+    }
+    return real_close(descriptor);
+}
+
+/* What the program finds where it looks for devices. */
+
+EXPORTED DIR *opendir(const char *path)
+{
+    REAL(opendir, place_of(path));
+}
+
+static int describe(struct stat *status)
+{
+    memset(status, 0, sizeof *status);
+    status->st_mode = S_IFCHR | 0660;
+    status->st_nlink = 1;
+    status->st_uid = geteuid();
+    status->st_gid = getegid();
+    status->st_rdev = makedev(MAJOR, 0);
+    return 0;
+}
+
+EXPORTED int stat(const char *path, struct stat *status)
+{
+    if (names_device(path))
+        return describe(status);
+    return (int)syscall(SYS_stat, place_of(path), status);
+}
+
+EXPORTED int lstat(const char *path, struct stat *status)
+{
+    if (names_device(path))
+        return describe(status);
+    return (int)syscall(SYS_lstat, place_of(path), status);
+}
+
+EXPORTED int fstatat(int folder, const char *path, struct stat *status, int flags)
+{
+    if (names_device(path))
+        return describe(status);
+    return (int)syscall(SYS_newfstatat, folder, place_of(path), status, flags);
+}
+
+/* The same record on x86-64. */
+EXPORTED int stat64(const char *path, struct stat64 *status)
+{
+    return stat(path, (struct stat *)status);
+}
+
+EXPORTED int lstat64(const char *path, struct stat64 *status)
+{
+    return lstat(path, (struct stat *)status);
+}
+
+EXPORTED int fstatat64(int folder, const char *path, struct stat64 *status, int flags)
+{
+    return fstatat(folder, path, (struct stat *)status, flags);
+}
+
+/* Programs that were linked with a C library before 2.33. */
+int __xstat(int, const char *, struct stat *);
+int __lxstat(int, const char *, struct stat *);
+int __xstat64(int, const char *, struct stat64 *);
+int __lxstat64(int, const char *, struct stat64 *);
+
+EXPORTED int __xstat(int version, const char *path, struct stat *status)
+{
+    (void)version;
+    return stat(path, status);
+}
+
+EXPORTED int __lxstat(int version, const char *path, struct stat *status)
+{
+    (void)version;
+    return lstat(path, status);
+}
+
+EXPORTED int __xstat64(int version, const char *path, struct stat64 *status)
+{
+    (void)version;
+    return stat64(path, status);
+}
+
+EXPORTED int __lxstat64(int version, const char *path, struct stat64 *status)
+{
+    (void)version;
+    return lstat64(path, status);
+}
+
+EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    if (names_device(path)) {
+        memset(status, 0, sizeof *status);
+        status->stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_UID | STATX_GID;
+        status->stx_mode = S_IFCHR | 0660;
+        status->stx_nlink = 1;
+        status->stx_uid = geteuid();
+        status->stx_gid = getegid();
+        status->stx_rdev_major = MAJOR;
+        return 0;
+    }
+    return (int)syscall(SYS_statx, folder, place_of(path), flags, mask, status);
+}
+
+EXPORTED int access(const char *path, int mode)
+{
+    if (names_device(path))
+        return mode & X_OK ? failed(EACCES) : 0;
+    return (int)syscall(SYS_access, place_of(path), mode);
+}
+
+/* What the program does with the device. */
+
+/* Whether all of the program's pages are there: the kernel would hold on to them. */
+static bool is_memory(uint64_t address, uint64_t size)
+{
+    unsigned char pages[1024];
+    const uint64_t most = sizeof pages * PAGE;
+    uint64_t end = address + size;
+    address &= ~(uint64_t)(PAGE - 1);
+    while (address < end) {
+        uint64_t part = end - address < most ? end - address : most;
+        if (mincore((void *)address, part, pages))
+            return false;
+        address += part;
+    }
+    return true;
+}
+
+static int control_device(unsigned long request, void *argument)
+{
+    size_t size = _IOC_SIZE(request);
+    unsigned type = _IOC_TYPE(request), number = _IOC_NR(request);
+    struct message message = {.what = IOCTL, .argument = type << 8 | number};
+    int received = -1;
+    if (!argument || size > sizeof message.words)
+        return EINVAL;
+    memcpy(message.words, argument, size);
+    if (type == GASKET && number == SET_EVENTFD)
+        return set_event(message.words[0], (int)message.words[1]);
+    if (type == GASKET && number == CLEAR_EVENTFD)
+        return clear_event(message.words[0]);
+    if (type == GASKET && (number == MAP || number == MAP_FLAGS)) {
+        uint64_t shared = coherent_bus_address(message.words[2]);
+        if (!shared && !is_memory(message.words[2], message.words[1]))
+            return EFAULT;
+        message.words[2] = shared ? shared : message.words[2];
+    }
+    int error = device_ask(&message, &received);
+    if (error)
+        return error;
+    if (type == GASKET && number == COHERENT) {
+        drop_coherent();
+        if (received >= 0)
+            keep_coherent(message.words[3], message.words[2], received);
+    }
+    if (_IOC_DIR(request) & _IOC_READ)
+        memcpy(argument, message.words, size);
+    return 0;
+}
+
+EXPORTED int ioctl(int descriptor, unsigned long request, ...)
+{
+    va_list rest;
+    va_start(rest, request);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    if (!is_open_device(descriptor))
+        return (int)syscall(SYS_ioctl, descriptor, request, argument);
+    int error = control_device(request, argument);
+    return error ? failed(error) : 0;
+}
+
+EXPORTED void *mmap(void *address, size_t size, int protection, int flags, int descriptor,
+                    off_t offset)
+{
+    if (!(flags & MAP_ANONYMOUS) && is_open_device(descriptor))
+        return map_window(address, size, protection, flags, offset);
+    return real_mmap(address, size, protection, flags, descriptor, offset);
+}
+
+EXPORTED void *mmap64(void *address, size_t size, int protection, int flags, int descriptor,
+                      off64_t offset)
+{
+    return mmap(address, size, protection, flags, descriptor, offset);
+}
+
+EXPORTED int munmap(void *address, size_t size)
+{
+    forget_windows((uintptr_t)address, size);
+    return (int)syscall(SYS_munmap, address, size);
+}
+
+/* Signals that windows need: the program's own handlers come after. */
+
+EXPORTED int sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    if (takes_signal(number, action, before))
+        return 0;
+    return real_sigaction(number, action, before);
+}
+
+EXPORTED sighandler_t signal(int number, sighandler_t handler)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, before;
+    if (sigaction(number, &action, &before))
+        return SIG_ERR;
+    return before.sa_handler;
+}
