@@ -11,16 +11,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.mmu import PAGE_SHIFT
 from darwinn_sim.host.registers import register
-from darwinn_sim.pcie.function import HostFault, PcieFunction
+from darwinn_sim.pcie.function import HostFault, PcieFunction, Seen
 from numpy.typing import NDArray
 
+from darwinn_testbench.device.answers import Answers, Place, report
 from darwinn_testbench.device.pcie.events import (
+    DECODER,
     Event,
     Interrupt,
     MemoryRead,
@@ -28,28 +30,14 @@ from darwinn_testbench.device.pcie.events import (
     RegisterRead,
     RegisterWrite,
 )
-
-SHOWN_DIFFERENCES = 20
-"""Differences that are told one by one; of further ones the number."""
+from darwinn_testbench.device.pcie.log import named
+from darwinn_testbench.device.trace import read_session
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report
 
 _QUEUE_VECTOR = 0
 _COUNTS = register("sc_host_int_count")
 _VECTORS = register("sc_host_int_vector")
-
-
-@dataclass
-class Comparison:
-    """What was compared (events by kind), and what differs, in words."""
-
-    events: Counter[str] = field(default_factory=Counter)
-    differences: list[str] = field(default_factory=list)
-    count: int = 0
-
-    def differ(self, text: str) -> None:
-        """Note a difference."""
-        self.count += 1
-        if len(self.differences) < SHOWN_DIFFERENCES:
-            self.differences.append(text)
 
 
 class Recording:
@@ -197,13 +185,12 @@ class _Counts:
             self._after[number, self._host.interrupts[self._vector(number)]] = value
 
 
-def replay(function: PcieFunction, events: Sequence[Event]) -> Comparison:
-    """Play a session on a device after power-up; ``ValueError`` for accesses that cannot be."""
-    return _Replay(function, events).play()
+class Player:
+    """Plays a session on a device after power-up, and compares what it answers."""
 
-
-class _Replay:
     def __init__(self, function: PcieFunction, events: Sequence[Event]) -> None:
+        self.played = 0
+        """Events that were played."""
         self._events = events
         self._host = PlayedHost(events)
         self._counts = _Counts(function, self._host)
@@ -211,33 +198,63 @@ class _Replay:
         self._recorded: Counter[int] = Counter()
         self._written: list[tuple[int, bytes]] = []
         self._awake = False
-        self.comparison = Comparison()
+        self._registers: dict[int, Place] = {}
+        self._vectors: dict[int, Place] = {}
+        self._reads, self._writes = Place("memory read"), Place("memory written")
         function.wake = self._wake
-        function.failed = self._failed
+        function.attach(self._host)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where answers came from, and what was found."""
+        by_number = (each for _, each in sorted(self._registers.items()))
+        vectors = (each for _, each in sorted(self._vectors.items()))
+        return (*by_number, self._reads, self._writes, *vectors)
+
+    @property
+    def fault(self) -> SimulationError | None:
+        """What ended the chip's work, if it was not that the recording has too few bytes."""
+        fault = self._function.fault
+        return None if isinstance(fault, HostFault) else fault
+
+    def play(self) -> None:
+        """Play all events, or up to a fault of the chip.
+
+        Raises:
+            ValueError: an access that no host can make; ``played`` counts the ones before it.
+        """
+        for event in self._events:
+            self._host.now = max(self._host.now, self.played)
+            self._play(event)
+            self.played += 1
+            if self._function.fault is not None:
+                break
+        self._let_chip_go_on()
+        if isinstance(self._function.fault, HostFault):
+            self._reads.differ(str(self._function.fault))
+        self._compare_interrupts()
+        self._compare_bytes()
+
+    def _play(self, event: Event) -> None:
+        match event:
+            case RegisterRead():
+                self._read(event)
+            case RegisterWrite():
+                self._write(event)
+            case MemoryRead():
+                self._let_chip_go_on()
+                self._reads.count(len(event.data.b))
+            case MemoryWrite():
+                self._let_chip_go_on()
+                self._writes.count(len(event.data.b))
+                self._written.append((event.address, event.data.b))
+            case Interrupt():
+                self._let_chip_go_on()
+                self._recorded[event.vector] += 1
+                self._vector(event.vector).count(0)
 
     def _wake(self) -> None:
         self._awake = True
-
-    def _failed(self, error: SimulationError) -> None:
-        self.comparison.differ(f"event {self._host.now + 1}: {error}")
-
-    def play(self) -> Comparison:
-        self._function.attach(self._host)
-        for number, event in enumerate(self._events):
-            self._host.now = max(self._host.now, number)
-            self.comparison.events[str(type(event).__struct_config__.tag)] += 1
-            match event:
-                case RegisterRead():
-                    self._read(number, event)
-                case RegisterWrite():
-                    self._write(event)
-                case _:
-                    self._let_chip_go_on()
-                    self._note(event)
-        self._let_chip_go_on()
-        self._compare_interrupts()
-        self._compare_bytes()
-        return self.comparison
 
     def _let_chip_go_on(self) -> None:
         if self._awake:
@@ -245,35 +262,31 @@ class _Replay:
             while self._function.work():
                 pass
 
-    def _note(self, event: Event) -> None:
-        if isinstance(event, Interrupt):
-            self._recorded[event.vector] += 1
-        elif isinstance(event, MemoryWrite):
-            self._written.append((event.address, event.data.b))
-
     def _write(self, event: RegisterWrite) -> None:
         before = self._function.core.read(_COUNTS.offset, _COUNTS.width)
         self._function.write(event.offset, event.value, event.size)
         if before and not self._function.core.read(_COUNTS.offset, _COUNTS.width):
             self._counts.restart()
 
-    def _read(self, number: int, event: RegisterRead) -> None:
+    def _read(self, event: RegisterRead) -> None:
+        place = self._registers.setdefault(event.offset, Place(f"register {named(event.offset)}"))
+        place.count(event.size)
         value = self._function.read(event.offset, event.size)
         if event.offset == _COUNTS.offset:
             same = self._counts.possible(event.value, self._recorded)
         else:
             same = value == event.value
         if not same:
-            self.comparison.differ(
-                f"event {number + 1}: register {event.offset:05X} is {value:#x}, "
-                f"recorded {event.value:#x}"
-            )
+            place.differ(f"event {self.played + 1}: {value:#x}, recorded {event.value:#x}")
+
+    def _vector(self, number: int) -> Place:
+        return self._vectors.setdefault(number, Place(f"interrupt vector {number}"))
 
     def _compare_interrupts(self) -> None:
         for vector in sorted(self._recorded | self._host.interrupts):
             found, recorded = self._host.interrupts[vector], self._recorded[vector]
             if found != recorded:
-                self.comparison.differ(f"vector {vector}: {found} interrupts, recorded {recorded}")
+                self._vector(vector).differ(f"{found} interrupts, recorded {recorded}")
 
     def _compare_bytes(self) -> None:
         """Bytes of an address are compared in their order, those of different ones are not."""
@@ -282,12 +295,33 @@ class _Replay:
         differs = found[:size] != recorded[:size]
         if found.size == recorded.size and not differs.any():
             return
-        wrong = recorded if recorded.size >= found.size else found
         at = int(differs.argmax()) if differs.any() else size
-        self.comparison.differ(
-            f"bytes written at bus address {int(wrong['address'][at]):#x}: "
-            f"{_shown(found, at)}, recorded {_shown(recorded, at)}"
-        )
+        self._writes.differ(f"{_shown(found, at)}, recorded {_shown(recorded, at)}")
+
+
+def replay(
+    path: Path,
+    new_function: Callable[[tuple[Callable[[Seen], None], ...]], PcieFunction],
+    watchers: tuple[Callable[[Seen], None], ...] = (),
+) -> Report[Answers]:
+    """Play the session in the file ``path``; a row for each place that answers come from.
+
+    Args:
+        path: the file.
+        new_function: makes a device after power-up, which watchers see.
+        watchers: these.
+
+    Raises:
+        InputError: it is no recorded session.
+        OSError: it cannot be read.
+    """
+    events = list(read_session(path, DECODER))
+    player = Player(new_function(watchers), events)
+    try:
+        player.play()
+    except ValueError as error:
+        raise InputError(f"{path}: line {player.played + 1}: {error}") from None
+    return report(str(path), player.played, player.places, player.fault)
 
 
 _BYTE = np.dtype([("address", "<u8"), ("value", "u1")])
@@ -310,4 +344,4 @@ def _by_address(writes: Iterable[tuple[int, bytes]]) -> NDArray[np.void]:
 def _shown(octets: NDArray[np.void], at: int) -> str:
     if at >= octets.size:
         return "nothing"
-    return f"{int(octets['value'][at]):02x} at {int(octets['address'][at]):#x}"
+    return f"{int(octets['value'][at]):02X} at {int(octets['address'][at]):#x}"

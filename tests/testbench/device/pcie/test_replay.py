@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from bus_core import BusCore, program
-from darwinn_sim.pcie.function import PcieFunction
+from darwinn_sim.pcie.function import PcieFunction, Seen
 from darwinn_testbench.device.pcie.events import (
     DECODER,
     Event,
@@ -20,9 +21,11 @@ from darwinn_testbench.device.pcie.events import (
     RegisterWrite,
     event_of,
 )
-from darwinn_testbench.device.pcie.replay import Comparison, replay
+from darwinn_testbench.device.pcie.log import Log
+from darwinn_testbench.device.pcie.replay import Player, replay
 from darwinn_testbench.device.trace import Octets, SessionFile, kind_of_first, read_session
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Verdict
 from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine
 
 DATA = BUFFER + 0x10_0000
@@ -53,8 +56,17 @@ def session() -> list[Event]:
 EVENTS = session()
 
 
-def played(events: list[Event]) -> Comparison:
-    return replay(PcieFunction(BusCore), events)
+def played(events: list[Event]) -> Player:
+    player = Player(PcieFunction(BusCore), events)
+    player.play()
+    return player
+
+
+def differences(events: list[Event]) -> list[str]:
+    """What differs first in each place; a fault is one, too."""
+    player = played(events)
+    found = [place.message for place in player.places if place.differences]
+    return [*found, str(player.fault)] if player.fault else found
 
 
 def flipped(data: Octets, bit: int) -> Octets:
@@ -76,10 +88,11 @@ def changed(event: Event, bit: int) -> Event:
 
 
 def test_the_same_device_answers_the_same() -> None:
-    comparison = played(EVENTS)
-    assert comparison.differences == []
-    assert comparison.events["irq"] == 4
-    assert comparison.events["dw"] > 0
+    assert differences(EVENTS) == []
+    places = {place.name: place for place in played(EVENTS).places}
+    assert places["interrupt vector 4"].answers == 2
+    assert places["register 486D0 sc_host_int_count"].answers == 2
+    assert places["memory written"].bytes > 4 * SIZE
 
 
 @pytest.mark.parametrize(
@@ -92,15 +105,15 @@ def test_the_same_device_answers_the_same() -> None:
 )
 def test_one_changed_bit_of_an_answer_is_found(number: int) -> None:
     event = changed(EVENTS[number], 37 * number)
-    assert played([*EVENTS[:number], event, *EVENTS[number + 1 :]]).count
+    assert differences([*EVENTS[:number], event, *EVENTS[number + 1 :]])
 
 
 @pytest.mark.parametrize("kind", [MemoryRead, MemoryWrite, Interrupt])
 def test_what_is_missing_is_found(kind: type[Event]) -> None:
     last = max(number for number, event in enumerate(EVENTS) if isinstance(event, kind))
-    assert played([*EVENTS[:last], *EVENTS[last + 1 :]]).count or kind is MemoryRead
+    assert differences([*EVENTS[:last], *EVENTS[last + 1 :]]) or kind is MemoryRead
     none = [event for event in EVENTS if not isinstance(event, kind)]
-    assert played(none).count
+    assert differences(none)
 
 
 def test_a_read_that_the_recording_lacks_is_named() -> None:
@@ -109,8 +122,7 @@ def test_a_read_that_the_recording_lacks_is_named() -> None:
         for event in EVENTS
         if not (isinstance(event, MemoryRead) and event.address >> 12 == INPUT_AT >> 12)
     ]
-    comparison = played(lacking)
-    assert f"no read of bus address {INPUT_AT:#x}" in comparison.differences[0]
+    assert differences(lacking)[0] == f"the recording has no read of bus address {INPUT_AT:#x}"
 
 
 def test_counts_may_be_read_later() -> None:
@@ -123,8 +135,8 @@ def test_counts_may_be_read_later() -> None:
     interrupt = next(k for k, e in enumerate(EVENTS) if e == Interrupt(4))
     early = msgspec.structs.replace(event, value=0)
     moved = [*EVENTS[:number], *EVENTS[number + 1 :]]
-    assert played([*moved[:interrupt], early, *moved[interrupt:]]).differences == []
-    assert played([*EVENTS[:number], early, *EVENTS[number + 1 :]]).count == 1
+    assert differences([*moved[:interrupt], early, *moved[interrupt:]]) == []
+    assert len(differences([*EVENTS[:number], early, *EVENTS[number + 1 :]])) == 1
 
 
 def test_a_file_holds_what_was_seen(tmp_path: Path) -> None:
@@ -178,3 +190,46 @@ def test_an_empty_session_is_none(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b""))
     with pytest.raises(InputError, match="no events"):
         kind_of_first(path)
+
+
+def file_of(path: Path, events: list[Event]) -> Path:
+    with SessionFile(path) as file:
+        for event in events:
+            file.write(event)
+    return path
+
+
+def new_function(watchers: tuple[Callable[[Seen], None], ...]) -> PcieFunction:
+    return PcieFunction(BusCore, watchers=watchers)
+
+
+def test_a_session_is_reported(tmp_path: Path) -> None:
+    lines: list[str] = []
+    found = replay(file_of(tmp_path / "session", EVENTS), new_function, (Log(lines.append),))
+    assert found.verdict is Verdict.PASS
+    assert found.message == f"{len(EVENTS)} events, no difference"
+    assert "read 486D0 sc_host_int_count -> 2" in lines
+    assert "write 485A8 instruction_queue_tail <- 1" in lines
+    assert "interrupt 4" in lines
+
+
+def test_a_fault_of_the_chip_is_reported(tmp_path: Path) -> None:
+    """An entry of the page table is another one than recorded."""
+    number = next(
+        number
+        for number, event in enumerate(EVENTS)
+        if isinstance(event, RegisterWrite) and event.offset >= 0x5C000
+    )
+    event = EVENTS[number]
+    assert isinstance(event, RegisterWrite)
+    wrong = msgspec.structs.replace(event, value=event.value & ~1)
+    events = [*EVENTS[:number], wrong, *EVENTS[number + 1 :]]
+    found = replay(file_of(tmp_path / "session", events), new_function)
+    assert found.verdict is Verdict.FAULT
+    assert "page fault at device address" in found.message
+
+
+def test_an_access_that_cannot_be_is_bad_input(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "session", [Interrupt(4), RegisterWrite(1 << 20, 8, 0)])
+    with pytest.raises(InputError, match="line 2: 8 bytes at 0x100000 are no register"):
+        replay(path, new_function)

@@ -23,7 +23,15 @@
 #define GASKET 0xDC
 #define MAJOR 120
 
-enum gasket { SET_EVENTFD = 1, CLEAR_EVENTFD = 2, MAP = 8, COHERENT = 11, MAP_FLAGS = 12 };
+enum gasket {
+    RESET = 0,
+    SET_EVENTFD = 1,
+    CLEAR_EVENTFD = 2,
+    MAP = 8,
+    CLEAR_COUNTS = 10,
+    COHERENT = 11,
+    MAP_FLAGS = 12
+};
 
 static _Atomic unsigned char is_device[DESCRIPTORS];
 
@@ -291,13 +299,15 @@ static int control_device(unsigned long request, void *argument)
     unsigned type = _IOC_TYPE(request), number = _IOC_NR(request);
     struct message message = {.what = IOCTL, .argument = type << 8 | number};
     int received = -1;
+    if (type == GASKET && number == CLEAR_EVENTFD) /* its argument is no address */
+        return clear_event((uint64_t)argument);
+    if (type == GASKET && (number == RESET || number == CLEAR_COUNTS))
+        return device_ask(&message, NULL);
     if (!argument || size > sizeof message.words)
         return EINVAL;
     memcpy(message.words, argument, size);
     if (type == GASKET && number == SET_EVENTFD)
         return set_event(message.words[0], (int)message.words[1]);
-    if (type == GASKET && number == CLEAR_EVENTFD)
-        return clear_event(message.words[0]);
     if (type == GASKET && (number == MAP || number == MAP_FLAGS)) {
         uint64_t shared = coherent_bus_address(message.words[2]);
         if (!shared && !is_memory(message.words[2], message.words[1]))
