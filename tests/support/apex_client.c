@@ -15,6 +15,9 @@
  *   say TEXT, sleep SECONDS, die
  *   hammer ROUNDS              two threads write and read registers of one page
  *   instructions               registers by many kinds of instructions
+ *   strings                    registers by an instruction that has no base register
+ *   handler, crash             ends with 7 at a segmentation fault; has one
+ *   fork                       a child, for which the device is gone
  *   list                       devices by their class
  *   expect ERRNO COMMAND       the rest of the line fails with this number
  *
@@ -388,6 +391,37 @@ static void instructions(void)
     put(0x487A8, 0);
 }
 
+static void strings(void)
+{
+    uint64_t value;
+    void *from = (void *)at(0x487A8), *to = &value;
+    size_t count = 1;
+    __asm__ volatile("rep movsq" : "+S"(from), "+D"(to), "+c"(count) : : "memory");
+}
+
+static void on_crash(int number)
+{
+    (void)number;
+    _exit(7);
+}
+
+static __attribute__((noinline)) void crash(void *address)
+{
+    __asm__("" : "+r"(address));
+    *(volatile int *)address = 0;
+}
+
+static void have_child(void)
+{
+    int status;
+    pid_t child = fork();
+    if (!child)
+        _exit(*at(0x48578) == UINT64_MAX ? 0 : 1);
+    if (waitpid(child, &status, 0) != child || status)
+        end(1, "the child ends with %x", status);
+    await(0x48578, 16);
+}
+
 static void list(void)
 {
     struct stat status;
@@ -442,6 +476,14 @@ static void carry_out(char *line)
         hammer(first);
     else if (!strcmp(name, "instructions"))
         instructions();
+    else if (!strcmp(name, "strings"))
+        strings();
+    else if (!strcmp(name, "handler"))
+        signal(SIGSEGV, on_crash);
+    else if (!strcmp(name, "crash"))
+        crash((void *)8);
+    else if (!strcmp(name, "fork"))
+        have_child();
     else if (!strcmp(name, "list"))
         list();
     else

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import signal
 import stat
 import subprocess
 import threading
@@ -377,6 +378,36 @@ def test_a_program_finds_and_uses_the_device(bench: Bench, run: Start, tmp_path:
     assert shown == b"apex_0\n"
     comes_back(tmp_path, run)
     assert bench.said == []
+
+
+@pytest.mark.parametrize(
+    "lines", [("handler", "open"), ("open", "handler")], ids=["before", "after"]
+)
+def test_a_program_has_its_own_faults(
+    bench: Bench, run: Start, tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    script = Script(tmp_path)
+    script.lines = [*lines]
+    assert run(script.write("instructions", "crash")).wait(60) == 7
+    comes_back(tmp_path, run)
+
+
+def test_a_program_without_a_handler_crashes(run: Start, tmp_path: Path) -> None:
+    assert run(Script(tmp_path).write("crash")).wait(60) == -signal.SIGSEGV
+    comes_back(tmp_path, run)
+
+
+def test_an_instruction_that_cannot_be_carried_out_is_named(
+    run: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(Script(tmp_path).write("strings")).wait(60) == -signal.SIGSEGV
+    assert "registers cannot be accessed by the instruction f3 48 a5" in capfd.readouterr().err
+    comes_back(tmp_path, run)
+
+
+def test_for_a_child_the_device_is_gone(run: Start, tmp_path: Path) -> None:
+    assert run(Script(tmp_path).write("fork", "instructions", "close")).wait(60) == 0
+    comes_back(tmp_path, run)
 
 
 @pytest.mark.parametrize("last", ["close", "drop", "die"])

@@ -1,0 +1,81 @@
+"""Commands with the device in their machine: exit status, faults, what cannot be."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from apex_script import Script, build_client
+from bus_core import BusCore, program
+from darwinn_sim.pcie.function import PcieFunction
+from darwinn_testbench.device.pcie import wrapped
+from darwinn_testbench.device.pcie.wrapped import run_command, shim
+from darwinn_testbench.errors import InputError, Unavailable
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Path:
+    try:
+        return shim()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def run(*command: str | Path) -> tuple[int, int, list[str]]:
+    """Status, faults, and what was said."""
+    said: list[str] = []
+    status, faults = run_command(PcieFunction(BusCore), [*map(str, command)], said.append)
+    return status, faults, said
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", 0),
+        ("sys.exit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+)
+def test_the_status_is_the_commands(text: str, status: int) -> None:
+    assert run(sys.executable, "-c", f"import sys; {text}") == (status, 0, [])
+
+
+def test_python_finds_the_device() -> None:
+    text = (
+        "import os, stat; assert os.listdir('/sys/class/apex') == ['apex_0'];"
+        "assert stat.S_ISCHR(os.stat('/dev/apex_0').st_mode); assert os.path.exists('/dev/apex_0');"
+        "one = os.open('/dev/apex_0', os.O_RDWR); two = os.open('/dev/apex_0', os.O_RDWR);"
+        "import mmap; page = mmap.mmap(one, 4096, offset=0x48000);"
+        "assert page[0x578:0x580] == (16).to_bytes(8, 'little');"
+        "os.close(one); os.close(two)"
+    )
+    assert run(sys.executable, "-c", text) == (0, 0, [])
+
+
+def test_a_command_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="no/such/command: No such file"):
+        run("no/such/command")
+
+
+def test_a_command_that_waits_for_ever_after_a_fault_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wrapped, "GRACE_SECONDS", 0.3)
+    script = Script(tmp_path)
+    code = program((9, 1, 0))
+    script.lines.append(f"queue {script.map(len(code), 1, code):#x} {len(code)}")
+    begin = time.monotonic()
+    status, faults, said = run(build_client(tmp_path), script.write("wait 1"))
+    assert (status, faults) == (128 + signal.SIGTERM, 1)
+    assert "descriptor tag 9" in said[0]
+    assert time.monotonic() - begin < 30
+
+
+def test_other_machines_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(Unavailable, match=r"--pcie needs Linux on x86-64.*riscv64"):
+        run("true")
