@@ -221,6 +221,7 @@ def test_without_a_compiler_it_says_what_to_install(
         "deeplabv3_mnv2_dm05_pascal_quant",
         "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
         "keras_lstm_mnist_ptq",
+        "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
     ],
 )
 def test_corpus_models_give_the_same_final_outputs_both_ways(

@@ -24,7 +24,8 @@ from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.custom_operators import NAMES, Place, make
+from darwinn_testbench.device.custom_operator import Place
+from darwinn_testbench.device.custom_operators import NAMES, make
 from darwinn_testbench.device.delegate.messages import (
     Broken,
     Content,
@@ -188,7 +189,7 @@ class OpenPart:
                             tuple(ports[k] for k in each.inputs),
                             tuple(ports[k] for k in each.outputs),
                         ),
-                        Device(strict=flags["strict"], assumptions=flags["assumptions"]),
+                        lambda: Device(strict=flags["strict"], assumptions=flags["assumptions"]),
                     ),
                     each.inputs,
                     each.outputs,

@@ -1,0 +1,67 @@
+"""The custom operator that the chip runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, pair
+
+from darwinn_testbench.chip.model import BoundTensor, bind_model
+from darwinn_testbench.chip.session import Device, Session
+from darwinn_testbench.device.custom_operator import Place
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.policy import AnyArray
+
+
+class ChipOperator:
+    """The operator that the chip runs.
+
+    Outputs called ``X_variable_output`` are the next values of the variable X.
+
+    Raises:
+        FormatError: the operator's options are not valid.
+        InputError: they hold no model, or one for several chips, or another than the graph's.
+    """
+
+    def __init__(self, place: Place, device: Device) -> None:
+        model = bind_model(
+            _compiled(place),
+            {port.name: BoundTensor(port, None) for port in (*place.inputs, *place.outputs)},
+        )
+        self.outputs = place.outputs
+        self.session = Session(model, device=device)
+        self._inputs = place.inputs
+        taken = {port.name for port in model.ports}
+        given = {item.port.name for item in model.outputs}
+        positions = {port.name: position for position, port in enumerate(place.inputs)}
+        for name in sorted(taken - positions.keys()):
+            raise InputError(f"{place.file}: the executable takes {name}, which the graph lacks")
+        for port in place.outputs:
+            if port.name not in given:
+                raise InputError(f"{place.file}: the executable does not give {port}")
+        self._states = {
+            name: positions[variable.port.name] for name, variable in model.states.items()
+        }
+
+    def prepare(self) -> None:
+        """Load the program, its kernels and its parameters; SimulationError as of an inference."""
+        self.session.prepare()
+
+    def run(self, inputs: Sequence[AnyArray]) -> tuple[list[AnyArray], dict[int, AnyArray]]:
+        """One inference; SimulationError if the program fails."""
+        tensors = {port.name: value for port, value in zip(self._inputs, inputs, strict=True)}
+        found = self.session.infer(tensors).outputs
+        states = {
+            position: found[name].reshape(self._inputs[position].shape)
+            for name, position in self._states.items()
+        }
+        return [found[port.name] for port in self.outputs], states
+
+
+def _compiled(place: Place) -> CompiledModel:
+    packages = load_operator(place.options).packages
+    models = pair([DarwinnFile(place.file, "tflite", "", len(place.options), packages)])
+    if len(models) != 1:
+        reason = "one for one chip is what is implemented"
+        raise InputError(f"{place.file}: a custom operator with {len(models)} models: {reason}")
+    return models[0]

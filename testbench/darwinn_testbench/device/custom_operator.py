@@ -1,0 +1,38 @@
+"""What a custom operator is, to whoever runs a model: options, tensors, and a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from darwinn_formats.flatbuffer import Span
+
+from darwinn_testbench.chip.inputs import TensorPort
+from darwinn_testbench.policy import AnyArray
+
+
+@dataclass(frozen=True)
+class Place:
+    """A custom operator between its tensors; ``file`` is the model's name for messages."""
+
+    name: str
+    options: Span
+    inputs: tuple[TensorPort, ...]
+    outputs: tuple[TensorPort, ...]
+    file: str = "model"
+
+
+class CustomOperator(Protocol):
+    """A custom operator that is ready to run.
+
+    ``outputs`` are its output tensors, whose shapes the operator decides.
+    """
+
+    outputs: tuple[TensorPort, ...]
+
+    def prepare(self) -> None:
+        """Whatever takes long and happens once."""
+
+    def run(self, inputs: Sequence[AnyArray]) -> tuple[list[AnyArray], dict[int, AnyArray]]:
+        """The outputs, and the next values of inputs that are variables, by their position."""
