@@ -23,6 +23,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.usb.port import BUS, PORT
+from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 
 _REQUEST = struct.Struct("<IIIII")
 _REPLY = struct.Struct("<IIiII")
@@ -32,10 +33,6 @@ _SETUP_BYTES = 8
 Result = TypeVar("Result")
 
 MAX_CONNECTIONS = 64
-MAX_TRANSFERS = 1024
-"""Transfers that a client may have under way."""
-MAX_BYTES = 64 << 20
-"""Bytes of the transfers that a client may have under way, and of one of its messages."""
 
 
 class Operation(IntEnum):
@@ -145,8 +142,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._opened = 0
         self._has_used = False
-        self._transfers: dict[int, Transfer] = {}
-        self._bytes = 0
+        self._transfers = UnderWay(server.function)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
@@ -165,8 +161,7 @@ class Connection:
 
     async def leave(self) -> None:
         """The process is gone: what it began ends, and the next one finds a clean device."""
-        for transfer in tuple(self._transfers.values()):
-            self._function.cancel(transfer)
+        self._transfers.cancel_all()
         if self._has_used:
             await self._server.waited(self._function.reset)
         if self._server.user is self:
@@ -210,8 +205,6 @@ class Connection:
         """Why a message to the device at an address cannot be carried out."""
         if not self._opened or where >> 8 != self._function.address:
             return Error.NO_DEVICE
-        if len(self._transfers) >= MAX_TRANSFERS or self._bytes > MAX_BYTES:
-            return Error.NO_MEMORY
         return Error.NONE
 
     def _reset(self, number: int, where: int, room: int, payload: bytes) -> None:
@@ -254,43 +247,35 @@ class Connection:
         task.add_done_callback(self._tasks.discard)
 
     def _out(self, number: int, where: int, room: int, payload: bytes) -> None:
-        self._submit(Operation.OUT, number, where, Transfer(where & 0xFF, _nobody, data=payload))
+        if self._can_begin(Operation.OUT, number, where):
+            self._transfers.send(number, where & 0xFF, payload, self._sent)
 
     def _in(self, number: int, where: int, room: int, payload: bytes) -> None:
-        self._submit(Operation.IN, number, where, Transfer(where & 0xFF, _nobody, length=room))
+        if self._can_begin(Operation.IN, number, where):
+            self._transfers.receive(number, where & 0xFF, room, self._received)
 
-    def _submit(self, operation: Operation, number: int, where: int, transfer: Transfer) -> None:
+    def _can_begin(self, operation: Operation, number: int, where: int) -> bool:
         error = self._refusal(where)
-        if error or number in self._transfers:
-            self.reply(operation, number, error or Error.BUSY)
-            return
-        self._transfers[number] = transfer
-        self._bytes += len(transfer.data)
-        transfer.done = lambda transfer: self._call_soon(operation, number, transfer)
-        self._function.submit(transfer)
+        if not error and not self._transfers.takes(number):
+            error = Error.NO_MEMORY
+        if error:
+            self.reply(operation, number, error)
+        return not error
 
-    def _call_soon(self, operation: Operation, number: int, transfer: Transfer) -> None:
-        """By whatever thread ends the transfer."""
-        self._loop.call_soon_threadsafe(self._ended, operation, number, transfer)
+    def _sent(self, number: int, transfer: Transfer) -> None:
+        self.reply(Operation.OUT, number, _error_of(transfer), transfer.actual)
 
-    def _ended(self, operation: Operation, number: int, transfer: Transfer) -> None:
-        assert transfer.status is not None
-        del self._transfers[number]
-        data = b""
-        if operation is Operation.IN:
-            data = transfer.data
-        else:
-            self._bytes -= len(transfer.data)
-        self.reply(operation, number, _ERROR_OF_STATUS[transfer.status], transfer.actual, data)
+    def _received(self, number: int, transfer: Transfer) -> None:
+        data = transfer.data
+        self.reply(Operation.IN, number, _error_of(transfer), len(data), data)
 
     def _cancel(self, number: int, where: int, room: int, payload: bytes) -> None:
-        transfer = self._transfers.get(where)
-        if transfer is not None:
-            self._function.cancel(transfer)
+        self._transfers.cancel(where)
 
 
-def _nobody(transfer: Transfer) -> None:
-    pass
+def _error_of(transfer: Transfer) -> Error:
+    assert transfer.status is not None
+    return _ERROR_OF_STATUS[transfer.status]
 
 
 _HANDLERS = {
