@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from darwinn_sim import chip, timing
 from darwinn_sim.errors import ChipFault
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state
 from functional_coverage import Coverage
 from hypothesis import given
@@ -197,6 +198,24 @@ def test_what_the_chip_cannot_do_is_a_fault(
         with pytest.raises(ChipFault, match=fault[1]):
             timing.simulate_program(bench.program, (16,))
     assert (int(bench.core["fault_pc"]), int(bench.core["fault_tile"])) == (1, 0)
+
+
+def test_surplus_results_are_a_fault_before_a_wait_without_end() -> None:
+    """The first of two runs has five lanes for one word of four bytes; the second never begins."""
+    changes = {
+        "block_lanes": 4,
+        "main_limit": [1, 0, 0, 0, 0, 0, 0, 0],
+        **Walk((2, *[1] * 7), (4, *[0] * 7)).fields("TensorMac", "partial_sum"),
+        "watcher_valid": [1, 0, 0, 0, 0, 0],
+        "watcher_flag": [TileFlag.RING_BUS_READ_A, 0, 0, 0, 0, 0],
+        "watcher_stride": [1, 0, 0, 0, 0, 0],
+    }
+    bench = one_product(1, [1, 1, 1, 1, 1], changes)
+    bench.run()
+    fault = ("tensor unit", "the write traversal ends before or after the results")
+    assert bench.fault == fault
+    with pytest.raises(ChipFault, match=fault[1]):
+        timing.simulate_program(bench.program, (16,))
 
 
 @pytest.mark.parametrize(
