@@ -55,6 +55,7 @@ def load(machine: Machine, counter: int, value: int) -> None:
     entry.amount = value
     entry.loads = 1
     clock.effects += 1
+    clock.loads += 1
 
 
 @inner
@@ -83,14 +84,11 @@ def _has_reached_in(machine: Machine, counter: int, need: int, cycle: int) -> bo
 def apply_effects(machine: Machine) -> None:
     """End the cycle: change the counters, and wake who has waited for that."""
     clock = machine.clock[0]
-    loads = 0
     for k in range(clock.effects):
         entry = machine.effects[k]
-        if entry.loads:
-            loads += 1
-        else:
+        if not entry.loads:
             machine.counters[entry.counter] += entry.amount
-    for k in range(clock.effects if loads else 0):
+    for k in range(clock.effects if clock.loads else 0):
         entry = machine.effects[k]
         if entry.loads:
             rates.settle(machine, entry.counter, clock.now + 1)
@@ -99,7 +97,7 @@ def apply_effects(machine: Machine) -> None:
         counter = machine.effects[k].counter
         if machine.first_waiter[counter] != _NONE:
             _wake_waiters(machine, counter)
-    clock.effects = 0
+    clock.effects = clock.loads = 0
 
 
 @inner

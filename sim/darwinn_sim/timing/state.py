@@ -56,11 +56,12 @@ class Station(Record):
 
 class Clock(Record):
     """The present cycle, how many effects and spans are stored, the ring, and when the link's
-    streams are free again (in 1/``LINK_UNITS`` cycles).
+    streams are free again (in 1/``LINK_UNITS`` cycles). ``loads`` of the effects load a counter.
     """
 
     now: int
     effects: int
+    loads: int
     spans: int
     ring_free: int
     ring_from: int

@@ -195,13 +195,16 @@ def _segment(station: Station, tables: Tables) -> Segment:
 
 @inner
 def _may_begin(machine: Machine, station: Station, counters: int, tables: Tables) -> bool:
-    """The watchers of the next segment pass.
+    """The watchers of the next segment pass, in this cycle and so in the next one.
 
-    Flags only grow while the unit has an instruction, so what passes now passes in the next cycle.
+    Flags only grow, but for those that a fence loads. Where one does so in this cycle, the unit has
+    to look again in the next one.
     """
     segment = _segment(station, tables)
     parameters = tables.tensor[station.row]
     if segment.waits:
+        if machine.clock[0].loads:
+            return False
         settle_watched(machine, parameters.watchers, counters)
     flags = machine.counters[counters : counters + chip.TILE_FLAGS]
     return tensor_unit.lets_begin(station, parameters, segment, flags)

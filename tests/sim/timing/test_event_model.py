@@ -15,7 +15,7 @@ from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.interface import DescriptorFault, HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileUnit
+from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import Cause, ChipDescription, HostLink
 from darwinn_sim.timing.description import Confidence, Quantity
@@ -253,6 +253,26 @@ def test_a_flag_may_be_watched_and_loaded_while_it_grows(
     if loaded is not None:
         operations += preset({11: loaded}, 1)
     compare_operations(operations, chip)
+
+
+@pytest.mark.parametrize("later", range(19, 25))
+def test_a_fence_may_load_a_flag_as_the_tensor_unit_looks_at_it(later: int) -> None:
+    """Runs of one iteration each test a flag; in one of their cycles a fence sets it back."""
+    runs = 40
+    walk = Walk((runs, *[1] * 7), (4, *[0] * 7))
+    fields = {
+        **walk.fields("TensorMac", "partial_sum"),
+        **walk.fields("TensorMac", "narrow_write"),
+        **watch(6, TileFlag.RING_BUS_READ_A, 0, None),
+        "tiles": 1,
+        "main_limit": [runs - 1, *[0] * 7],
+        "partial_sum_read": 3,
+        "block_lanes": 3,
+        "last_block_lanes": 3,
+    }
+    wait = [("NoOp", dict[str, Any]())] * later
+    load = preset({TileFlag.RING_BUS_READ_A: -5}, 1)
+    compare_operations([("TensorMac", fields), *wait, *load], chip_of())
 
 
 @constrained_random(40)
