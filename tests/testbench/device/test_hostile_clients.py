@@ -334,6 +334,28 @@ def test_what_a_request_asks_is_checked() -> None:
         found.answer(Kind.RUN, run)
 
 
+def test_a_defect_of_ours_is_told_and_the_process_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def defect(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(server, "read_opening", defect)
+    ours, theirs = socket.socketpair()
+    with ours:
+        for _ in range(2):
+            messages.send(ours, Kind.OPEN, [OPENING])
+        ours.shutdown(socket.SHUT_WR)
+        with theirs:
+            answers().serve(theirs)
+        for _ in range(2):
+            message = messages.receive(ours)
+            assert message is not None
+            assert message[0] is Kind.ERROR
+            assert b"internal error, please report it: KeyError" in message[1]
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_open_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAXIMUM_PARTS", 2)
     found = answers()

@@ -15,12 +15,14 @@ import socket
 import struct
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.kernel.compiled import announced
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.session import Device
@@ -93,11 +95,16 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     try:
         send(connection, Kind.DONE, [])
-        Answers(flags).serve(connection)
+        with announced(_announce):
+            Answers(flags).serve(connection)
     except (Broken, OSError) as error:
         print(f"darwinn: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _announce() -> None:
+    print("darwinn: compiling the model of the chip, once: up to a minute", file=sys.stderr)
 
 
 def _end_with(descriptor: int) -> None:
@@ -138,6 +145,11 @@ class Answers:
                 answer = self.answer(*message)
             except _ERRORS as error:
                 send(connection, Kind.ERROR, [_line(error)])
+            except Exception as error:
+                # A defect of this program: the application is told, and the others go on.
+                traceback.print_exc()
+                text = f"internal error, please report it: {type(error).__name__}: ".encode()
+                send(connection, Kind.ERROR, [text, _line(error)])
             else:
                 send(connection, Kind.DONE, answer)
 

@@ -127,7 +127,6 @@ static void give_up(ChipProcess* chip) {
 }
 
 static int exchange(ChipProcess* chip, uint32_t kind, const Buffer* request, Buffer* answer) {
-  if (chip->owner != getpid()) return fail(chip, "the delegate was made by another process");
   if (chip->socket < 0) return fail(chip, "the chip's process has ended");
   if (request->failed || request->size > MOST_BYTES) return fail(chip, "the request is too large");
   double deadline = now() + chip->timeout;
@@ -144,6 +143,8 @@ static int exchange(ChipProcess* chip, uint32_t kind, const Buffer* request, Buf
 }
 
 int chip_process_ask(ChipProcess* chip, uint32_t kind, const Buffer* request, Buffer* answer) {
+  /* First, since in a forked child the lock may be held by a thread that is not there. */
+  if (chip->owner != getpid()) return fail(chip, "the delegate was made by another process");
   pthread_mutex_lock(&chip->lock);
   int result = exchange(chip, kind, request, answer);
   pthread_mutex_unlock(&chip->lock);

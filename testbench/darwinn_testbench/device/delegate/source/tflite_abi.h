@@ -1,8 +1,9 @@
 /* What a delegate needs of the C interface of TensorFlow Lite, in its binary layout.
 
-   The packages of LiteRT and tflite_runtime come without headers. The layouts below are the same
-   from TensorFlow Lite 2.5 to LiteRT 2.3: structures have only grown at their ends, behind what is
-   used here. TfLiteRegistration is passed by value, so it is declared at its full present size. */
+   The packages of LiteRT and tflite_runtime come without headers. The layouts below hold for
+   tflite_runtime 2.14 and LiteRT 2.3, which are tried: what is used here is the beginning of
+   structures that have grown at their ends. TfLiteRegistration is passed by value, so it is declared
+   with room for what a later version may read. */
 #ifndef DARWINN_TFLITE_ABI_H
 #define DARWINN_TFLITE_ABI_H
 
