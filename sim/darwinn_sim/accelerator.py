@@ -12,8 +12,9 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 
 from darwinn_sim import chip
-from darwinn_sim.device import Chip, Contents, ProgramRun
-from darwinn_sim.errors import Deadlock, IncompleteProgram, UninitialisedRead
+from darwinn_sim.device.chip import DEFAULT_WORK_LIMIT, Chip, Contents
+from darwinn_sim.device.run import ProgramRun
+from darwinn_sim.errors import IncompleteProgram, UninitialisedRead
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver
@@ -31,9 +32,8 @@ from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.machine.observer import Progress, Wanted
 from darwinn_sim.units.observation import new_observation
 
-DEFAULT_WORK_LIMIT = 1 << 31
-"""Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
-largest program at hand needs a thirtieth of it, which takes a second."""
+_WORK_OF_A_TURN = 1 << 26
+"""The driver does nothing while the chip computes, but for reports of progress."""
 
 _CACHED_PROGRAMS = 8
 
@@ -70,8 +70,8 @@ def compile_kernels() -> None:
 class Engine(Protocol):
     """What executes programs: the kernels of the model, or another implementation of the chip."""
 
-    def power_up(self, strict: bool) -> HostInterface:
-        """Begin with a chip as after power-up; its interface to the host."""
+    def power_up(self, memory: HostMemory) -> HostInterface:
+        """Begin with a chip as after power-up; its interface to the host with that memory."""
 
     def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         """A run of a program that was submitted."""
@@ -83,9 +83,9 @@ class ModelEngine:
     def __init__(self, host: Callable[[HostMemory], HostInterface] = HostInterface) -> None:
         self._host = host
 
-    def power_up(self, strict: bool) -> HostInterface:
+    def power_up(self, memory: HostMemory) -> HostInterface:
         """A host interface with nothing in flight; the tiles are the accelerator's."""
-        return self._host(HostMemory(strict=strict))
+        return self._host(memory)
 
     def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         """A run on the accelerator's tiles."""
@@ -134,8 +134,9 @@ class Accelerator:
 
     def _power_up(self) -> None:
         self.power_ups += 1
-        self.host = self.engine.power_up(self.strict)
-        self._driver = Driver(self.host, seed=self.seed)
+        memory = HostMemory(strict=self.strict)
+        self.host = self.engine.power_up(memory)
+        self._driver = Driver(self.host, memory, seed=self.seed)
         self._driver.open()
         self.chip = Chip(
             self.host,
@@ -144,6 +145,7 @@ class Accelerator:
             seed=self.seed,
             random=self._random,
             work_limit=self.work_limit,
+            work_of_a_turn=_WORK_OF_A_TURN,
         )
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
@@ -239,21 +241,16 @@ class Accelerator:
     ) -> tuple[RunResult, Elements | None]:
         """What a run gave, and the elements of outputs that may follow from unwritten memory."""
         # The history of earlier runs would grow without end.
-        self.host.transfers.clear()
-        self.host.interrupts.raised.clear()
-        self.host.interrupts.messages.clear()
+        self.host.forget()
         self._driver.submit(request)
         program = run.program
-        stopped = run.execute()
+        stopped = self.chip.execute(run)
         tapped = run.observer.collect(self.chip.tiles)
         transfers = list(self.host.transfers)
         incomplete = not stopped and self._is_incomplete(program)
         if incomplete and not as_far_as_it_goes:
             raise IncompleteProgram(len(program.chunks))
         stopped |= incomplete
-        if not stopped and self.host.output_pending:
-            # The next run would wait for them to leave, or have them in its own output.
-            raise Deadlock(self.host.waiting())
         unknown = None
         if not stopped and self._driver.poll():
             unknown = unknown_output(request)

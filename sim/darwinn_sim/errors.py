@@ -116,3 +116,12 @@ class ChipFault(SimulationError):
         self.pc = pc
         self.tile = tile
         self.address = address
+
+
+class ProgramFault(SimulationError):
+    """What was fetched as instruction chunk number ``chunk`` of a program is none."""
+
+    def __init__(self, chunk: int, reason: str) -> None:
+        super().__init__(f"instruction chunk {chunk}: {reason}")
+        self.chunk = chunk
+        self.reason = reason

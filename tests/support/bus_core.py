@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from darwinn_sim import chip
 from darwinn_sim.host.interface import HostInterface
@@ -26,22 +25,11 @@ def program(*descriptors: tuple[int, int, int]) -> bytes:
     return b"".join(DESCRIPTOR.pack(*each) for each in descriptors)
 
 
-class _Messages(list[Any]):
-    def __init__(self, send: Callable[[int], None]) -> None:
-        super().__init__()
-        self._send = send
-
-    def append(self, message: Any) -> None:
-        self._send(message.vector)
-
-
 class BusCore:
     """See above. ``resets`` counts them."""
 
     def __init__(self, memory: Memory, interrupt: Callable[[int], None]) -> None:
-        unchecked: Any = memory
-        self.host = HostInterface(unchecked)
-        self.host.interrupts.messages = _Messages(interrupt)
+        self.host = HostInterface(memory, lambda message: interrupt(message.vector))
         self.resets = 0
         self.others = {SCU_CTRL_3.offset: SCU_CTRL_3_BY_PCIE}
         self.descriptors: deque[tuple[int, int, int]] = deque()

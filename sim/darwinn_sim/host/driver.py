@@ -39,7 +39,7 @@ from darwinn_sim.host.interface import (
     AddressMapping,
     HostInterface,
 )
-from darwinn_sim.host.memory import PAGE_BYTES, Region, pages_of
+from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
 from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, SCALAR_CORE_UNITS, register
 
@@ -98,6 +98,7 @@ class Driver:
 
     Args:
         host: the device.
+        memory: the host's, which the device reaches.
         seed: contents of destinations before the run, page orders and page offsets of buffers.
         scatter: put the pages of a buffer in any order on the bus, as a kernel finds them.
         simple_entries: page table entries for simple addresses.
@@ -107,6 +108,7 @@ class Driver:
     def __init__(
         self,
         host: HostInterface,
+        memory: HostMemory,
         *,
         seed: int = 0,
         scatter: bool = True,
@@ -114,6 +116,7 @@ class Driver:
         place: Placement | None = None,
     ) -> None:
         self._host = host
+        self._memory = memory
         self._random = np.random.default_rng(seed)
         self._scatter = scatter
         self._simple_entries = simple_entries
@@ -177,10 +180,8 @@ class Driver:
         self._space = AddressSpace(extended if widened else min(extended, EXTENDED_BYTES))
 
     def _set_up_queue(self) -> None:
-        self._queue = self._host.memory.allocate(
-            "instruction queue", QUEUE_ENTRIES * DESCRIPTOR_BYTES
-        )
-        self._status = self._host.memory.allocate("status block", STATUS_BLOCK_BYTES)
+        self._queue = self._memory.allocate("instruction queue", QUEUE_ENTRIES * DESCRIPTOR_BYTES)
+        self._status = self._memory.allocate("status block", STATUS_BLOCK_BYTES)
         for region, address in (
             (self._queue, QUEUE_ADDRESS),
             (self._status, STATUS_BLOCK_ADDRESS),
@@ -225,11 +226,11 @@ class Driver:
             self._write_entry(address >> PAGE_SHIFT, 0)
         for entry, table in self._tables.items():
             self._write_entry(entry, 0)
-            self._host.memory.release(table)
+            self._memory.release(table)
         self._tables.clear()
         for region in (queue, status):
             region.check_guards()
-            self._host.memory.release(region)
+            self._memory.release(region)
         self._queue = self._status = None
 
     def _opened(self) -> tuple[Region, Region]:
@@ -257,7 +258,7 @@ class Driver:
         """The second-level table number ``directory``, made when it is first needed."""
         entry = self._simple_entries + directory
         if entry not in self._tables:
-            table = self._host.memory.allocate(f"page table {directory}", PAGE_BYTES)
+            table = self._memory.allocate(f"page table {directory}", PAGE_BYTES)
             table.store(bytes(PAGE_BYTES))
             self._tables[entry] = table
             self._write_entry(entry, int(table.page_addresses[0]) | _VALID)
@@ -289,7 +290,7 @@ class Driver:
             offset = BUFFER_ALIGNMENT * int(self._random.integers(slots))
             relative = self._space.allocate(offset + size) + offset
         order = self._page_order(pages_of(offset, size))
-        region = self._host.memory.allocate(name, size, page_offset=offset, page_order=order)
+        region = self._memory.allocate(name, size, page_offset=offset, page_order=order)
         address = EXTENDED_BIT | relative
         self._set_pages(address, region.page_addresses | np.uint64(_VALID))
         mapping = AddressMapping(address, size, kind, buffer, chunk)
@@ -301,7 +302,7 @@ class Driver:
         self._set_pages(mapped.address, np.zeros(mapped.region.page_addresses.size, np.uint64))
         self._space.release(relative // PAGE_BYTES * PAGE_BYTES)
         self._host.mappings.remove(mapped.mapping)
-        self._host.memory.release(mapped.region)
+        self._memory.release(mapped.region)
 
     def _unmap_all(self, request: Request) -> None:
         for mapped in (*request.buffers.values(), *request.chunks):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from darwinn_sim.errors import MemoryFault, SimulationError
 from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
-from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
-from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController, InterruptMessage
+from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.mmu import Mmu
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, register
@@ -33,6 +33,9 @@ DESCRIPTOR_BYTES = 16
 
 STATUS_BLOCK_BYTES = 16
 """Bytes of the status block: u32 completed head, u32 fatal error, u64 zero."""
+
+MAX_CHUNK_BYTES = 1 << 28
+"""Bytes of an instruction chunk: far above any program."""
 
 _DESCRIPTOR = np.dtype([("address", "<u8"), ("size", "<u4"), ("zero", "<u4")])
 _STATUS_BLOCK = np.dtype([("completed_head", "<u4"), ("fatal_error", "<u4"), ("zero", "<u8")])
@@ -81,6 +84,24 @@ class AddressMapping:
     kind: TransferKind
     buffer: Buffer | None = None
     chunk: int = 0
+
+
+def install_run_controls(registers: RegisterFile) -> None:
+    """Let the run status of units follow their run controls."""
+    for unit, offset, status in RUN_CONTROLS:
+        registers.on_write(
+            f"{unit}_run_control",
+            partial(_run_control, registers, unit, offset, status is not None),
+        )
+
+
+def _run_control(
+    registers: RegisterFile, unit: str, offset: int, has_status: bool, command: int
+) -> None:
+    if command not in _RUN_STATE_OF_COMMAND:
+        raise RegisterFault(offset, f"run control command {command} of {unit} is not modelled")
+    if has_status:
+        registers.set(f"{unit}_run_status", _RUN_STATE_OF_COMMAND[command])
 
 
 class MappingTable:
@@ -146,12 +167,15 @@ class HostInterface:
         memory: physical memory of the host; its strict mode applies here too: a descriptor that
             reads bytes which nothing has written, or which an earlier output descriptor still
             owes, is refused when it is issued.
+        sink: takes interrupts; without it they are listed (``interrupts.messages``).
     """
 
-    def __init__(self, memory: HostMemory) -> None:
+    def __init__(
+        self, memory: BusMemory, sink: Callable[[InterruptMessage], None] | None = None
+    ) -> None:
         self.memory = memory
         self.registers = RegisterFile()
-        self.interrupts = InterruptController(self.registers)
+        self.interrupts = InterruptController(self.registers, sink)
         self.mmu = Mmu(memory, self.registers, self.interrupts)
         self.mappings = MappingTable()
         self.transfers: list[Transfer] = []
@@ -166,10 +190,19 @@ class HostInterface:
     def reset(self) -> None:
         """Reset of the core: registers as after power-up, nothing in flight; traces are kept."""
         self.registers.reset()
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing is in flight any more."""
         for stream in self._streams.values():
             stream.clear()
         self._outputs.clear()
         self._output_bytes.clear()
+
+    def forget(self) -> None:
+        """Begin new traces: of transfers, and of interrupts."""
+        self.transfers.clear()
+        self.interrupts.forget()
 
     # What the host's register writes do.
 
@@ -181,16 +214,7 @@ class HostInterface:
         }
         for name, hook in hooks.items():
             self.registers.on_write(name, hook)
-        for unit, offset, status in RUN_CONTROLS:
-            self.registers.on_write(
-                f"{unit}_run_control", partial(self._run_control, unit, offset, status is not None)
-            )
-
-    def _run_control(self, unit: str, offset: int, has_status: bool, command: int) -> None:
-        if command not in _RUN_STATE_OF_COMMAND:
-            raise RegisterFault(offset, f"run control command {command} of {unit} is not modelled")
-        if has_status:
-            self.registers.set(f"{unit}_run_status", _RUN_STATE_OF_COMMAND[command])
+        install_run_controls(self.registers)
 
     def _control_queue(self, value: int) -> None:
         fields = register("instruction_queue_control")
@@ -253,6 +277,9 @@ class HostInterface:
         address, length = int(descriptor["address"]), int(descriptor["size"])
         if not length:
             self._refuse_length_0(0, address)
+        if length > MAX_CHUNK_BYTES:
+            self.interrupts.report_error("instruction_queue_invalid")
+            raise DescriptorFault(0, address, length, f"longer than {MAX_CHUNK_BYTES} bytes")
         mapping = self.mappings.find(address)
         chunk = mapping.chunk if mapping and mapping.kind is TransferKind.INSTRUCTION else 0
         self.transfers.append(
@@ -426,6 +453,16 @@ class HostInterface:
                 self._output_bytes[0] = sent.part(slice(count, None))
             else:
                 self._output_bytes.popleft()
+
+    @property
+    def awaits_host(self) -> bool:
+        """DMA is paused, and there are descriptors whose bytes wait for that to end."""
+        return self._paused and bool(self._outputs or any(self._streams.values()))
+
+    @property
+    def owes_output(self) -> bool:
+        """Output descriptors wait for bytes, or interrupts behind them."""
+        return bool(self._outputs)
 
     @property
     def output_pending(self) -> bool:

@@ -5,6 +5,7 @@ Facts: docs/host-interface.md, section "Interrupts".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,14 +43,26 @@ class InterruptMessage:
 class InterruptController:
     """Status, count and mask registers, and the messages that reached the host.
 
-    ``raised`` lists the numbers of the scalar core's host interrupts, masked or not;
-    ``messages`` lists what was sent to the host.
+    ``raised`` lists the numbers of the scalar core's host interrupts, masked or not, ``messages``
+    what was sent to the host, since :meth:`forget`.
+
+    Args:
+        registers: those of the chip.
+        sink: takes what is sent to the host, which is not listed then.
     """
 
-    def __init__(self, registers: RegisterFile) -> None:
+    def __init__(
+        self, registers: RegisterFile, sink: Callable[[InterruptMessage], None] | None = None
+    ) -> None:
         self._registers = registers
         self.raised: list[int] = []
         self.messages: list[InterruptMessage] = []
+        self._sink = sink or self.messages.append
+
+    def forget(self) -> None:
+        """List no more what has been raised and sent so far."""
+        self.raised.clear()
+        self.messages.clear()
 
     def raise_host_interrupt(self, number: int) -> None:
         """Host interrupt ``number`` (0 to 3): count it, set its status, tell the host if enabled.
@@ -98,4 +111,4 @@ class InterruptController:
         registers = self._registers
         registers.set(f"{prefix}_status", registers.get(f"{prefix}_status") | bit)
         if registers.get(f"{prefix}_control") & bit:
-            self.messages.append(message)
+            self._sink(message)

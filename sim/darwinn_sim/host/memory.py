@@ -150,7 +150,37 @@ class Region:
                 )
 
 
-class HostMemory:
+class BusMemory:
+    """Memory of a host as a chip reaches it, by bus addresses.
+
+    One who stands for a host defines ``read`` and ``write``. ``strict`` memory knows, besides,
+    which of its bytes have been written.
+    """
+
+    strict = False
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The ``size`` bytes at bus address ``address``, shape ``(size,)``."""
+        raise NotImplementedError
+
+    def write(
+        self, address: int, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Write ``data`` (uint8, one axis) at bus address ``address``.
+
+        ``known``: which bytes follow from written ones; None: all.
+        """
+        raise NotImplementedError
+
+    def check_readable(self, address: int, size: int) -> None:
+        """Raise what reading ``size`` bytes at bus address ``address`` would raise."""
+
+    def known(self, address: int, size: int) -> NDArray[np.bool_]:
+        """Which of ``size`` bytes at bus address ``address`` follow from written ones."""
+        return np.ones(size, np.bool_)
+
+
+class HostMemory(BusMemory):
     """All regions of host memory.
 
     Args:

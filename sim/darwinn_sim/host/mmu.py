@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim.errors import PageFault
 from darwinn_sim.host.interrupts import InterruptController
-from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
+from darwinn_sim.host.memory import PAGE_BYTES, BusMemory
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES
 
@@ -48,7 +48,7 @@ class Mmu:
     """
 
     def __init__(
-        self, memory: HostMemory, registers: RegisterFile, interrupts: InterruptController
+        self, memory: BusMemory, registers: RegisterFile, interrupts: InterruptController
     ) -> None:
         self._memory = memory
         self._registers = registers
@@ -101,7 +101,7 @@ class Mmu:
     ) -> None:
         """Write ``data`` at device address ``address``; raises ``PageFault``, ``MemoryFault``.
 
-        Nothing is written unless every byte translates. ``known``: see :meth:`HostMemory.write`.
+        Nothing is written unless every byte translates. ``known``: see :meth:`BusMemory.write`.
         """
         position = 0
         for piece in self.translate(address, data.size):

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.host.interface import LENGTH_0, DescriptorFault, refusal
+from darwinn_sim.host.interface import LENGTH_0, DescriptorFault, install_run_controls, refusal
 from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.isa.codes import DescriptorTag
@@ -54,8 +54,9 @@ class UsbInterface:
 
     def __init__(self, registers: RegisterFile, host: HostSide) -> None:
         self.registers = registers
-        self.interrupts = InterruptController(registers)
+        self.interrupts = InterruptController(registers, lambda _: None)
         self.host = host
+        install_run_controls(registers)
         self.clear()
 
     def clear(self) -> None:
@@ -65,6 +66,10 @@ class UsbInterface:
         self._wanted: dict[DescriptorTag, deque[int]] = {tag: deque() for tag in STREAMS}
         self._owed: deque[_Owed] = deque()
         self._outputs = bytearray()
+
+    def forget(self) -> None:
+        """Begin a new trace of interrupts."""
+        self.interrupts.forget()
 
     # The host's side.
 
@@ -157,6 +162,16 @@ class UsbInterface:
                 if owed.size:
                     return
             self._owed.popleft()
+
+    @property
+    def awaits_host(self) -> bool:
+        """Descriptors wait for bytes that the host has not pushed."""
+        return any(self._wanted[tag] and not self._pushed[tag] for tag in STREAMS)
+
+    @property
+    def owes_output(self) -> bool:
+        """Output descriptors wait for bytes, or interrupts behind them."""
+        return bool(self._owed)
 
     @property
     def output_pending(self) -> bool:

@@ -105,7 +105,8 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
     package = Path(function.__code__.co_filename).parent
     _numba.config.CACHE_DIR = _cache_folder(package)
-    decorate = _numba.njit(cache=True, error_model="numpy", _nrt=False, **options)
+    # Other threads run meanwhile: a chip that a stranger drives computes while transfers come.
+    decorate = _numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False, **options)
     return cast("Callable[_P, _R]", decorate(function))
 
 

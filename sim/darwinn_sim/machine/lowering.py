@@ -7,6 +7,7 @@ every assumption that the table makes is found here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from darwinn_sim.isa.codec import (
     unexplained_bits,
 )
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
-from darwinn_sim.isa.grading import Assumption
+from darwinn_sim.isa.grading import Assumption, ValueUse
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import instructions, records
 from darwinn_sim.kernel.structure import Record, Records, join, numbers
@@ -116,21 +117,33 @@ def lower(
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, assumed)
 
 
-def _require_explained(number: int, chunk: bytes, program: DecodedChunk) -> None:
-    """Refuse bits that the instruction table does not know: they would be ignored."""
+def _require_explained(
+    number: int, chunk: bytes, program: DecodedChunk, places: NDArray[np.intp] | None = None
+) -> None:
+    """Refuse bits that the instruction table does not know: they would be ignored.
+
+    ``places`` are those of the bundles, if they are not a whole chunk.
+    """
     if encode(program) == chunk:
         return
     pc, bit = unexplained_bits(chunk)[0]
     opcode = int(program.opcode[np.searchsorted(program.pc, pc)])
+    pc = pc if places is None else int(places[pc])
     raise UnsupportedInstruction(opcode, number, pc, f"bit {bit}", 1, "it lies in no known field")
 
 
-def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
+def patch(program: LoweredProgram, number: int, chunk: bytes, *, assumptions: bool = True) -> None:
     """Take over what the linker wrote into chunk ``number``: immediates of scalar bundles.
 
-    Raises ``DecodeError`` if anything else differs from the chunk that was lowered.
+    ``assumptions`` is as in :func:`lower`. What is patched is checked as what was lowered.
+
+    Raises:
+        UnsupportedInstruction: a bundle holds now what is refused.
+        DecodeError: something else differs from the chunk that was lowered.
     """
     decoded = program.chunks[number]
+    if len(chunk) != len(program.streams[number]):
+        raise DecodeError(min(decoded.bundles, len(chunk) // BUNDLE_BYTES), _DIFFERS)
     original = np.frombuffer(program.streams[number], np.uint8).reshape(-1, BUNDLE_BYTES)
     fetched = np.frombuffer(chunk, np.uint8).reshape(-1, BUNDLE_BYTES)
     changed = np.flatnonzero((original != fetched).any(axis=1))
@@ -139,10 +152,27 @@ def patch(program: LoweredProgram, number: int, chunk: bytes) -> None:
     if not len(changed):
         return
     instructions = program.tables.at[start + changed]
-    linked = decode(fetched[changed].tobytes())
-    if list(linked.columns) != [_SCALAR] or (program.tables.opcode[instructions] != _SCALAR).any():
-        raise DecodeError(int(changed[0]), "the fetched chunk differs from the one that was loaded")
+    if (instructions < 0).any() or (program.tables.opcode[instructions] != _SCALAR).any():
+        raise DecodeError(int(changed[0]), _DIFFERS)
+    bundles = fetched[changed].tobytes()
+    linked = decode(bundles)
+    if list(linked.columns) != [_SCALAR]:
+        raise DecodeError(int(changed[0]), _DIFFERS)
+    _require_explained(number, bundles, linked, changed)
+    _check_patched(number, linked, changed, assumptions)
     _lower_scalar(program.tables, linked.columns[_SCALAR], instructions)
+
+
+_DIFFERS = "the fetched chunk differs from the one that was loaded"
+
+
+def _check_patched(
+    number: int, linked: DecodedChunk, places: NDArray[np.intp], allowed: bool
+) -> None:
+    """Refuse values of patched bundles, which stand at ``places`` of their chunk."""
+    for use in grading.uses([linked]):
+        if use.grade is Grade.REFUSED or not allowed:
+            raise _unsupported(replace(use, chunk=number, pc=int(places[use.pc])))
 
 
 def _unpatch(program: LoweredProgram, decoded: DecodedChunk, start: int) -> None:
@@ -218,11 +248,15 @@ def _check(
     found = grading.uses(programs, opcodes)
     for use in found:
         if use.grade is Grade.REFUSED or not allowed:
-            assumed = use.grade is Grade.ASSUMED
-            raise UnsupportedInstruction(
-                use.opcode, use.chunk, use.pc, use.field, use.value, use.rule, assumed=assumed
-            )
+            raise _unsupported(use)
     return grading.assumptions(found)
+
+
+def _unsupported(use: ValueUse) -> UnsupportedInstruction:
+    assumed = use.grade is Grade.ASSUMED
+    return UnsupportedInstruction(
+        use.opcode, use.chunk, use.pc, use.field, use.value, use.rule, assumed=assumed
+    )
 
 
 def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) -> Table:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.registers import SOC_REGISTERS, Register
 from darwinn_sim.host.turns import Turns
 

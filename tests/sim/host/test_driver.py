@@ -86,8 +86,11 @@ class Bench:
         simple_entries: int = 6144,
         place: Placement | None = None,
     ) -> None:
-        self.host = HostInterface(HostMemory(strict=strict))
-        self.driver = Driver(self.host, scatter=scatter, simple_entries=simple_entries, place=place)
+        self.memory = HostMemory(strict=strict)
+        self.host = HostInterface(self.memory)
+        self.driver = Driver(
+            self.host, self.memory, scatter=scatter, simple_entries=simple_entries, place=place
+        )
         self.driver.open()
 
     def register(self, name: str) -> int:
@@ -460,11 +463,11 @@ def test_what_cannot_be_linked_leaves_nothing_mapped() -> None:
     bench = Bench()
     good = chunk()
     bad = InstructionBitstream(good.bitstream, (FieldOffset(meta(IMAGE), 71),))
-    before = len(bench.host.memory._regions)
+    before = len(bench.memory._regions)
     with pytest.raises(FormatError):
         bench.driver.prepare(executable(instruction_bitstreams=(bad,)), {"image": IMAGE_BYTES})
     tables = len(bench.driver._tables)
-    assert len(bench.host.memory._regions) == before + tables
+    assert len(bench.memory._regions) == before + tables
 
 
 def test_negative_size_is_refused() -> None:
@@ -487,9 +490,10 @@ def test_a_small_file_cannot_ask_for_much_memory(changes: dict[str, object]) -> 
 
 
 def test_a_device_with_an_error_does_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = HostInterface(HostMemory())
+    memory = HostMemory()
+    host = HostInterface(memory)
     monkeypatch.setattr(
         host, "reset", lambda: host.interrupts.report_error("instruction_queue_invalid")
     )
     with pytest.raises(DriverError, match="hib_error_status is 0x200"):
-        Driver(host).open()
+        Driver(host, memory).open()

@@ -21,7 +21,8 @@ class Bench:
     """A host interface with a ring of four descriptors, a chunk buffer and a data buffer."""
 
     def __init__(self, *, strict: bool = False, data_bytes: int = 3 * PAGE_BYTES) -> None:
-        self.host = HostInterface(HostMemory(strict=strict))
+        self.memory = HostMemory(strict=strict)
+        self.host = HostInterface(self.memory)
         self.ring = self._map("ring", RING, ENTRIES * 16)
         self.status = self._map("status", STATUS, 16)
         self.chunks = self._map("chunks", CHUNKS, 2 * PAGE_BYTES)
@@ -30,7 +31,7 @@ class Bench:
             region.store(bytes(region.size))
 
     def _map(self, name: str, address: int, size: int) -> Region:
-        region = self.host.memory.allocate(name, size)
+        region = self.memory.allocate(name, size)
         first = address // PAGE_BYTES
         entries = region.page_addresses | np.uint64(1)
         self.host.registers.array("page_table")[first : first + entries.size] = entries

@@ -13,7 +13,8 @@ import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.device import Chip, ProgramRun
+from darwinn_sim.device.chip import Chip
+from darwinn_sim.device.run import ProgramRun, Turn
 from darwinn_sim.errors import Deadlock, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
@@ -47,6 +48,7 @@ class _RtlHost(HostInterface):
 
     def __init__(self, memory: HostMemory, player: ChipPlayer) -> None:
         super().__init__(memory)
+        self._host_memory = memory
         self.player = player
         self.chunk = b""
 
@@ -63,7 +65,7 @@ class _RtlHost(HostInterface):
 
     def _views(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
         for piece in self.mmu.translate(address, size):
-            yield from self.memory.views(*piece)
+            yield from self._host_memory.views(*piece)
 
     def fetch_chunk(self) -> bytes | None:
         chunk = super().fetch_chunk()
@@ -123,37 +125,41 @@ class _RtlRun(ProgramRun):
         self._begin = self._player.cycle
         self._rows = self._player.rows
 
-    def execute(self) -> bool:
-        """Run every chunk that the host has queued; False, since it never stops early."""
+    def begin(self) -> None:
+        """Show the RTL the buffers."""
         self._host.map_buffers()
-        try:
-            return super().execute()
-        finally:
-            self._player.unmap_all()
 
-    def run_chunk(self, last: bool) -> bool:
-        """Run the chunk that was just fetched."""
-        while True:
-            reason = self._run_core()
-            self._host.take_events()
-            if reason == scalar_core.SPENT:
-                raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
-            if reason == scalar_core.HANDS_OVER:
-                self._take()
-                reason = scalar_core.pass_on(self.core, self.program.tables)
-            if reason == scalar_core.FAULT:
-                raise self._fault()
-            if reason == scalar_core.HALTED:
-                break
-        if last:
+    def end(self) -> None:
+        """Let it forget them."""
+        self._player.unmap_all()
+
+    def waiting(self) -> tuple[str, ...]:
+        """Whatever is left when the core has halted ends, or the RTL says what is stuck."""
+        return ()
+
+    def turn(self) -> Turn:
+        """Run the scalar core up to what the RTL has to take."""
+        reason = self._run_core()
+        self._host.take_events()
+        if reason == scalar_core.SPENT:
+            limit = self.device.work_limit
+            raise Deadlock((f"the program has not ended after {limit} steps",))
+        if reason == scalar_core.HANDS_OVER:
+            self._take()
+            reason = scalar_core.pass_on(self.core, self.program.tables)
+        if reason == scalar_core.FAULT:
+            raise self._fault()
+        if reason != scalar_core.HALTED:
+            return Turn.GOES_ON
+        if not self.awaits_chunk:
             self._player.settle()
             self._host.take_events()
-        return False
+        return Turn.HALTED
 
     def _run_core(self) -> int:
         """Let the scalar core go on: it sees scalar memory as the units left it, and they as it."""
         core = self.core
-        core["work_limit"] = self.work_limit
+        core["work_limit"] = self.device.work_limit
         core["memory"][:] = self._player.scalar_memory
         core["memory_written"][:] = state.ALL_BITS
         reason = scalar_core.run(core, self.program.tables, scalar_core.NOWHERE)
@@ -208,11 +214,11 @@ class RtlEngine:
         self._seed, self._waves = seed, waves
         self._host: _RtlHost | None = None
 
-    def power_up(self, strict: bool) -> HostInterface:
+    def power_up(self, memory: HostMemory) -> HostInterface:
         """Begin with a chip as after power-up."""
         self.close()
         player = ChipPlayer(self._seed, self.design, waves=self._waves)
-        self._host = _RtlHost(HostMemory(strict=strict), player)
+        self._host = _RtlHost(memory, player)
         return self._host
 
     def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:

@@ -1,19 +1,17 @@
-"""The chip as a device: tiles, scalar core and host interface, which belong to no driver.
-
-A run of a program drives the kernels, and serves what they ask of the host: it takes instruction
-chunks, hands descriptors over, and moves bytes between the host interface and the FIFOs.
-"""
+"""One run of a program, turn by turn: the kernels go on, and the host serves what they ask."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, UninitialisedRead
-from darwinn_sim.host.interface import HostInterface
+from darwinn_sim.host.attachment import Attachment
+from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records
@@ -23,138 +21,138 @@ from darwinn_sim.machine.lowering import LoweredProgram, patch
 from darwinn_sim.machine.observer import Observer, Wanted
 from darwinn_sim.units import scalar_core
 
-_WORK_BETWEEN_REPORTS = 1 << 26
 _DESCRIPTOR_WORK = 1 << 13
 """Work that a descriptor counts for: about as long as the host takes to serve it, so that a program
 which issues descriptors without end is ended as soon as any other."""
 
 
-class Chip:
-    """A chip after power-up: tiles and scalar core behind ``host``.
+class Turn(Enum):
+    """What came of a turn of a run."""
 
-    Args:
-        host: how it is attached.
-        strict: a use of memory that nothing has written is an error.
-        dma_only: the tiles do nothing; what they would give comes from ``random``.
-        seed: data in DMA-only mode.
-        work_limit: work that a program may do before it is called endless.
-    """
-
-    def __init__(
-        self,
-        host: HostInterface,
-        *,
-        strict: bool,
-        dma_only: bool,
-        seed: int,
-        random: np.random.Generator,
-        work_limit: int,
-    ) -> None:
-        self.host = host
-        self.dma_only = dma_only
-        self.work_limit = work_limit
-        self.random = random
-        self.tiles = state.new_tiles()
-        self.core_array = state.new_core()
-        self.core = self.core_array[0]
-        # Without tiles, what they would have written is missing everywhere.
-        self.core["strict"] = strict and not dma_only
-        # The generator of the kernels has 64 bits; a longer seed differs in its lower ones alone.
-        self.core["random"] = np.uint64((seed << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF)
-
-    def contents(self) -> Contents:
-        """A copy of all that tiles and core hold."""
-        return Contents(self.tiles.copy(), self.core_array.copy())
-
-    def restore(self, contents: Contents) -> None:
-        """Give tiles and core what they held."""
-        self.tiles[:] = contents.tiles
-        self.core_array[:] = contents.core
+    GOES_ON = auto()
+    HALTS = auto()
+    """The scalar core has halted; others may go on."""
+    HALTED = auto()
+    """The same, and nothing has moved."""
+    STUCK = auto()
+    """Nothing has moved."""
+    STOPPED = auto()
+    """The stop point has been reached."""
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a chip holds: records of ``state.Tile``, and one of ``state.Core``."""
+class Device(Protocol):
+    """What a run needs of its chip."""
 
+    host: Attachment
     tiles: Records[state.Tile]
-    core: Records[state.Core]
+    core: state.Core
+    dma_only: bool
+    random: np.random.Generator
+    work_limit: int
+    work_of_a_turn: int
 
 
 class ProgramRun:
-    """One run of a program: drives the kernels and serves what they ask of the host."""
+    """One run of a program: drives the kernels and serves what they ask of the host.
 
-    def __init__(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> None:
+    Args:
+        device: the chip that runs it.
+        program: what it runs.
+        wanted: what is to be seen of it.
+        recognised: the program is known as far as it has been fetched.
+
+    Raises:
+        ValueError: the program has no such layer, chunk or instruction as is wanted.
+    """
+
+    def __init__(
+        self, device: Device, program: LoweredProgram, wanted: Wanted, *, recognised: bool = False
+    ) -> None:
+        self.device = device
         self.host = device.host
         self.tiles = device.tiles
         self.core = device.core
-        self.dma_only = device.dma_only
-        self.random = device.random
-        self.work_limit = device.work_limit
         self.program = program
+        self.recognised = recognised
+        self.chunks_taken = 0
+        self.over = False
         self.core["fault"] = state.NO_FAULT
         for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised"):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
         self.observer = Observer(self.core, program, wanted)
 
-    def execute(self) -> bool:
-        """Run every chunk that the host has queued; True if the stop point was reached."""
-        number = 0
-        while (chunk := self.host.fetch_chunk()) is not None:
-            patch(self.program, number, chunk)
-            start = self.program.starts[number]
-            self.core["pc"] = self.program.entries[number]
-            self.core["end_pc"] = start + self.program.chunks[number].bundles
-            self.core["halted"] = 0
-            self.core["loop_depth"] = 0
-            self.host.chunk_done()
-            number += 1
-            last = number == len(self.program.chunks)
-            if self.run_chunk(last):
-                return True
-        return False
+    def begin(self) -> None:
+        """It is about to begin."""
 
-    def run_chunk(self, last: bool) -> bool:
-        """Run the chunk that was just fetched; True if the stop point was reached."""
-        core = self.core
-        while True:
-            core["work_limit"] = min(self.work_limit, int(core["work"]) + _WORK_BETWEEN_REPORTS)
-            reason = self._run_chip()
-            self.observer.report()
-            if reason == scalar_core.FAULT:
-                raise self._fault()
-            if reason == scalar_core.DESCRIPTOR:
-                self._issue()
-                continue
-            if reason == scalar_core.FENCED:
-                self.host.fence()
-                continue
-            if reason == scalar_core.TAP_FULL:
-                self.observer.take()
-                self.tiles["awake"] = 1
-                continue
-            if reason == scalar_core.STOPPED and self.observer.looks():
-                continue
-            if reason == scalar_core.SPENT:
-                if core["work"] >= self.work_limit:
-                    raise Deadlock((f"the program has not ended after {self.work_limit} steps",))
-                continue
-            moved = self._serve_host()
-            if reason == scalar_core.HALTED and not last:
-                return False
-            if moved:
-                continue
-            if reason == scalar_core.STOPPED:
-                return True
-            waiting = diagnosis.waiting(core, self.tiles, self.program)
-            halted = reason == scalar_core.HALTED
-            if halted and (not waiting or awaits_chunk(self.program.chunks)):
-                return False
-            raise Deadlock(waiting)
+    def end(self) -> None:
+        """It is over, or there was a fault."""
+
+    @property
+    def taken(self) -> tuple[DecodedChunk, ...]:
+        """The chunks that the chip has taken."""
+        return self.program.chunks[: self.chunks_taken]
+
+    @property
+    def awaits_chunk(self) -> bool:
+        """Whether the program goes on in a further chunk, when the core has halted."""
+        if self.recognised:
+            return awaits_chunk(self.taken)
+        return self.chunks_taken < len(self.program.chunks)
+
+    def take(self, chunk: bytes) -> None:
+        """Begin with the next chunk, as it was fetched."""
+        number = self.chunks_taken
+        if not self.recognised:
+            patch(self.program, number, chunk)
+        self.core["pc"] = self.program.entries[number]
+        self.core["end_pc"] = self.program.starts[number] + self.program.chunks[number].bundles
+        self.core["halted"] = 0
+        self.core["loop_depth"] = 0
+        self.host.chunk_done()
+        self.chunks_taken += 1
+
+    def waiting(self) -> tuple[str, ...]:
+        """What holds up each unit that has work left."""
+        return diagnosis.waiting(self.core, self.tiles, self.program)
+
+    def turn(self) -> Turn:
+        """Let the chip go on for a moment, and serve what it asks of the host."""
+        core, limit = self.core, self.device.work_limit
+        core["work_limit"] = min(limit, int(core["work"]) + self.device.work_of_a_turn)
+        reason = self._run_chip()
+        self.observer.report()
+        if reason == scalar_core.FAULT:
+            raise self._fault()
+        if reason == scalar_core.SPENT and core["work"] >= limit:
+            raise Deadlock((f"the program has not ended after {limit} steps",))
+        if self._is_served(reason):
+            return Turn.GOES_ON
+        moved = self._serve_host()
+        if reason == scalar_core.HALTED:
+            return Turn.HALTS if moved else Turn.HALTED
+        if moved:
+            return Turn.GOES_ON
+        return Turn.STOPPED if reason == scalar_core.STOPPED else Turn.STUCK
+
+    def _is_served(self, reason: int) -> bool:
+        """Do what the kernels ask for; False if they can go no further."""
+        if reason == scalar_core.DESCRIPTOR:
+            self._issue()
+        elif reason == scalar_core.FENCED:
+            self.host.fence()
+        elif reason == scalar_core.TAP_FULL:
+            self.observer.take()
+            self.tiles["awake"] = 1
+        elif reason == scalar_core.STOPPED:
+            return self.observer.looks()
+        else:
+            return reason == scalar_core.SPENT
+        return True
 
     def _run_chip(self) -> int:
         """Let the chip go on until it needs the host; a reason of ``scalar_core``."""
-        if self.dma_only:
+        if self.device.dma_only:
             return core_alone.run(self.core, self.program.tables, self.observer.stop_pc)
         return schedule.run(self.core, self.tiles, self.program.tables, self.observer.seen)
 
@@ -183,11 +181,11 @@ class ProgramRun:
         handed = self.core["handed"]
         tag, size = int(handed["target"]), int(handed["size"])
         self.host.issue(tag, int(handed["address"]), size)
-        if self.dma_only:
+        if self.device.dma_only:
             if tag in (DescriptorTag.INPUT, DescriptorTag.PARAMETERS):
                 self.host.pull(tag, size)
             elif tag == DescriptorTag.OUTPUT:
-                self.host.push(self.random.integers(0, 256, size, np.uint8))
+                self.host.push(self.device.random.integers(0, 256, size, np.uint8))
         self.core["output_pending"] = self.host.output_pending
 
     def _serve_host(self) -> bool:

@@ -1,0 +1,60 @@
+"""How a chip is attached to its host, as the chip sees it: by PCIe or by USB."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.host.interrupts import InterruptController
+from darwinn_sim.host.register_file import RegisterFile
+
+
+class Attachment(Protocol):
+    """``interface.HostInterface`` or ``usb.UsbInterface``."""
+
+    registers: RegisterFile
+    interrupts: InterruptController
+
+    def fetch_chunk(self) -> bytes | None:
+        """The next instruction chunk, if there is one and the core may take it."""
+
+    def chunk_done(self) -> None:
+        """The chip has taken in a chunk."""
+
+    def issue(self, tag: int, address: int, size: int) -> None:
+        """Take a descriptor from the scalar core; raises ``DescriptorFault``."""
+
+    def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
+        """Up to ``limit`` next bytes of an input stream."""
+
+    def next_known(self, tag: int, limit: int) -> NDArray[np.bool_] | None:
+        """Which of them follow from written ones; None: that is not known, or all."""
+
+    def push(self, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None) -> None:
+        """Bytes of the output stream."""
+
+    def fence(self) -> None:
+        """The scalar core passed a DMA fence."""
+
+    def clear(self) -> None:
+        """Nothing is in flight any more."""
+
+    def forget(self) -> None:
+        """Begin new traces: a program begins."""
+
+    @property
+    def output_pending(self) -> bool:
+        """Output bytes wait for a descriptor."""
+
+    @property
+    def owes_output(self) -> bool:
+        """Output descriptors wait for bytes, or interrupts behind them."""
+
+    def waiting(self) -> tuple[str, ...]:
+        """What is not done, one text each."""
+
+    @property
+    def awaits_host(self) -> bool:
+        """Descriptors wait for what only the host can do."""
