@@ -71,7 +71,7 @@ class Core(Protocol):
         """Compute for a moment; False if it waits for the host. Raises ``SimulationError``."""
 
 
-class Memory:
+class Memory(BusMemory):
     """Memory of the host as the chip reaches it: whatever host there is answers."""
 
     strict = False
