@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from darwinn_testbench.chip.model import initial_value, port_of
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.parts import (
+from darwinn_testbench.device.operators.parts import (
     CustomPart,
     LiteRtPart,
     Values,

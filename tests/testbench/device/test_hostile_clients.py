@@ -170,17 +170,9 @@ def test_a_forked_child_cannot_disturb_the_connection(library: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def rude_library(tmp_path_factory: pytest.TempPathFactory) -> str:
+def rude_library() -> str:
     """The delegate, for another chip's process."""
-    path = tmp_path_factory.mktemp("rude") / build.LIBRARY
-    values = {
-        "DARWINN_PYTHON": sys.executable,
-        "DARWINN_PYTHONPATH": str(Path(rude_chip.__file__).parent),
-        "DARWINN_MODULE": rude_chip.__name__,
-    }
-    config = "".join(f"#define {name} {build._c_string(each)}\n" for name, each in values.items())
-    build._build(path, config, [str(each) for each in build.SOURCES.glob("*.c")])
-    return str(path)
+    return str(build.library_for(rude_chip.__name__, [Path(rude_chip.__file__).parent]))
 
 
 @pytest.mark.parametrize(

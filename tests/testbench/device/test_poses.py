@@ -16,10 +16,16 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.device import poses
-from darwinn_testbench.device.custom_operator import Place
-from darwinn_testbench.device.pose_decoder import POSE_DECODER, PoseDecoder
-from darwinn_testbench.device.poses import Heap, along_joint, decode_masks, decode_poses, sample
+from darwinn_testbench.device.operators import poses
+from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.pose_decoder import POSE_DECODER, PoseDecoder
+from darwinn_testbench.device.operators.poses import (
+    Heap,
+    along_joint,
+    decode_masks,
+    decode_poses,
+    sample,
+)
 from darwinn_testbench.errors import InputError
 from flatbuffers import flexbuffers
 from hypothesis import given

@@ -26,8 +26,6 @@ from darwinn_sim.kernel.compiled import announced
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.custom_operator import Place
-from darwinn_testbench.device.custom_operators import NAMES, make
 from darwinn_testbench.device.delegate.messages import (
     Broken,
     Content,
@@ -39,7 +37,9 @@ from darwinn_testbench.device.delegate.messages import (
     receive,
     send,
 )
-from darwinn_testbench.device.parts import CustomPart, Values
+from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.kinds import NAMES, make
+from darwinn_testbench.device.operators.parts import CustomPart, Values
 from darwinn_testbench.errors import InputError
 
 SOCKET = 3

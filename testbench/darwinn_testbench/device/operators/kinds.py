@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.chip_operator import ChipOperator
-from darwinn_testbench.device.custom_operator import CustomOperator, Place
-from darwinn_testbench.device.pose_decoder import POSE_DECODER, PoseDecoder
+from darwinn_testbench.device.operators.chip_operator import ChipOperator
+from darwinn_testbench.device.operators.custom_operator import CustomOperator, Place
+from darwinn_testbench.device.operators.pose_decoder import POSE_DECODER, PoseDecoder
 
 _KINDS: Mapping[str, Callable[[Place, Callable[[], Device]], CustomOperator]] = {
     CUSTOM_OPERATOR: lambda place, device: ChipOperator(place, device()),

@@ -16,8 +16,8 @@ from darwinn_formats.errors import FormatError
 
 from darwinn_testbench.chip.model import port_of
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.custom_operator import CustomOperator, Place
-from darwinn_testbench.device.custom_operators import NAMES, make
+from darwinn_testbench.device.operators.custom_operator import CustomOperator, Place
+from darwinn_testbench.device.operators.kinds import NAMES, make
 from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.litert import LiteRtProcess, with_operators

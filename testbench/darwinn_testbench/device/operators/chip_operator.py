@@ -8,7 +8,7 @@ from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, p
 
 from darwinn_testbench.chip.model import BoundTensor, bind_model
 from darwinn_testbench.chip.session import Device, Session
-from darwinn_testbench.device.custom_operator import Place
+from darwinn_testbench.device.operators.custom_operator import Place
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 

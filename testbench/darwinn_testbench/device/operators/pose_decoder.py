@@ -11,8 +11,8 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Budget, flexbuffer
 
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.device.custom_operator import Place
-from darwinn_testbench.device.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
+from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 
