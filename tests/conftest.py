@@ -83,6 +83,18 @@ def wild() -> Path:
     return _folder_of("DARWINN_WILD")
 
 
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    """Folder of sessions of the vendor's driver: DARWINN_TRACES, or the one beside the corpus."""
+    folder = os.environ.get("DARWINN_TRACES")
+    if folder:
+        return Path(folder)
+    beside = _folder_of("DARWINN_CORPUS").parent / "traces"
+    if not beside.is_dir():
+        pytest.skip(f"DARWINN_TRACES is not set, and there is no {beside}")
+    return beside
+
+
 def _folder_of(variable: str) -> Path:
     folder = os.environ.get(variable)
     if not folder:

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable
 
 from darwinn_sim import chip
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interface import HostInterface
-from darwinn_sim.host.registers import SCU_CTRL_3_BY_PCIE, RegisterFault
+from darwinn_sim.host.register_space import RegisterSpace
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_sim.pcie.function import FORCE, FORCED, SCU_CTRL_3, Memory
+from darwinn_sim.pcie.function import Memory
 
 DESCRIPTOR = struct.Struct("<IIQ")
-_IN_RESET = 0x50
 
 
 def program(*descriptors: tuple[int, int, int]) -> bytes:
@@ -30,33 +30,33 @@ class BusCore:
 
     def __init__(self, memory: Memory, interrupt: Callable[[int], None]) -> None:
         self.host = HostInterface(memory, lambda message: interrupt(message.vector))
+        self.fault: SimulationError | None = None
         self.resets = 0
-        self.others = {SCU_CTRL_3.offset: SCU_CTRL_3_BY_PCIE}
         self.descriptors: deque[tuple[int, int, int]] = deque()
+        self._space = RegisterSpace(self.host.registers, self._reset, by_usb=False)
 
     def read(self, offset: int, width: int) -> int:
-        try:
-            return self.host.registers.read(offset, width)
-        except RegisterFault:
-            return self.others.get(offset, 0)
+        return self._space.read(offset, width)
 
     def write(self, offset: int, value: int, width: int) -> None:
-        try:
-            self.host.registers.write(offset, value, width)
-        except RegisterFault:
-            if offset == SCU_CTRL_3.offset:
-                forced = FORCE.extract(value) == FORCED
-                value = value | _IN_RESET if forced else value & ~_IN_RESET
-                if forced:
-                    self._reset()
-            self.others[offset] = value
+        self._space.write(offset, value, width)
 
     def _reset(self) -> None:
         self.resets += 1
+        self.fault = None
         self.host.reset()
         self.descriptors.clear()
 
     def advance(self) -> bool:
+        if self.fault is not None:
+            return False
+        try:
+            return self._advance()
+        except SimulationError as error:
+            self.fault = error
+            raise
+
+    def _advance(self) -> bool:
         moved = False
         while (chunk := self.host.fetch_chunk()) is not None:
             self.descriptors += DESCRIPTOR.iter_unpack(chunk)

@@ -94,10 +94,13 @@ class RegisterSpace:
     # Power.
 
     def _state(self) -> tuple[bool, bool]:
-        """Whether the core is asleep, and whether its memories are shut down."""
+        """Whether the core is asleep, and whether it is in reset with its memories shut down.
+
+        After power-up with PCIe the memories are, and yet the core is not in reset [T].
+        """
         value = self.soc.get(_SCU_CTRL_3.name)
         asleep = _SCU_CTRL_3.field("cur_pwr_state").extract(value) == _ASLEEP
-        return asleep, bool(_SCU_CTRL_3.field("cur_ram_sd").extract(value))
+        return asleep, bool(_SCU_CTRL_3.field("cur_rst_gcb").extract(value))
 
     def _control_power(self, value: int) -> None:
         """The state follows at once from what is forced; going to sleep or down is a reset."""

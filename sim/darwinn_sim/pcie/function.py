@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.memory import BusMemory
-from darwinn_sim.host.registers import SOC_REGISTERS, Register
 from darwinn_sim.host.turns import Turns
 
 BAR_BYTES = 1 << 20
@@ -22,16 +21,6 @@ BAR_BYTES = 1 << 20
 
 WIDTHS = (4, 8)
 """Bytes of a register access: registers of the SoC have 4, all others 8."""
-
-
-def soc_register(name: str) -> Register:
-    """A register around the core."""
-    return next(entry for entry in SOC_REGISTERS if entry.name == name)
-
-
-SCU_CTRL_3 = soc_register("scu_ctrl_3")
-FORCE, FORCED = SCU_CTRL_3.field("rg_force_ram_sd"), 3
-"""Field of ``scu_ctrl_3`` that forces the reset of the core, and the value that does."""
 
 RegisterSeen = tuple[Literal["rd", "wr"], int, int, int]
 MemorySeen = tuple[Literal["dr", "dw"], int, bytes]
@@ -61,6 +50,9 @@ class Host(Protocol):
 class Core(Protocol):
     """What the function needs of a chip."""
 
+    fault: SimulationError | None
+    """What ended its work since the last reset."""
+
     def read(self, offset: int, width: int) -> int:
         """Host read of a register of ``width`` bits."""
 
@@ -68,13 +60,14 @@ class Core(Protocol):
         """Host write of a register of ``width`` bits."""
 
     def advance(self) -> bool:
-        """Compute for a moment; False if it waits for the host. Raises ``SimulationError``."""
+        """Compute for a moment; False if it waits for the host.
+
+        Raises ``SimulationError`` for a fault, once; it waits for a reset then.
+        """
 
 
 class Memory(BusMemory):
     """Memory of the host as the chip reaches it: whatever host there is answers."""
-
-    strict = False
 
     def __init__(self, seen: Callable[[Seen], None]) -> None:
         self.host: Host | None = None
@@ -99,13 +92,6 @@ class Memory(BusMemory):
         self._seen(("dw", address, octets))
         self._answering().write(address, octets)
 
-    def check_readable(self, address: int, size: int) -> None:
-        """Whatever a host maps can be read."""
-
-    def known(self, address: int, size: int) -> NDArray[np.bool_]:
-        """Which bytes follow from written ones: a host has written all that it maps."""
-        return np.ones(size, np.bool_)
-
     def interrupt(self, vector: int) -> None:
         """Send an interrupt to the host; raises ``HostFault``."""
         self._seen(("irq", vector))
@@ -127,8 +113,6 @@ class PcieFunction:
         watchers: tuple[Callable[[Seen], None], ...] = (),
     ) -> None:
         self.watchers = watchers
-        self.fault: SimulationError | None = None
-        """What ended the chip's work since the last reset."""
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be work."""
         self.failed: Callable[[SimulationError], None] = lambda _: None
@@ -162,20 +146,16 @@ class PcieFunction:
         with self._turns:
             self._see(("wr", offset, size, value))
             self.core.write(offset, value, 8 * size)
-            if offset == SCU_CTRL_3.offset and FORCE.extract(value) == FORCED:
-                self.fault = None
         self.wake()
 
     def work(self) -> bool:
         """Let the chip go on for a moment; False if there is nothing that it can do now."""
         with self._turns:
-            if self.fault is not None:
-                return False
             try:
                 return self.core.advance()
             except SimulationError as error:
-                self.fault = error
-        self.failed(self.fault)
+                fault = error
+        self.failed(fault)
         return False
 
 

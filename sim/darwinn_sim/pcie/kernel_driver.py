@@ -16,14 +16,22 @@ from numpy.typing import NDArray
 from darwinn_sim.host.driver import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
-from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, Register, RegisterField, register
-from darwinn_sim.pcie.function import FORCE, FORCED, SCU_CTRL_3, Host, PcieFunction, soc_register
+from darwinn_sim.host.registers import (
+    PAGE_TABLE_ENTRIES,
+    SOC_REGISTERS,
+    Register,
+    RegisterField,
+    register,
+)
+from darwinn_sim.pcie.function import Host, PcieFunction
 from darwinn_sim.pcie.kernel_memory import FIRST_ADDRESS, KernelMemory
 
 MAX_COHERENT_BYTES = 1 << 20
 """The largest coherent buffer; a ring of 256 descriptors and a status block need 16 KiB."""
 
-_SCU_CTRL_2 = soc_register("scu_ctrl_2")
+_SOC = {entry.name: entry for entry in SOC_REGISTERS}
+_SCU_CTRL_2, _SCU_CTRL_3 = _SOC["scu_ctrl_2"], _SOC["scu_ctrl_3"]
+_FORCED = 3
 _RELEASE = RegisterField("release", 26, 2, "2, once the core is out of reset")
 _PERFORMANCE = RegisterField("performance", 28, 4, "8 or the division of the clocks")
 """Fields of ``scu_ctrl_3``."""
@@ -73,8 +81,8 @@ class KernelDriver:
         raise _refuse(errno.ETIMEDOUT, f"{entry.name} does not become what it should")
 
     def _await_power(self, field: str, value: int) -> None:
-        state = SCU_CTRL_3.field(field)
-        self._await(SCU_CTRL_3, lambda found: state.extract(found) == value)
+        state = _SCU_CTRL_3.field(field)
+        self._await(_SCU_CTRL_3, lambda found: state.extract(found) == value)
 
     def _change(self, entry: Register, field: RegisterField, value: int) -> None:
         """Write one field of a register of 32 bits."""
@@ -102,7 +110,7 @@ class KernelDriver:
 
     def reset(self) -> None:
         """Reset of the core; what was mapped is lost."""
-        if not SCU_CTRL_3.field("cur_rst_gcb").extract(self._function.read(SCU_CTRL_3.offset, 4)):
+        if not _SCU_CTRL_3.field("cur_rst_gcb").extract(self._function.read(_SCU_CTRL_3.offset, 4)):
             self._enter_reset()
         self._opened().clear()
         self._forget()
@@ -116,22 +124,22 @@ class KernelDriver:
         self._expect("dma_paused", 1)
         self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 1)
         self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 1)
-        self._change(SCU_CTRL_3, FORCE, FORCED)
+        self._change(_SCU_CTRL_3, _SCU_CTRL_3.field("rg_force_ram_sd"), _FORCED)
         self._await_power("cur_ram_sd", 1)
 
     def _leave_reset(self) -> None:
-        self._change(SCU_CTRL_3, FORCE, 0)
+        self._change(_SCU_CTRL_3, _SCU_CTRL_3.field("rg_force_ram_sd"), 0)
         self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 0)
         self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 2)
         self._await_power("cur_ram_sd", 0)
         self._await_power("cur_rst_gcb", 0)
-        self._change(SCU_CTRL_3, _RELEASE, 2)
+        self._change(_SCU_CTRL_3, _RELEASE, 2)
 
     def expect_performance(self, level: int) -> None:
         """Divide the clocks for a level from 0 (lowest) to 3."""
         if not 0 <= level <= _SLOWEST:
             raise _refuse(errno.EINVAL, f"there is no level {level}")
-        self._change(SCU_CTRL_3, _PERFORMANCE, 8 | _SLOWEST - level)
+        self._change(_SCU_CTRL_3, _PERFORMANCE, 8 | _SLOWEST - level)
 
     # Page table.
 

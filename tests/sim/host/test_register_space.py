@@ -53,6 +53,13 @@ def test_by_pcie_the_core_is_awake_and_reset_by_force() -> None:
     assert bench.space.read(SCU_CTRL_3, 32) == 0x5005004C
 
 
+def test_by_pcie_the_first_reset_is_one() -> None:
+    """The kernel driver enters it before the first open: what it wrote until then is gone."""
+    bench = Bench(by_usb=False)
+    bench.written(0x5005004C | 3 << 14)
+    assert bench.resets == 1
+
+
 def test_other_registers_around_the_core_keep_what_is_written() -> None:
     bench = Bench(by_usb=True)
     assert bench.space.read(SCU_CTRL_2, 32) == 0x190000

@@ -52,7 +52,7 @@ def test_what_was_mapped_is_gone_with_the_program() -> None:
     machine.open()
     machine.queue(BUFFER, 16)
     machine.work()
-    assert isinstance(machine.function.fault, PageFault)
+    assert isinstance(machine.function.core.fault, PageFault)
     assert machine.read("page_fault_address") == BUFFER
     assert machine.program.vectors == [12]
 
@@ -64,7 +64,7 @@ def test_an_unmapped_page_faults() -> None:
     machine.driver.unmap(BUFFER + 0x20_1000, PAGE)
     machine.queue(BUFFER, 16)
     machine.work()
-    fault = machine.function.fault
+    fault = machine.function.core.fault
     assert isinstance(fault, PageFault)
     assert fault.address == BUFFER + 0x20_1000
     assert machine.read("hib_error_status") == 2
@@ -98,7 +98,7 @@ def test_a_host_that_is_gone_is_its_own_fault() -> None:
     machine.function.attach(None)
     machine.queue(BUFFER, 16)
     machine.work()
-    assert isinstance(machine.function.fault, HostFault)
+    assert isinstance(machine.function.core.fault, HostFault)
 
 
 @pytest.mark.parametrize(

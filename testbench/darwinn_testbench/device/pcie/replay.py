@@ -214,7 +214,7 @@ class Player:
     @property
     def fault(self) -> SimulationError | None:
         """What ended the chip's work, if it was not that the recording has too few bytes."""
-        fault = self._function.fault
+        fault = self._function.core.fault
         return None if isinstance(fault, HostFault) else fault
 
     def play(self) -> None:
@@ -227,11 +227,11 @@ class Player:
             self._host.now = max(self._host.now, self.played)
             self._play(event)
             self.played += 1
-            if self._function.fault is not None:
+            if self._function.core.fault is not None:
                 break
         self._let_chip_go_on()
-        if isinstance(self._function.fault, HostFault):
-            self._reads.differ(str(self._function.fault))
+        if isinstance(self._function.core.fault, HostFault):
+            self._reads.differ(str(self._function.core.fault))
         self._compare_interrupts()
         self._compare_bytes()
 
