@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy import AccuracyRow, check_accuracy, load, page, published
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table
@@ -33,41 +33,28 @@ PUBLISHED = "published"
 
 Models = Annotated[
     Path | None,
-    typer.Option(
-        "--models",
-        metavar="FOLDER",
-        help="Compiled models, NAME_edgetpu.tflite.  [default: DARWINN_CORPUS/darwinn]",
-        show_default=False,
+    option(
+        "--models FOLDER",
+        "Compiled models, NAME_edgetpu.tflite.  [default: DARWINN_CORPUS/darwinn]",
     ),
 ]
 PointsFiles = Annotated[
     list[str] | None,
-    typer.Option(
-        "--points",
-        metavar="FILE",
-        help=(
-            "Latencies that you measured, TOML (docs/timing.md), instead of the published ones; "
-            f"may be repeated, {PUBLISHED} stands for those."
-        ),
-        show_default=False,
+    option(
+        "--points FILE",
+        "Latencies that you measured, TOML (docs/timing.md), instead of the published ones; "
+        f"may be repeated, {PUBLISHED} stands for those.",
     ),
 ]
 AtMost = Annotated[
     float | None,
-    typer.Option(
-        "--at-most",
-        metavar="PERCENT",
+    option(
+        "--at-most PERCENT",
+        "A larger error of a point is a mismatch; without it errors are not judged.",
         min=0,
-        help="A larger error of a point is a mismatch; without it errors are not judged.",
-        show_default=False,
     ),
 ]
-Document = Annotated[
-    Path | None,
-    typer.Option(
-        "--document", metavar="FILE", help="Write docs/accuracy.md anew.", show_default=False
-    ),
-]
+Document = Annotated[Path | None, option("--document FILE", "Write docs/accuracy.md anew.")]
 
 _FROM = {"other models": "fit", "link": "link", "": ""}
 """What the table calls the ways to a fixed cost."""

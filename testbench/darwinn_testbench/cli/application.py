@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import Exit, print_line, reader_went_away
 from darwinn_testbench.version import __version__
 
@@ -109,10 +110,7 @@ def _print_version(wanted: bool) -> None:
 
 
 _Version = Annotated[
-    bool,
-    typer.Option(
-        "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-    ),
+    bool, option("--version", "Print the version and exit.", callback=_print_version, is_eager=True)
 ]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, CyclesRow, measure_files
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
@@ -33,28 +33,21 @@ EXAMPLES = """**Examples**
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE",
-        help="Edge TPU .tflite files, DarwiNN packages or instruction streams; - is stdin.",
-        show_default=False,
+    argument(
+        "FILE", "Edge TPU .tflite files, DarwiNN packages or instruction streams; - is stdin."
     ),
 ]
 Baseline = Annotated[
     Path | None,
-    typer.Option(
-        "--baseline",
-        metavar="JSON",
-        help="Compare with this reviewed baseline; any difference beyond its tolerances fails.",
+    option(
+        "--baseline JSON",
+        "Compare with this reviewed baseline; any difference beyond its tolerances fails.",
     ),
 ]
 Update = Annotated[
-    bool,
-    typer.Option("--update", help="Rewrite the baseline with the figures of FILE..., unjudged."),
+    bool, option("--update", "Rewrite the baseline with the figures of FILE..., unjudged.")
 ]
-Reason = Annotated[
-    str,
-    typer.Option("--reason", metavar="TEXT", help="Why the figures changed; kept in the baseline."),
-]
+Reason = Annotated[str, option("--reason TEXT", "Why the figures changed; kept in the baseline.")]
 
 _COLUMNS: tuple[Column[CyclesRow], ...] = (
     Column("executable", lambda row: row.name, may_shrink=True),

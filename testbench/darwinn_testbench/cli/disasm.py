@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
-
 from darwinn_testbench.chip.disassembly import ChunkRow, disassemble
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import RowType, finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.programs.contents import PartRow, list_program
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report
@@ -27,16 +26,8 @@ EXAMPLES = """**Examples**
 `darwinn disasm --function forward program.pte`
 """
 
-Chunk = Annotated[
-    int | None,
-    typer.Option("--chunk", metavar="N", min=0, help="Only this chunk.", show_default=False),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="PATH", help="Write the listing here.", show_default=False
-    ),
-]
+Chunk = Annotated[int | None, option("--chunk N", "Only this chunk.", min=0)]
+Output = Annotated[Path | None, option("--output -o PATH", "Write the listing here.")]
 
 
 def command(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
 from darwinn_sim.host import dma_trace
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.dma_check import DmaFigures, check_dma
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report import Column, Report, table
 
@@ -25,8 +25,7 @@ EXAMPLES = """**Examples**
 """
 
 Full = Annotated[
-    bool,
-    typer.Option("--full", help="Run the tiles too, instead of the scalar core and its DMA alone."),
+    bool, option("--full", "Run the tiles too, instead of the scalar core and its DMA alone.")
 ]
 
 _SUMMARY: tuple[Column[DmaFigures], ...] = (

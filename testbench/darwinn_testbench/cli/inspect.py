@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
-import typer
 from darwinn_formats.files import Source
 from rich.console import RenderableType
 
@@ -13,6 +12,7 @@ from darwinn_testbench.chip.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.chip.inspection import ExecutableRow, inspect
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
 from darwinn_testbench.programs.formats import Format, format_of
@@ -31,20 +31,17 @@ EXAMPLES = """**Examples**
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE",
-        help=(
-            "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte, "
-            ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. --coverage takes several."
-        ),
-        show_default=False,
+    argument(
+        "FILE",
+        "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte, "
+        ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. --coverage takes several.",
     ),
 ]
 Coverage = Annotated[
     bool,
-    typer.Option(
+    option(
         "--coverage",
-        help="Show how many set instruction bits lie in fields of known meaning, by opcode.",
+        "Show how many set instruction bits lie in fields of known meaning, by opcode.",
     ),
 ]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import FORMATS, draw, operation
@@ -32,12 +32,7 @@ EXAMPLES = """**Examples**
 
 Graph = Annotated[
     Path | None,
-    typer.Option(
-        "--graph",
-        metavar="PATH",
-        help=f"Also draw the network: .{', .'.join(FORMATS)} (text for Graphviz).",
-        show_default=False,
-    ),
+    option("--graph PATH", f"Also draw the network: .{', .'.join(FORMATS)} (text for Graphviz)."),
 ]
 
 _COLUMNS: tuple[Column[LayerRow], ...] = (

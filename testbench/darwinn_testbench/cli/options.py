@@ -12,6 +12,7 @@ import typer
 from darwinn_formats.files import Content, Source, read_file, read_stream
 
 from darwinn_testbench.chip.input_kinds import InputKind
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError, Unavailable
 from darwinn_testbench.programs.formats import format_of
@@ -21,200 +22,135 @@ _STDIN = "<stdin>"
 
 File = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        help="Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input.",
-        show_default=False,
+    argument(
+        "FILE", "Edge TPU .tflite, DarwiNN package or instruction stream; - is standard input."
     ),
 ]
 AnyFile = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        help=(
-            "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte; "
-            "IREE .vmfb; TFRT BEF or its text. - is standard input."
-        ),
-        show_default=False,
+    argument(
+        "FILE",
+        "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte; "
+        "IREE .vmfb; TFRT BEF or its text. - is standard input.",
     ),
 ]
 Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print one JSON object (docs/cli.md describes it) instead of tables."
-    ),
+    bool, option("--json", "Print one JSON object (docs/cli.md describes it) instead of tables.")
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed",
-        metavar="N",
+    option(
+        "--seed N",
+        "Seed of drawn inputs and of memory that nothing has written; it is printed.",
         min=0,
-        help="Seed of drawn inputs and of memory that nothing has written; it is printed.",
     ),
 ]
 Runs = Annotated[
     int | None,
-    typer.Option(
-        "--runs",
-        metavar="K",
+    option(
+        "--runs K",
+        "Inferences with drawn inputs, each of the next kind. By default one of each kind, or "
+        "for run, stored outputs and the Verilog engine one of noise.",
         min=1,
         max=1_000_000_000,
-        help=(
-            "Inferences with drawn inputs, each of the next kind. By default one of each kind, or "
-            "for run, stored outputs and the Verilog engine one of noise."
-        ),
-        show_default=False,
     ),
 ]
 InputsKind = Annotated[
     list[InputKind] | None,
-    typer.Option(
-        "--inputs-kind",
-        metavar="KIND",
-        help=(
-            "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
-            "it for several. A row of the table is repeated alone by its own kind and seed: "
-            "--inputs-kind KIND --seed N."
-        ),
-        show_default=False,
+    option(
+        "--inputs-kind KIND",
+        "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
+        "it for several. A row of the table is repeated alone by its own kind and seed: "
+        "--inputs-kind KIND --seed N.",
     ),
 ]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Reading memory that nothing has written is a fault."),
-]
+Strict = Annotated[bool, option("--strict", "Reading memory that nothing has written is a fault.")]
 NoAssumptions = Annotated[
     bool,
-    typer.Option(
+    option(
         "--no-assumptions",
-        help=(
-            "Refuse values of instruction fields that no known program holds and that are executed "
-            "by an assumed rule."
-        ),
+        "Refuse values of instruction fields that no known program holds and that are executed "
+        "by an assumed rule.",
     ),
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--inputs",
-        "-i",
-        metavar="[NAME=]PATH",
-        help=(
-            "Input data: .npy, .npz (arrays by tensor name), an image, or any other file as raw "
-            "bytes. Repeat it for several inputs, with NAME= or in the order of the model."
-        ),
-        show_default=False,
+    option(
+        "--inputs -i [NAME=]PATH",
+        "Input data: .npy, .npz (arrays by tensor name), an image, or any other file as raw "
+        "bytes. Repeat it for several inputs, with NAME= or in the order of the model.",
     ),
 ]
 Executable = Annotated[
     int | None,
-    typer.Option(
-        "--executable",
-        metavar="N",
+    option(
+        "--executable N",
+        "Only this executable (numbers as `darwinn inspect` prints them).",
         min=0,
-        help="Only this executable (numbers as `darwinn inspect` prints them).",
-        show_default=False,
     ),
 ]
 Function = Annotated[
     str | None,
-    typer.Option(
-        "--function",
-        metavar="NAME",
-        help="Which method or function of an ExecuTorch, IREE or BEF program.",
-        show_default=False,
-    ),
+    option("--function NAME", "Which method or function of an ExecuTorch, IREE or BEF program."),
 ]
 Reference = Annotated[
     str | None,
-    typer.Option(
-        "--reference",
-        "-r",
-        metavar="MODEL",
-        help=(
-            "The model before compilation (.tflite), or the same network as ExecuTorch .pte, IREE "
-            ".vmfb or BEF: it gives the expected outputs."
-        ),
-        show_default=False,
+    option(
+        "--reference -r MODEL",
+        "The model before compilation (.tflite), or the same network as ExecuTorch .pte, IREE "
+        ".vmfb or BEF: it gives the expected outputs.",
     ),
 ]
 RequireReference = Annotated[
     bool,
-    typer.Option(
+    option(
         "--require-reference",
-        help=(
-            "An output, or an operator before it, that is compared with nothing is a failure "
-            "(not-compared, exit code 1)."
-        ),
+        "An output, or an operator before it, that is compared with nothing is a failure "
+        "(not-compared, exit code 1).",
     ),
 ]
 _ENGINES = (
     "model: the simulated chip, and the project's CPU references of other formats; original: the "
     "original runtime of an ExecuTorch or IREE program, if it is installed"
 )
-RunEngine = Annotated[
-    Engine, typer.Option("--engine", metavar="model|original", help=f"{_ENGINES}.")
-]
+RunEngine = Annotated[Engine, option("--engine model|original", f"{_ENGINES}.")]
 VerifyEngine = Annotated[
     Engine,
-    typer.Option(
+    option(
         "--engine",
-        help=(
-            f"{_ENGINES}; rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ "
-            "compiler is installed."
-        ),
+        f"{_ENGINES}; rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ "
+        "compiler is installed.",
     ),
 ]
 Natives = Annotated[
     str | None,
-    typer.Option(
-        "--natives",
-        metavar="MODULE",
-        help=(
-            "Python module, or .py file, whose NATIVES are the native functions of a BEF file by "
-            "name. It is executed."
-        ),
-        show_default=False,
+    option(
+        "--natives MODULE",
+        "Python module, or .py file, whose NATIVES are the native functions of a BEF file by "
+        "name. It is executed.",
     ),
 ]
-Model = Annotated[
-    int,
-    typer.Option("--model", metavar="N", min=0, help="Which compiled model of the file."),
-]
+Model = Annotated[int, option("--model N", "Which compiled model of the file.", min=0)]
 Companions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="FILE",
-        help="A file compiled together with FILE, which may hold its parameters.",
-        show_default=False,
-    ),
+    option("--with FILE", "A file compiled together with FILE, which may hold its parameters."),
 ]
 
 
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Where finished work is kept: the same command goes on after a kill.",
-    ),
+    option("--out -o DIR", "Where finished work is kept: the same command goes on after a kill."),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
+    option(
+        "--jobs -j N",
+        "Processes on this machine; one for each core by default.",
         min=1,
         max=1024,
-        help="Processes on this machine; one for each core by default.",
-        show_default=False,
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")]
+Fresh = Annotated[bool, option("--fresh", "Do again what is finished already.")]
 
 
 def source_of(file: str) -> Source:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.profile.csv import to_csv
@@ -39,19 +39,12 @@ EXAMPLES = """**Examples**
 _SHORT = 0.001
 """Share of the inference: the table leaves out shorter times without a layer."""
 
-Csv = Annotated[
-    Path | None,
-    typer.Option("--csv", metavar="PATH", help="Also write the layers as CSV; - is stdout."),
-]
+Csv = Annotated[Path | None, option("--csv PATH", "Also write the layers as CSV; - is stdout.")]
 Timeline = Annotated[
-    Path | None,
-    typer.Option(
-        "--timeline", metavar="PATH", help="Also write a trace for the Perfetto UI (.pftrace)."
-    ),
+    Path | None, option("--timeline PATH", "Also write a trace for the Perfetto UI (.pftrace).")
 ]
 Operations = Annotated[
-    bool,
-    typer.Option("--operations", help="Also say what each layer computes, which takes longer."),
+    bool, option("--operations", "Also say what each layer computes, which takes longer.")
 ]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Column, Report, Verdict, seconds, table
@@ -46,20 +46,13 @@ _COLUMNS: tuple[Column[Outcome], ...] = (
 )
 
 Manifest = Annotated[
-    str,
-    typer.Argument(
-        metavar="MANIFEST",
-        help="TOML file that lists the cases (docs/ci.md has every key).",
-        show_default=False,
-    ),
+    str, argument("MANIFEST", "TOML file that lists the cases (docs/ci.md has every key).")
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
-        show_default=False,
+    option(
+        "--scheduler ADDRESS",
+        "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
     ),
 ]
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report.files import write_result
 
@@ -21,15 +20,10 @@ EXAMPLES = """**Examples**
 `darwinn report model_edgetpu.tflite --reference model.tflite --runs 5 -o report.html`
 """
 
-Output = Annotated[
-    Path,
-    typer.Option("--output", "-o", metavar="PATH", help="The page; - is standard output."),
-]
+Output = Annotated[Path, option("--output -o PATH", "The page; - is standard output.")]
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict/--no-strict", help="Whether reading memory that nothing has written is a fault."
-    ),
+    option("--strict/--no-strict", "Whether reading memory that nothing has written is a fault."),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.options import only_one_on_stdout
 from darwinn_testbench.report import Report, Row, github, to_junit, to_markdown, to_sarif
 from darwinn_testbench.report.files import write_result
@@ -22,22 +23,18 @@ FORMS: Mapping[str, Callable[[Sequence[Report[Row]]], bytes]] = {
 """What each option writes."""
 
 JUnit = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="PATH", help="Also write the rows as JUnit XML; - is stdout."),
+    Path | None, option("--junit PATH", "Also write the rows as JUnit XML; - is stdout.")
 ]
 Sarif = Annotated[
-    Path | None,
-    typer.Option("--sarif", metavar="PATH", help="Also write what did not pass as SARIF 2.1.0."),
+    Path | None, option("--sarif PATH", "Also write what did not pass as SARIF 2.1.0.")
 ]
 Markdown = Annotated[
-    Path | None,
-    typer.Option("--markdown", metavar="PATH", help="Also write the verdicts as a Markdown table."),
+    Path | None, option("--markdown PATH", "Also write the verdicts as a Markdown table.")
 ]
 GitHub = Annotated[
     bool,
-    typer.Option(
-        "--github",
-        help="Also print annotations for GitHub Actions, and append to the step's summary.",
+    option(
+        "--github", "Also print annotations for GitHub Actions, and append to the step's summary."
     ),
 ]
 

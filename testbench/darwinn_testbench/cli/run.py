@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
-import typer
 from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
@@ -13,6 +12,7 @@ from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_lin
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
@@ -39,62 +39,40 @@ EXAMPLES = """**Examples**
 
 Until = Annotated[
     str | None,
-    typer.Option(
-        "--until",
-        metavar="POINT",
-        help="Stop the inference at layer:N (its end) or at pc:CHUNK:PC.",
-        show_default=False,
-    ),
+    option("--until POINT", "Stop the inference at layer:N (its end) or at pc:CHUNK:PC."),
 ]
 Taps = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tap",
-        metavar="WHAT",
-        help=(
-            "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
-            "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
-            "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …"
-        ),
-        show_default=False,
+    option(
+        "--tap WHAT",
+        "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
+        "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
+        "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
     ),
 ]
 Preloads = Annotated[
     list[str] | None,
-    typer.Option(
-        "--preload",
-        metavar="WHAT",
-        help=(
-            "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
-            "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5."
-        ),
-        show_default=False,
+    option(
+        "--preload WHAT",
+        "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
+        "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5.",
     ),
 ]
 Then = Annotated[
     list[str] | None,
-    typer.Option(
-        "--then",
-        metavar="FILE",
-        help=(
-            "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
-            "before it give, by name. Repeat it for more segments, in their order."
-        ),
-        show_default=False,
+    option(
+        "--then FILE",
+        "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
+        "before it give, by name. Repeat it for more segments, in their order.",
     ),
 ]
 Output = Annotated[
     str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help=(
-            "Write the outputs: all of them by name in an .npz; one output in .npy; "
-            "anything else, or - for standard output, gets one output's bytes. "
-            "`darwinn verify --expected` takes .npz and .npy, with the same --seed or --inputs."
-        ),
-        show_default=False,
+    option(
+        "--output -o PATH",
+        "Write the outputs: all of them by name in an .npz; one output in .npy; "
+        "anything else, or - for standard output, gets one output's bytes. "
+        "`darwinn verify --expected` takes .npz and .npy, with the same --seed or --inputs.",
     ),
 ]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.compiler import SampleRow, sample
 from darwinn_testbench.report import Column, Report, table
 
@@ -21,11 +21,8 @@ EXAMPLES = """**Examples**
 `darwinn sample build/sample --seed 7 --json`
 """
 
-Directory = Annotated[
-    str,
-    typer.Argument(metavar="DIR", help="Folder for the files; it is made.", show_default=False),
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the weights.")]
+Directory = Annotated[str, argument("DIR", "Folder for the files; it is made.")]
+Seed = Annotated[int, option("--seed N", "Seed of the weights.", min=0)]
 
 _COLUMNS: tuple[Column[SampleRow], ...] = (
     Column("file", lambda row: row.name),

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console, RenderableType
 
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.survey.columns import FIELD_COLUMNS, row_columns
 from darwinn_testbench.survey.field_values import KNOWN, FieldValues
-from darwinn_testbench.survey.plan import DEFAULT_TIMEOUT, LeftOut, Options
+from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.run import survey
-from darwinn_testbench.survey.task import SurveyRow
+from darwinn_testbench.survey.task import DEFAULT_TIMEOUT, Options, SurveyRow
 
 EXAMPLES = """**How files pair**
 
@@ -41,24 +41,16 @@ _NAMED = 4
 
 Paths = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PATH",
-        help="Files, and folders that are searched for programs of the chip, whatever their names.",
-        show_default=False,
+    argument(
+        "PATH",
+        "Files, and folders that are searched for programs of the chip, whatever their names.",
     ),
 ]
 NoReference = Annotated[
-    bool,
-    typer.Option("--no-reference", help="Only run the models, and compare them with nothing."),
+    bool, option("--no-reference", "Only run the models, and compare them with nothing.")
 ]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="S", min=1, help="Seconds for one row; then it is a fault."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="PATH", help="Also write it all as one page; - is stdout."),
-]
+Timeout = Annotated[float, option("--timeout S", "Seconds for one row; then it is a fault.", min=1)]
+Html = Annotated[Path | None, option("--html PATH", "Also write it all as one page; - is stdout.")]
 
 
 def command(

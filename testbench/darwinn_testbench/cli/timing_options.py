@@ -6,29 +6,24 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
 from darwinn_sim.timing.description import built_in
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST
+from darwinn_testbench.cli.declared import option
 
 Chip = Annotated[
     str,
-    typer.Option(
-        "--chip",
-        metavar="NAME",
-        help=f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
+    option(
+        "--chip NAME",
+        f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
     ),
 ]
 Host = Annotated[
     str | None,
-    typer.Option(
-        "--host",
-        metavar="NAME",
-        help=(
-            f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
-            "endless speed; by default that of the chip description."
-        ),
-        show_default=False,
+    option(
+        "--host NAME",
+        f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
+        "endless speed; by default that of the chip description.",
     ),
 ]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from darwinn_testbench import policy as policies
 from darwinn_testbench.cli import compared, options, results
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.engine import Engine
@@ -37,71 +36,51 @@ EXAMPLES = """**Examples**
 
 PolicyText = Annotated[
     str | None,
-    typer.Option(
-        "--policy",
-        metavar="P",
-        help=(
-            "How far outputs may be from the reference: exact, lsb:N, lsb:N,F% or "
-            "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic."
-        ),
-        show_default=False,
+    option(
+        "--policy P",
+        "How far outputs may be from the reference: exact, lsb:N, lsb:N,F% or "
+        "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic.",
     ),
 ]
 
 Expected = Annotated[
     str | None,
-    typer.Option(
-        "--expected",
-        metavar="PATH",
-        help=(
-            "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
-            "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
-            "drawn ones of --seed: those of `darwinn run --seed N --output PATH`."
-        ),
-        show_default=False,
+    option(
+        "--expected PATH",
+        "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
+        "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
+        "drawn ones of --seed: those of `darwinn run --seed N --output PATH`.",
     ),
 ]
 MapOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--map",
-        metavar="NAME=OTHER",
-        help=(
-            "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
-            "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
-            "leave it open. Repeat it for several."
-        ),
-        show_default=False,
+    option(
+        "--map NAME=OTHER",
+        "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
+        "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
+        "leave it open. Repeat it for several.",
     ),
 ]
 Localise = Annotated[
     bool,
-    typer.Option(
+    option(
         "--localise",
-        help=(
-            "Name the first layer or value that differs, and each further one that differs of "
-            "itself: what follows is computed from the same values on both sides."
-        ),
+        "Name the first layer or value that differs, and each further one that differs of "
+        "itself: what follows is computed from the same values on both sides.",
     ),
 ]
 Waves = Annotated[
     str | None,
-    typer.Option(
-        "--waves",
-        metavar="FILE.fst",
-        help=(
-            "With --engine rtl: write the waves of the chip for Surfer and GTKWave; a .gtkw beside "
-            "it shows them in groups."
-        ),
-        show_default=False,
+    option(
+        "--waves FILE.fst",
+        "With --engine rtl: write the waves of the chip for Surfer and GTKWave; a .gtkw beside "
+        "it shows them in groups.",
     ),
 ]
 
 Layers = Annotated[
     bool,
-    typer.Option(
-        "--layers", help="Also compare every layer in the tiles with the tensors of --reference."
-    ),
+    option("--layers", "Also compare every layer in the tiles with the tensors of --reference."),
 ]
 
 
