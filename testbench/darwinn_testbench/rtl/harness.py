@@ -6,8 +6,7 @@ description ``harness`` (``chips/harness.toml``), which says what both need. Fac
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from darwinn_sim.timing.description import chip_description
@@ -50,12 +49,3 @@ class HarnessDescription:
     def limited(self, words: int) -> HarnessDescription:
         """The same with ``dma_burst_limiter`` set to ``words``; 0 means no limit."""
         return replace(self, burst_words=min(words or self.burst_words, self.burst_words))
-
-    def text(self) -> str:
-        """The description as JSON, for another process."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_text(cls, text: str) -> HarnessDescription:
-        """Read what ``text`` has written."""
-        return cls(**json.loads(text))

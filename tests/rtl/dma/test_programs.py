@@ -6,6 +6,8 @@ answers in more ways, and their functional coverage is complete.
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def perform(harness: HarnessDescription, programs: int, seed: int, work: Path) -
         "random_programs",
         work,
         seed=seed,
-        DARWINN_HARNESS=harness.text(),
+        DARWINN_HARNESS=json.dumps(asdict(harness)),
         DARWINN_PROGRAMS=programs,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from darwinn_testbench.rtl.dma.timing import Channel, DmaStep, predict
-from darwinn_testbench.rtl.harness import HarnessDescription
 
 
 def test_a_word_is_read() -> None:
@@ -71,8 +70,3 @@ def test_what_is_held_back_for_ever_is_refused(channel: Channel) -> None:
 def test_missing_output_is_refused() -> None:
     with pytest.raises(ValueError, match="9 bytes of output"):
         predict([DmaStep(3, 0, 9)], output_bytes=8)
-
-
-def test_the_description_survives_as_text() -> None:
-    description = HarnessDescription(data_bytes=32, memory_latency=1)
-    assert HarnessDescription.from_text(description.text()) == description

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -20,7 +21,7 @@ async def random_programs(dut: Any) -> None:
     simulation = WorkloadBench(dut)
     bench = simulation.bench
     await simulation.start()
-    harness = HarnessDescription.from_text(os.environ["DARWINN_HARNESS"])
+    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
     generator = ProgramGenerator(bench.random, harness.data_bytes, MAX_BURST)
     count, cycles = int(os.environ["DARWINN_PROGRAMS"]), 0
     for number in range(count):

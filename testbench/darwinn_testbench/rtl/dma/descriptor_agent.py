@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cocotb.triggers import RisingEdge
-from pyuvm import ConfigDB, uvm_agent, uvm_driver, uvm_sequence_item, uvm_sequencer
+from pyuvm import ConfigDB, uvm_driver, uvm_sequence_item
 
 from darwinn_testbench.rtl.bench import Bench
 from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
+from darwinn_testbench.rtl.environment import SequencedAgent
 
 
 class DescriptorItem(uvm_sequence_item):
@@ -49,14 +50,7 @@ class DescriptorDriver(uvm_driver):
         dut.core2dma_descriptor_valid.value = 0
 
 
-class DescriptorAgent(uvm_agent):
+class DescriptorAgent(SequencedAgent):
     """Sequencer and driver of the descriptor port."""
 
-    def build_phase(self) -> None:
-        """Create the parts."""
-        self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = DescriptorDriver("driver", self)
-
-    def connect_phase(self) -> None:
-        """Connect the driver to the sequencer."""
-        self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
+    driver_class = DescriptorDriver

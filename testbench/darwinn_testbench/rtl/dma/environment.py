@@ -4,8 +4,7 @@ life of one descriptor program in it.
 
 from __future__ import annotations
 
-import cocotb
-from pyuvm import ConfigDB, uvm_env, uvm_sequence, uvm_test
+from pyuvm import ConfigDB, uvm_env, uvm_sequence
 
 from darwinn_testbench.rtl.bench import Bench
 from darwinn_testbench.rtl.dma.descriptor_agent import DescriptorAgent, DescriptorItem
@@ -16,6 +15,7 @@ from darwinn_testbench.rtl.dma.programs import DescriptorProgram
 from darwinn_testbench.rtl.dma.register_agent import RegisterAgent, RegisterModel
 from darwinn_testbench.rtl.dma.scoreboard import Scoreboard
 from darwinn_testbench.rtl.dma.stream_agent import OutputSource, StreamSinks
+from darwinn_testbench.rtl.environment import EnvironmentTest
 from darwinn_testbench.rtl.harness import HarnessDescription
 
 STATUS_REGISTERS = (
@@ -134,22 +134,7 @@ class DmaEnvironment(uvm_env):
         self.scoreboard.check(bytes(self.memory.data), found)
 
 
-class DmaTest(uvm_test):
-    """Builds the environment; a subclass says in ``scenario`` what happens in it."""
+class DmaTest(EnvironmentTest):
+    """A test of the DMA engine."""
 
-    def build_phase(self) -> None:
-        """Create bench and environment."""
-        self.bench = Bench(cocotb.top)
-        ConfigDB().set(None, "*", "BENCH", self.bench)
-        self.environment = DmaEnvironment("environment", self)
-
-    async def run_phase(self) -> None:
-        """Start the clock and play the scenario."""
-        self.raise_objection()
-        self.bench.start()
-        await self.scenario(self.environment)
-        self.drop_objection()
-
-    async def scenario(self, environment: DmaEnvironment) -> None:
-        """What the test is about."""
-        raise NotImplementedError
+    environment_class = DmaEnvironment

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cocotb.triggers import RisingEdge
 from pyuvm import ConfigDB, uvm_analysis_port, uvm_monitor
 
 from darwinn_testbench.rtl.bench import Bench
 from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Outcome
+from darwinn_testbench.rtl.environment import EventMonitor
 
 
 @dataclass(frozen=True)
@@ -48,42 +48,28 @@ class Raised:
 DmaEvent = Accepted | Started | Done | Raised
 
 
-class DmaMonitor(uvm_monitor):
-    """Announces the engine's events on ``events``, in the order of the cycles."""
+class DmaMonitor(EventMonitor):
+    """Announces the engine's events."""
 
-    def build_phase(self) -> None:
-        """Create the port."""
-        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
-        self.events = uvm_analysis_port("events", self)
-
-    def _announce(self, event: DmaEvent) -> None:
-        self.bench.note(str(event))
-        self.events.write(event)
-
-    async def run_phase(self) -> None:
-        """Watch every cycle."""
+    def watch(self) -> None:
+        """Announce the events of this cycle."""
         dut = self.bench.dut
-        edge = RisingEdge(dut.clk)
-        while True:
-            await edge
-            if self.bench.in_reset:
-                continue
-            if dut.core2dma_descriptor_valid.value and dut.core2dma_descriptor_ready.value:
-                self._announce(Accepted(self.bench.cycle, self._descriptor()))
-            if dut.dma2monitor_start_valid.value:
-                index = int(dut.dma2monitor_start_index.value)
-                outcome = Outcome(int(dut.dma2monitor_start_outcome.value))
-                self._announce(Started(self.bench.cycle, index, outcome))
-            if dut.dma2interrupts_raise_valid.value:
-                number = int(dut.dma2interrupts_raise_data.value)
-                self._announce(Raised(self.bench.cycle, number))
-            done = int(dut.dma2monitor_done_valid.value)
-            if done:
-                indices = int(dut.dma2monitor_done_index.value)
-                for event in range(done.bit_length()):
-                    if done >> event & 1:
-                        index = indices >> 32 * event & 0xFFFF_FFFF
-                        self._announce(Done(self.bench.cycle, index, event))
+        if dut.core2dma_descriptor_valid.value and dut.core2dma_descriptor_ready.value:
+            self.announce(Accepted(self.bench.cycle, self._descriptor()))
+        if dut.dma2monitor_start_valid.value:
+            index = int(dut.dma2monitor_start_index.value)
+            outcome = Outcome(int(dut.dma2monitor_start_outcome.value))
+            self.announce(Started(self.bench.cycle, index, outcome))
+        if dut.dma2interrupts_raise_valid.value:
+            number = int(dut.dma2interrupts_raise_data.value)
+            self.announce(Raised(self.bench.cycle, number))
+        done = int(dut.dma2monitor_done_valid.value)
+        if done:
+            indices = int(dut.dma2monitor_done_index.value)
+            for event in range(done.bit_length()):
+                if done >> event & 1:
+                    index = indices >> 32 * event & 0xFFFF_FFFF
+                    self.announce(Done(self.bench.cycle, index, event))
 
     def _descriptor(self) -> Descriptor:
         dut = self.bench.dut

@@ -10,7 +10,6 @@ from darwinn_sim.host.registers import Access, Register
 from pyuvm import (
     ConfigDB,
     uvm_access_e,
-    uvm_agent,
     uvm_analysis_port,
     uvm_driver,
     uvm_endianness_e,
@@ -20,11 +19,11 @@ from pyuvm import (
     uvm_reg_bus_op,
     uvm_reg_field,
     uvm_sequence_item,
-    uvm_sequencer,
     uvm_status_e,
 )
 
 from darwinn_testbench.rtl.bench import Bench, quiet
+from darwinn_testbench.rtl.environment import SequencedAgent
 from darwinn_testbench.rtl.registers_rdl import HARNESS_MAP, fields_of, is_constant
 
 WORD_BYTES = 8
@@ -142,17 +141,14 @@ class RegisterModel(uvm_reg_block):
         assert status == uvm_status_e.UVM_IS_OK, f"write of {name} refused"
 
 
-class RegisterAgent(uvm_agent):
+class RegisterAgent(SequencedAgent):
     """Sequencer and driver of the register bus, with the register model on top."""
 
-    def build_phase(self) -> None:
-        """Create the parts."""
-        self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = RegisterDriver("driver", self)
-        self.model = RegisterModel()
+    driver_class = RegisterDriver
 
     def connect_phase(self) -> None:
         """Connect driver and model to the sequencer."""
-        self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
+        super().connect_phase()
+        self.model = RegisterModel()
         adapter: Any = RegisterAdapter("adapter")
         self.model.map.set_sequencer(self.sequencer, adapter)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from darwinn_sim.isa.codes import DescriptorTag
-from pyuvm import uvm_component, uvm_subscriber
+from pyuvm import uvm_component
 
 from darwinn_testbench.rtl.dma.coverage import sample_descriptor, sample_transfer
 from darwinn_testbench.rtl.dma.descriptor_model import (
@@ -23,6 +22,7 @@ from darwinn_testbench.rtl.dma.programs import (
     size_class,
 )
 from darwinn_testbench.rtl.dma.stream_agent import Beat
+from darwinn_testbench.rtl.environment import Subscriber
 
 WRITER_EVENT = len(READ_TAGS)
 FENCE_EVENT = WRITER_EVENT + 1
@@ -30,18 +30,6 @@ FENCE_EVENT = WRITER_EVENT + 1
 
 class Mismatch(AssertionError):
     """The RTL did something that the model does not."""
-
-
-class Subscriber(uvm_subscriber):
-    """Gives what is announced to a function at once, so that a mismatch stops the run there."""
-
-    def __init__(self, name: str, parent: uvm_component, take: Callable[[Any], None]) -> None:
-        super().__init__(name, parent)
-        self._take = take
-
-    def write(self, tt: Any) -> None:
-        """Pass ``tt`` on."""
-        self._take(tt)
 
 
 class Scoreboard(uvm_component):

@@ -9,25 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import cocotb
 from cocotb.triggers import RisingEdge
 from darwinn_sim import chip
-from pyuvm import (
-    ConfigDB,
-    uvm_agent,
-    uvm_analysis_port,
-    uvm_component,
-    uvm_driver,
-    uvm_env,
-    uvm_monitor,
-    uvm_sequence,
-    uvm_sequence_item,
-    uvm_sequencer,
-    uvm_test,
-)
+from pyuvm import ConfigDB, uvm_component, uvm_driver, uvm_env, uvm_sequence, uvm_sequence_item
 
 from darwinn_testbench.rtl.bench import Bench
-from darwinn_testbench.rtl.dma.scoreboard import Subscriber
+from darwinn_testbench.rtl.environment import (
+    EnvironmentTest,
+    EventMonitor,
+    SequencedAgent,
+    Subscriber,
+)
 from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
 
 CYCLES_PER_INSTRUCTION = 2000
@@ -150,17 +142,10 @@ class InstructionDriver(uvm_driver):
             self.seq_item_port.item_done()
 
 
-class InstructionAgent(uvm_agent):
+class InstructionAgent(SequencedAgent):
     """Sequencer and driver of the tile's queue."""
 
-    def build_phase(self) -> None:
-        """Create the parts."""
-        self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = InstructionDriver("driver", self)
-
-    def connect_phase(self) -> None:
-        """Connect the driver to the sequencer."""
-        self.driver.seq_item_port.connect(self.sequencer.seq_item_export)
+    driver_class = InstructionDriver
 
 
 class Neighbourhood(uvm_component):
@@ -197,38 +182,28 @@ class Neighbourhood(uvm_component):
             dut.tile2mesh_word_ready.value = links
 
 
-class TileMonitor(uvm_monitor):
-    """Announces on ``events`` what the tile takes, what its units do, and what it sends."""
+class TileMonitor(EventMonitor):
+    """Announces what the tile takes, what its units do, and what it sends."""
 
     def build_phase(self) -> None:
-        """Create the port."""
-        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
-        self.events = uvm_analysis_port("events", self)
+        """Nothing has happened."""
+        super().build_phase()
         self._flags = [0] * chip.TILE_FLAGS
         self._busy: dict[int, int] = {}
 
-    def _announce(self, event: TileEvent) -> None:
-        self.bench.note(str(event))
-        self.events.write(event)
-
-    async def run_phase(self) -> None:
-        """Watch every cycle."""
+    def watch(self) -> None:
+        """Announce the events of this cycle."""
         dut = self.bench.dut
-        edge = RisingEdge(dut.clk)
-        while True:
-            await edge
-            if self.bench.in_reset:
-                continue
-            if dut.core2tile_instruction_valid.value and dut.core2tile_instruction_ready.value:
-                header = int(dut.core2tile_instruction_data.value)
-                self._announce(Taken(self.bench.cycle, header >> 6 & 0x3F))
-            if dut.tile2core_fence_valid.value:
-                self._announce(FencePassed(self.bench.cycle))
-            if dut.tile2ring_row_valid.value and dut.tile2ring_row_ready.value:
-                self._announce(RowSent(self.bench.cycle, self._row()))
-            self._watch_words()
-            self._watch_units()
-            self._watch_flags()
+        if dut.core2tile_instruction_valid.value and dut.core2tile_instruction_ready.value:
+            header = int(dut.core2tile_instruction_data.value)
+            self.announce(Taken(self.bench.cycle, header >> 6 & 0x3F))
+        if dut.tile2core_fence_valid.value:
+            self.announce(FencePassed(self.bench.cycle))
+        if dut.tile2ring_row_valid.value and dut.tile2ring_row_ready.value:
+            self.announce(RowSent(self.bench.cycle, self._row()))
+        self._watch_words()
+        self._watch_units()
+        self._watch_flags()
 
     def _row(self) -> RingRow:
         record = int(self.bench.dut.tile2ring_row_data.value)
@@ -252,7 +227,7 @@ class TileMonitor(uvm_monitor):
         for link in range(LINKS):
             if sent >> link & 1:
                 word = data >> 32 * link & 0xFFFF_FFFF
-                self._announce(WordSent(self.bench.cycle, link, word))
+                self.announce(WordSent(self.bench.cycle, link, word))
 
     def _watch_units(self) -> None:
         idle = int(self.bench.dut.tile2core_units_idle.value)
@@ -260,7 +235,7 @@ class TileMonitor(uvm_monitor):
             if not idle >> unit & 1:
                 self._busy.setdefault(unit, self.bench.cycle)
             elif unit in self._busy:
-                self._announce(Worked(self.bench.cycle, unit, self._busy.pop(unit)))
+                self.announce(Worked(self.bench.cycle, unit, self._busy.pop(unit)))
 
     def _watch_flags(self) -> None:
         packed = int(self.bench.dut.tile2core_flags.value)
@@ -268,7 +243,7 @@ class TileMonitor(uvm_monitor):
             value = packed >> 16 * flag & 0xFFFF
             if value != before:
                 self._flags[flag] = value
-                self._announce(Counted(self.bench.cycle, flag, value))
+                self.announce(Counted(self.bench.cycle, flag, value))
 
 
 @dataclass
@@ -362,22 +337,7 @@ class TileEnvironment(uvm_env):
         assert self.scoreboard.flags == program.flags, (self.scoreboard.flags, program.flags)
 
 
-class TileTest(uvm_test):
-    """Builds the environment; a subclass says in ``scenario`` what happens in it."""
+class TileTest(EnvironmentTest):
+    """A test of a tile."""
 
-    def build_phase(self) -> None:
-        """Create bench and environment."""
-        self.bench = Bench(cocotb.top)
-        ConfigDB().set(None, "*", "BENCH", self.bench)
-        self.environment = TileEnvironment("environment", self)
-
-    async def run_phase(self) -> None:
-        """Start the clock and play the scenario."""
-        self.raise_objection()
-        self.bench.start()
-        await self.scenario(self.environment)
-        self.drop_objection()
-
-    async def scenario(self, environment: TileEnvironment) -> None:
-        """What the test is about."""
-        raise NotImplementedError
+    environment_class = TileEnvironment
