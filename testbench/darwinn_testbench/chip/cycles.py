@@ -9,7 +9,7 @@ from typing import Any
 
 from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.files import Source
-from darwinn_sim import bare_stream, timing
+from darwinn_sim import timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
@@ -17,7 +17,8 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.completeness import incomplete_note
 from darwinn_sim.machine.lowering import lower
 
-from darwinn_testbench.chip.inspection import check_number, chunks_of
+from darwinn_testbench.chip.inspection import check_number
+from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -126,12 +127,7 @@ def measure(
     chip_description = timing.chip_description(chip)
     host_link = link_of(chip_description, host)
     file = load(source)
-    executables = file.executables
-    if file.stream is not None:
-        try:
-            executables = (bare_stream.executable_of([part for _, _, part in chunks_of(file)]),)
-        except bare_stream.StreamError as error:
-            raise InputError(f"{file.file}: a bare instruction stream: {error}") from error
+    executables = file.executables if file.stream is None else (executable_of_stream(file),)
     check_number("executable", executable, len(executables), file.file)
     rows: list[CyclesRow] = []
     for number, each in enumerate(executables):
@@ -160,27 +156,9 @@ def measure(
     )
 
 
-def measure_files(
-    sources: Sequence[Source],
-    *,
-    chip: str = DEFAULT_CHIP,
-    host: str | None = None,
-    executable: int | None = None,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[CyclesRow]:
+def measure_files(sources: Sequence[Source], **options: Any) -> Report[CyclesRow]:
     """``measure`` of several files as one report; its rows then have the names of their files."""
-    reports = [
-        measure(
-            source,
-            chip=chip,
-            host=host,
-            executable=executable,
-            assumptions=assumptions,
-            progress=progress,
-        )
-        for source in sources
-    ]
+    reports = [measure(source, **options) for source in sources]
     if len(reports) == 1:
         return reports[0]
     return replace(

@@ -28,17 +28,14 @@ class ChunkRow(Row):
 
     executable: int
     chunk: int
-    bundles: int
-    unexplained_bits: int
-    instructions: list[dict[str, Any]]
+    bundles: int = 0
+    unexplained_bits: int = 0
+    instructions: list[dict[str, Any]] = field(default_factory=list)
     text: str = field(default="", repr=False, metadata=PYTHON_ONLY)
 
 
 def disassemble(
-    source: Source,
-    *,
-    executable: int | None = None,
-    chunk: int | None = None,
+    source: Source, *, executable: int | None = None, chunk: int | None = None
 ) -> Report[ChunkRow]:
     """Disassemble every chunk of ``source``, or those of one executable, or one chunk.
 
@@ -96,15 +93,9 @@ def _row(
     try:
         program = decode(stream)
     except DecodeError as error:
+        refused = Verdict.REFUSED
         return ChunkRow(
-            name=name,
-            verdict=Verdict.REFUSED,
-            message=str(error),
-            executable=number,
-            chunk=index,
-            bundles=0,
-            unexplained_bits=0,
-            instructions=[],
+            name=name, verdict=refused, message=str(error), executable=number, chunk=index
         )
     relocations = _relocations(file, number, index)
     unexplained = len(unexplained_bits(stream))

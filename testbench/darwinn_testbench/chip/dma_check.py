@@ -36,12 +36,12 @@ class DmaFigures(Row):
 
     type: str
     hints: int
-    issued: int
+    issued: int = 0
     fully_deterministic: bool
-    beyond_hints: int
-    bytes_in: int
-    bytes_out: int
-    entries: list[Any]
+    beyond_hints: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    entries: list[Any] = field(default_factory=list)
     comparison: DmaComparison | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
 
@@ -204,10 +204,5 @@ def _failed(executable: Executable, name: str, error: SimulationError) -> DmaFig
         message=str(error),
         type=executable.type.name,
         hints=len(executable.dma_hints.hints),
-        issued=0,
         fully_deterministic=executable.dma_hints.fully_deterministic,
-        beyond_hints=0,
-        bytes_in=0,
-        bytes_out=0,
-        entries=[],
     )

@@ -56,20 +56,20 @@ class ExecutableRow(Row):
     index: int
     model: int | None
     type: str
-    chip: str | None
-    token: str | None
-    batch: int
+    chip: str | None = None
+    token: str | None = None
+    batch: int = 1
     chunks: int
     bundles: int
     instructions: int
     unexplained_bits: int
-    parameter_bytes: int
-    scratch_bytes: int
-    relocations: int
-    hints: int
-    hints_fully_deterministic: bool
-    estimated_cycles: int | None
-    layers: tuple[LayerFigures, ...]
+    parameter_bytes: int = 0
+    scratch_bytes: int = 0
+    relocations: int = 0
+    hints: int = 0
+    hints_fully_deterministic: bool = False
+    estimated_cycles: int | None = None
+    layers: tuple[LayerFigures, ...] = ()
     program_layers: int | None
     operations: dict[str, int]
     executable: Executable | None = field(default=None, metadata=PYTHON_ONLY)
@@ -88,7 +88,10 @@ def inspect(source: Source) -> Report[ExecutableRow]:
     file = load(source)
     if file.stream is not None:
         chunks = [stream for _, _, stream in chunks_of(file)]
-        rows: tuple[ExecutableRow, ...] = (_stream_row(file.file, chunks),)
+        told: dict[str, Any] = {"name": file.file, "type": "STREAM", "chunks": len(chunks)}
+        rows: tuple[ExecutableRow, ...] = (
+            ExecutableRow(index=0, model=0, **told, **_statistics(chunks)),
+        )
     else:
         models = {
             id(executable): number
@@ -183,27 +186,6 @@ def _executable_row(index: int, executable: Executable, model: int | None) -> Ex
         estimated_cycles=executable.estimated_cycles_64bit or executable.estimated_cycles or None,
         layers=tuple(exchanged),
         executable=executable,
-        **_statistics(chunks),
-    )
-
-
-def _stream_row(name: str, chunks: list[bytes]) -> ExecutableRow:
-    return ExecutableRow(
-        name=name,
-        index=0,
-        model=0,
-        type="STREAM",
-        chip=None,
-        token=None,
-        batch=1,
-        chunks=len(chunks),
-        parameter_bytes=0,
-        scratch_bytes=0,
-        relocations=0,
-        hints=0,
-        hints_fully_deterministic=False,
-        estimated_cycles=None,
-        layers=(),
         **_statistics(chunks),
     )
 

@@ -10,7 +10,7 @@ and compared under the policy of one layer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -185,15 +185,27 @@ def cover(
 
 def ancestors(network: Network, output: int) -> set[int]:
     """A tensor and all that it is computed from."""
+    before = network.operators_before(output)
+    return {output}.union(*(operator.inputs for operator in before))
+
+
+def _walk_back(
+    network: Network, tensors: Iterable[int], ends: Callable[[int], bool]
+) -> tuple[set[int], set[int]]:
+    """Operators that compute tensors, from those that end the way, and these."""
     makers = {index: each for each in network.operators for index in each.outputs}
-    found: set[int] = set()
-    waiting = [output]
+    operators: set[int] = set()
+    ended: set[int] = set()
+    waiting = list(tensors)
     while waiting:
         index = waiting.pop()
-        if index not in found:
-            found.add(index)
-            waiting += makers[index].inputs if index in makers else ()
-    return found
+        maker = makers.get(index)
+        if maker is None or ends(index):
+            ended.add(index)
+        elif maker.index not in operators:
+            operators.add(maker.index)
+            waiting += maker.inputs
+    return operators, ended
 
 
 def _computed_before(
@@ -204,36 +216,15 @@ def _computed_before(
     inputs: Collection[int],
 ) -> set[int]:
     """Operators that the oracle computed and that a compared tensor depends on."""
-    makers = {index: each for each in network.operators for index in each.outputs}
-    found: set[int] = set()
-    waiting = list(sinks)
-    while waiting:
-        index = waiting.pop()
-        maker = makers.get(index)
-        ends = index in taken or index in inputs or index not in values
-        if maker is None or ends or maker.index in found:
-            continue
-        found.add(maker.index)
-        waiting += maker.inputs
-    return found
+    stops = {*taken, *inputs}
+    return _walk_back(network, sinks, lambda index: index in stops or index not in values)[0]
 
 
 def _region(network: Network, tensor: int, known: Collection[int], values: TensorValues) -> Region:
-    makers = {index: each for each in network.operators for index in each.outputs}
-    operators: set[int] = set()
-    sources: set[int] = set()
-    waiting = [tensor]
-    while waiting:
-        index = waiting.pop()
-        if index < 0 or network.tensors[index].constant is not None:
-            continue
-        maker = makers.get(index)
-        if (index in known and index != tensor) or maker is None:
-            if index in values:
-                sources.add(index)
-        elif maker.index not in operators:
-            operators.add(maker.index)
-            waiting += maker.inputs
+    operators, ends = _walk_back(
+        network, [tensor], lambda index: index in known and index != tensor
+    )
+    sources = (k for k in ends if k in values and network.tensors[k].constant is None)
     return Region(tensor, tuple(sorted(operators)), tuple(sorted(sources)))
 
 

@@ -156,19 +156,15 @@ def pair(
     return _Pairing(left, right, said, kind, files, device, all_right).run()
 
 
+@dataclass(frozen=True)
 class _Pairing:
-    def __init__(
-        self,
-        left: Sequence[Port],
-        right: Sequence[Port],
-        said: Mapping[str, Said],
-        kind: str,
-        files: tuple[str, str],
-        device: bool,
-        all_right: bool,
-    ) -> None:
-        self.left, self.right, self.said = left, right, said
-        self.kind, self.files, self.device, self.all_right = kind, files, device, all_right
+    left: Sequence[Port]
+    right: Sequence[Port]
+    said: Mapping[str, Said]
+    kind: str
+    files: tuple[str, str]
+    device: bool
+    all_right: bool
 
     def run(self) -> tuple[Pair, ...]:
         pairs = self._declared()

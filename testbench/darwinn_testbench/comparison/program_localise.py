@@ -10,7 +10,7 @@ counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_sim.machine.examine import TappedBytes
@@ -68,19 +68,9 @@ def localise_programs(left: RunTapped, right: RunTapped, run: int) -> list[Diver
         wrong = ~_within(entry.data, expected)
         if wrong.any():
             gap = absolute_difference(entry.data, expected)
-            found.append(
-                Divergence(
-                    run=run,
-                    first=not found,
-                    name=other.name,
-                    operation=other.operation,
-                    where=f"{entry.name}, by {entry.operation}",
-                    location=other.location,
-                    elements=entry.data.size,
-                    differing=int(np.count_nonzero(wrong)),
-                    max_difference=float(np.nanmax(gap, initial=0)),
-                )
-            )
+            where = f"{entry.name}, by {entry.operation}"
+            differing, greatest = int(np.count_nonzero(wrong)), float(np.nanmax(gap, initial=0))
+            found.append(_divergence(other, where, run, differing, greatest, first=not found))
         return expected
 
     left(tap)
@@ -115,6 +105,22 @@ def correspond(left: Trace, right: Trace) -> dict[int, Intermediate]:
         else:
             j += 1
     return pairs
+
+
+def _divergence(
+    entry: Intermediate, where: str, run: int, differing: int, greatest: float, *, first: bool
+) -> Divergence:
+    return Divergence(
+        run=run,
+        first=first,
+        name=entry.name,
+        operation=entry.operation,
+        where=where,
+        location=entry.location,
+        elements=entry.data.size,
+        differing=differing,
+        max_difference=greatest,
+    )
 
 
 def _kind(entry: Intermediate) -> tuple[str, int]:
@@ -158,20 +164,10 @@ def localise_device(
             return None
         if match.outside:
             layers = match.candidate.layers
-            found.append(
-                Divergence(
-                    run=run,
-                    first=not found,
-                    name=entry.name,
-                    operation=entry.operation,
-                    where=" and ".join(f"layer {number}" for number in layers),
-                    location=entry.location,
-                    layers=layers,
-                    elements=entry.data.size,
-                    differing=match.outside,
-                    max_difference=match.max_difference,
-                )
-            )
+            where = " and ".join(f"layer {number}" for number in layers)
+            differing, greatest = match.outside, match.max_difference
+            row = _divergence(entry, where, run, differing, greatest, first=not found)
+            found.append(replace(row, layers=layers))
         return match.value
 
     reference(tap)

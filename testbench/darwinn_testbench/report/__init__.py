@@ -6,7 +6,14 @@ from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row
 from darwinn_testbench.report.sarif import to_sarif
 from darwinn_testbench.report.tables import Column, counted, seconds, styled, table
-from darwinn_testbench.report.verdict import EXIT_CODES, Verdict, one_line, verdict_of, worst
+from darwinn_testbench.report.verdict import (
+    EXIT_CODES,
+    Verdict,
+    judged,
+    one_line,
+    verdict_of,
+    worst,
+)
 
 __all__ = [
     "EXIT_CODES",
@@ -16,6 +23,7 @@ __all__ = [
     "Row",
     "Verdict",
     "counted",
+    "judged",
     "one_line",
     "seconds",
     "styled",

@@ -26,41 +26,28 @@ def to_markdown(reports: Sequence[Report[Row]]) -> bytes:
             ),
         ),
     ]
-    assumed = [(report, each) for report in reports for each in report.assumptions]
-    if assumed:
-        lines += [
-            "",
-            *_table(
-                ("file", "assumed"),
-                ((report.file, each.text) for report, each in assumed[:_MAX_DETAILS]),
-            ),
-        ]
+    assumed = [(report.file, each.text) for report in reports for each in report.assumptions]
+    lines += _section(("file", "assumed"), assumed[:_MAX_DETAILS])
     rows = [row for report in reports for row in report.rows if row.cells]
     if rows:
-        lines += [
-            "",
-            *_table(
-                ("case", *rows[0].cells),
-                ((row.case, *row.cells.values()) for row in rows[:_MAX_DETAILS]),
-            ),
-        ]
-    if len(rows) > _MAX_DETAILS:
-        lines += ["", f"and {len(rows) - _MAX_DETAILS} more"]
-    failed = [(report, row) for report in reports for row in failing_rows(report)]
-    if failed:
-        lines += [
-            "",
-            *_table(
-                ("file", "case", "verdict", "message"),
-                (
-                    (report.file, row.case, _marked(row.verdict), row.why)
-                    for report, row in failed[:_MAX_DETAILS]
-                ),
-            ),
-        ]
-    if len(failed) > _MAX_DETAILS:
-        lines += ["", f"and {len(failed) - _MAX_DETAILS} more"]
+        cells = [(row.case, *row.cells.values()) for row in rows]
+        lines += _section(("case", *rows[0].cells), cells)
+    failed = [
+        (report.file, row.case, _marked(row.verdict), row.why)
+        for report in reports
+        for row in failing_rows(report)
+    ]
+    lines += _section(("file", "case", "verdict", "message"), failed)
     return ("\n".join(lines) + "\n").encode()
+
+
+def _section(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table behind an empty line, with what it leaves out; nothing without rows."""
+    if not rows:
+        return []
+    more = len(rows) - _MAX_DETAILS
+    rest = ["", f"and {more} more"] if more > 0 else []
+    return ["", *_table(headings, rows[:_MAX_DETAILS]), *rest]
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

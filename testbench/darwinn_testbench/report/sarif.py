@@ -12,16 +12,8 @@ from darwinn_testbench.version import __version__
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
-_LEVELS = {
-    Verdict.RAN: "note",
-    Verdict.REFUSED: "note",
-    Verdict.NOT_COMPARED: "error",
-    Verdict.MISMATCH: "error",
-    Verdict.REGRESSION: "error",
-    Verdict.FAULT: "error",
-    Verdict.BAD_INPUT: "error",
-}
-
+_NOTES = frozenset((Verdict.RAN, Verdict.REFUSED))
+"""Verdicts that are no errors."""
 
 ASSUMED = "assumed"
 """Rule of a note for each assumption that the results rest on."""
@@ -50,20 +42,19 @@ def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
 
 def _results(report: Report[Row]) -> Iterator[dict[str, Any]]:
     for row in failing_rows(report):
-        yield {
-            "ruleId": row.verdict.value,
-            "level": _LEVELS[row.verdict],
-            "message": {"text": f"{row.case}: {row.why}"},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
-            # Servers tell a finding that they know already by this.
-            "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{row.case}"},
-        }
+        level = "note" if row.verdict in _NOTES else "error"
+        yield _result(report, row.verdict.value, level, f"{row.case}: {row.why}", row.case)
     for each in report.assumptions:
         name = f"{each.instruction}.{each.field} {each.value}"
-        yield {
-            "ruleId": ASSUMED,
-            "level": "note",
-            "message": {"text": f"assumed: {each.text}"},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
-            "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{name}"},
-        }
+        yield _result(report, ASSUMED, "note", f"assumed: {each.text}", name)
+
+
+def _result(report: Report[Row], rule: str, level: str, text: str, case: str) -> dict[str, Any]:
+    return {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": report.file}}}],
+        # Servers tell a finding that they know already by this.
+        "partialFingerprints": {"case/v1": f"{report.command}/{report.file}/{case}"},
+    }

@@ -9,20 +9,9 @@ from typing import Any, Generic, Literal, TypeVar
 from rich.table import Table
 from rich.text import Text
 
-from darwinn_testbench.report.verdict import Verdict
+from darwinn_testbench.report.verdict import STYLES, Verdict
 
 Item = TypeVar("Item")
-
-_STYLES = {
-    Verdict.PASS: "green",
-    Verdict.RAN: "cyan",
-    Verdict.REFUSED: "yellow",
-    Verdict.NOT_COMPARED: "bold red",
-    Verdict.MISMATCH: "bold red",
-    Verdict.REGRESSION: "bold red",
-    Verdict.FAULT: "bold red",
-    Verdict.BAD_INPUT: "bold red",
-}
 
 _LEAST_WIDTH = 8
 """Characters that a column that may shrink keeps: few, or the last column is off the screen."""
@@ -78,7 +67,7 @@ def counted(count: int, noun: str) -> str:
 
 def styled(verdict: Verdict) -> Text:
     """The verdict's word in its colour."""
-    return Text(verdict.value, style=_STYLES[verdict])
+    return Text(verdict.value, style=STYLES[verdict])
 
 
 def cell_text(value: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 from darwinn_formats.errors import FormatError, TextError
 from darwinn_sim.errors import IncompleteProgram, SimulationError, UnsupportedInstruction
@@ -44,31 +45,42 @@ class Verdict(StrEnum):
         return EXIT_CODES[self] != 0
 
 
-EXIT_CODES = {
-    Verdict.PASS: 0,
-    Verdict.RAN: 0,
-    Verdict.NOT_COMPARED: 1,
-    Verdict.MISMATCH: 1,
-    Verdict.REGRESSION: 1,
-    Verdict.FAULT: 1,
-    Verdict.BAD_INPUT: 2,
-    Verdict.REFUSED: 3,
+class _Kind(NamedTuple):
+    """The exit code of a verdict, its style in a terminal, and what it means in a sentence."""
+
+    exit_code: int
+    style: str
+    meaning: str
+
+
+_KINDS = {
+    Verdict.PASS: _Kind(0, "green", ""),
+    Verdict.RAN: _Kind(0, "cyan", "It ran to its end; the result was compared with nothing."),
+    Verdict.REFUSED: _Kind(
+        3, "yellow", "The simulator does not implement something that the program uses."
+    ),
+    Verdict.NOT_COMPARED: _Kind(
+        1, "bold red", "A comparison is required, and the result was compared with nothing."
+    ),
+    Verdict.MISMATCH: _Kind(1, "bold red", "A result differs from what is expected."),
+    Verdict.REGRESSION: _Kind(
+        1, "bold red", "A figure is worse than its reviewed baseline allows."
+    ),
+    Verdict.FAULT: _Kind(1, "bold red", "The simulated program failed."),
+    Verdict.BAD_INPUT: _Kind(2, "bold red", "A file or an argument is invalid."),
 }
+
+EXIT_CODES = {verdict: kind.exit_code for verdict, kind in _KINDS.items()}
 """Exit code of the command for each verdict of the report."""
+
+STYLES = {verdict: kind.style for verdict, kind in _KINDS.items()}
+"""How a terminal shows the word of each verdict."""
+
+MEANINGS = {verdict: kind.meaning for verdict, kind in _KINDS.items() if kind.meaning}
+"""What each verdict but PASS means."""
 
 UNJUDGED = frozenset((Verdict.REFUSED, Verdict.FAULT, Verdict.BAD_INPUT))
 """Verdicts of what did not get as far as a result that could be judged."""
-
-MEANINGS: Mapping[Verdict, str] = {
-    Verdict.RAN: "It ran to its end; the result was compared with nothing.",
-    Verdict.REFUSED: "The simulator does not implement something that the program uses.",
-    Verdict.NOT_COMPARED: "A comparison is required, and the result was compared with nothing.",
-    Verdict.MISMATCH: "A result differs from what is expected.",
-    Verdict.REGRESSION: "A figure is worse than its reviewed baseline allows.",
-    Verdict.FAULT: "The simulated program failed.",
-    Verdict.BAD_INPUT: "A file or an argument is invalid.",
-}
-"""What each verdict but PASS means, in a sentence."""
 
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
@@ -94,6 +106,14 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
 def verdict_of(error: BaseException) -> Verdict | None:
     """The verdict that an exception stands for; None if it is a defect of this program."""
     return next((verdict for kind, verdict in _VERDICTS if isinstance(error, kind)), None)
+
+
+def judged(error: BaseException) -> tuple[Verdict, str]:
+    """The verdict that an exception stands for, a defect of this program being a fault, and why."""
+    verdict, text = verdict_of(error), one_line(error)
+    if verdict is None:
+        return Verdict.FAULT, f"internal error: {type(error).__name__}: {text}"
+    return verdict, text
 
 
 def one_line(error: BaseException) -> str:
