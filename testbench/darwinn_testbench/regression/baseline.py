@@ -88,11 +88,11 @@ class MetricRow(Row):
     """
 
     metric: str
-    value: int | None
+    value: int | None = None
     change: str = ""
-    expected: int | None
-    tolerance: float
-    check: str
+    expected: int | None = None
+    tolerance: float = 0.0
+    check: str = "gate"
     cause: str = ""
     where: str = ""
 
@@ -137,9 +137,6 @@ def _rows(entry: Entry, expected: Entry | None) -> Iterable[MetricRow]:
                 message=f"not in the baseline for {entry.chip} and {entry.host}: --update adds it",
                 metric=metric,
                 value=new.value,
-                expected=None,
-                tolerance=0.0,
-                check="gate",
             )
         return
     cause = "executable" if entry.sha256 != expected.sha256 else "model"
@@ -164,7 +161,6 @@ def _gone(entry: Entry, metric: str, goal: Metric) -> MetricRow:
         verdict=Verdict.REGRESSION if goal.check == "gate" else Verdict.PASS,
         message=f"the baseline has {metric}, the executable does not any more",
         metric=metric,
-        value=None,
         change="gone",
         expected=goal.value,
         tolerance=goal.tolerance,

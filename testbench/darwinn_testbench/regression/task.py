@@ -19,7 +19,7 @@ from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.regression.manifest import Case, EngineName
-from darwinn_testbench.report import Report, Row, Verdict, one_line, verdict_of
+from darwinn_testbench.report import Report, Row, Verdict, judged
 from darwinn_testbench.version import __version__
 
 _MISSING = "missing"
@@ -41,7 +41,16 @@ class Task:
 
     def perform(self) -> Outcome:
         """Do it; whatever goes wrong is a verdict, never an exception."""
-        return perform(self)
+        if runs_on_chip(self):
+            compile_kernels()
+        begin = time.perf_counter()
+        figures: dict[str, Any] = {}
+        try:
+            verdict, message, figures = _verify(self)
+        except Exception as error:
+            verdict, message = judged(error)
+        spent = round(time.perf_counter() - begin, 3)
+        return outcome_of(self, verdict, message, **figures, seconds=spent)
 
     def failed(self, message: str) -> Outcome:
         """The outcome where the process that did it gave none."""
@@ -90,28 +99,6 @@ def runs_on_chip(task: Task) -> bool:
         return format_of(task.case.file) is None
     except OSError:
         return False
-
-
-def perform(task: Task) -> Outcome:
-    """Do ``task``; whatever goes wrong is a verdict, never an exception."""
-    if runs_on_chip(task):
-        compile_kernels()
-    begin = time.perf_counter()
-    try:
-        verdict, message, figures = _verify(task)
-    except Exception as error:
-        known = verdict_of(error)
-        text = one_line(error)
-        verdict = known or Verdict.FAULT
-        message = text if known else f"internal error: {type(error).__name__}: {text}"
-        figures = {}
-    return outcome_of(
-        task,
-        verdict,
-        message,
-        **figures,
-        seconds=round(time.perf_counter() - begin, 3),
-    )
 
 
 def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Outcome:

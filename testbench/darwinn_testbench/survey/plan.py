@@ -20,11 +20,8 @@ from darwinn_testbench.survey.pairs import (
     reference_of,
     stem_of,
 )
-from darwinn_testbench.survey.task import PIPELINE, ModelTask, PipelineTask, SurveyRow
+from darwinn_testbench.survey.task import PIPELINE, ModelTask, Options, PipelineTask, SurveyRow
 from darwinn_testbench.survey.walk import Place, walk
-
-DEFAULT_TIMEOUT = 600.0
-"""Seconds for one row."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +30,6 @@ class LeftOut:
 
     file: str
     reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How the models are run, as ``verify`` is told; without ``references`` they are only run.
-
-    ``runs`` is the number of inferences; None is one with each kind of inputs. Without
-    ``assumptions`` values that are executed by an assumed rule are refused.
-    """
-
-    references: bool = True
-    seed: int = 0
-    runs: int | None = None
-    strict: bool = False
-    assumptions: bool = True
-    require_reference: bool = False
-    timeout: float = DEFAULT_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -161,7 +141,7 @@ def _tasks(
                 compiler=file.compiler,
             )
             task = _task(row, options, hashes)
-            yield ModelTask(task, replace(row, key=f"survey {task.key}"))
+            yield ModelTask(replace(row, key=f"survey {task.key}"), task)
     seen: set[tuple[str, ...]] = set()
     for pipeline in pipelines(compiled):
         contents = tuple(each.sha256 for each in pipeline.segments)
@@ -198,15 +178,7 @@ def _pipeline_task(pipeline: Pipeline, options: Options, hashes: dict[str, str])
         compiler=pipeline.segments[0].compiler,
     )
     key = f"pipeline {_task(row, options, hashes).key}"
-    return PipelineTask(
-        replace(row, key=key),
-        options.seed,
-        options.runs,
-        options.strict,
-        options.assumptions,
-        options.require_reference,
-        options.timeout,
-    )
+    return PipelineTask(replace(row, key=key), options)
 
 
 def _unread(file: CompiledFile) -> SurveyRow:

@@ -17,8 +17,8 @@ from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.survey.field_values import FieldValues, of_files, of_one_file
-from darwinn_testbench.survey.plan import Options, plan
-from darwinn_testbench.survey.task import PIPELINE, ModelTask, PipelineTask, SurveyRow
+from darwinn_testbench.survey.plan import plan
+from darwinn_testbench.survey.task import PIPELINE, ModelTask, Options, PipelineTask, SurveyRow
 
 
 def survey(

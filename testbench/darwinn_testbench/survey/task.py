@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -23,9 +24,12 @@ from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.operator_coverage import How, OperatorFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.regression.task import Task, command_of, told, verified
-from darwinn_testbench.report import Row, Verdict, one_line, verdict_of
+from darwinn_testbench.report import Row, Verdict, judged
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.survey.field_values import FieldValues, field_values, uses_of
+
+DEFAULT_TIMEOUT = 600.0
+"""Seconds for one row."""
 
 PIPELINE = "pipeline"
 """The kind of a row that is no file."""
@@ -112,36 +116,72 @@ class SurveyRow(Row):
         }
 
 
-@dataclass(frozen=True)
-class ModelTask:
-    """A model to be verified and timed: ``row`` holds what is known of it before."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How the models are run, as ``verify`` is told; without ``references`` they are only run.
 
-    task: Task
+    ``runs`` is the number of inferences; None is one with each kind of inputs. Without
+    ``assumptions`` values that are executed by an assumed rule are refused.
+    """
+
+    references: bool = True
+    seed: int = 0
+    runs: int | None = None
+    strict: bool = False
+    assumptions: bool = True
+    require_reference: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+
+
+@dataclass(frozen=True)
+class _RowTask(ABC):
+    """A row to be made: ``row`` holds what is known of it before, and the key of the task."""
+
     row: SurveyRow
 
     @property
     def key(self) -> str:
-        """Of the verification, and of this kind of task."""
+        """Of what is done, and of this kind of task."""
         return self.row.key
+
+    def perform(self) -> SurveyRow:
+        """Do it; whatever goes wrong is a verdict, never an exception."""
+        compile_kernels()
+        begin = time.perf_counter()
+        found: dict[str, Any] = {"command": self._command()}
+        for work in self._works():
+            found |= _attempt(work)
+        return replace(self.row, **found, seconds=round(time.perf_counter() - begin, 3))
+
+    def failed(self, message: str) -> SurveyRow:
+        """The row where the process that did it gave none."""
+        return replace(self.row, verdict=Verdict.FAULT, message=message, command=self._command())
+
+    @abstractmethod
+    def _works(self) -> tuple[Callable[[], dict[str, Any]], ...]:
+        """What gives the fields of the row."""
+
+    @abstractmethod
+    def _command(self) -> str:
+        """The command that does the row alone."""
+
+
+@dataclass(frozen=True)
+class ModelTask(_RowTask):
+    """A model to be verified and timed."""
+
+    task: Task
 
     @property
     def timeout(self) -> float:
         """Seconds that it may take."""
         return self.task.timeout
 
-    def perform(self) -> SurveyRow:
-        """Do it; whatever goes wrong is a verdict, never an exception."""
-        compile_kernels()
-        begin = time.perf_counter()
-        found: dict[str, Any] = {"command": command_of(self.task)}
-        found |= _attempt(self._judged)
-        found |= _attempt(self._described)
-        return replace(self.row, **found, seconds=round(time.perf_counter() - begin, 3))
+    def _works(self) -> tuple[Callable[[], dict[str, Any]], ...]:
+        return self._judged, self._described
 
-    def failed(self, message: str) -> SurveyRow:
-        """The row where the process that did it gave none."""
-        command = command_of(self.task)
-        return replace(self.row, verdict=Verdict.FAULT, message=message, command=command)
+    def _command(self) -> str:
+        return command_of(self.task)
 
     def _described(self) -> dict[str, Any]:
         case = self.task.case
@@ -182,49 +222,31 @@ class ModelTask:
 
 
 @dataclass(frozen=True)
-class PipelineTask:
+class PipelineTask(_RowTask):
     """Segments to be run one after another, each on a chip of its own: ``row.file``, then
     ``row.companions``."""
 
-    row: SurveyRow
-    seed: int
-    runs: int | None
-    strict: bool
-    assumptions: bool
-    require_reference: bool
-    timeout: float
+    options: Options
 
     @property
-    def key(self) -> str:
-        """Of all segments together."""
-        return self.row.key
+    def timeout(self) -> float:
+        """Seconds that it may take."""
+        return self.options.timeout
 
-    def perform(self) -> SurveyRow:
-        """Do it; whatever goes wrong is a verdict, never an exception."""
-        compile_kernels()
-        begin = time.perf_counter()
-        found = _attempt(self._judged)
-        return replace(
-            self.row,
-            **found,
-            command=self._command(),
-            seconds=round(time.perf_counter() - begin, 3),
-        )
-
-    def failed(self, message: str) -> SurveyRow:
-        """The row where the process that did it gave none."""
-        return replace(self.row, verdict=Verdict.FAULT, message=message, command=self._command())
+    def _works(self) -> tuple[Callable[[], dict[str, Any]], ...]:
+        return (self._judged,)
 
     def _judged(self) -> dict[str, Any]:
+        options = self.options
         report = run(
             self.row.file,
             then=self.row.companions,
-            seed=self.seed,
-            runs=self.runs,
-            strict=self.strict,
-            assumptions=self.assumptions,
+            seed=options.seed,
+            runs=options.runs,
+            strict=options.strict,
+            assumptions=options.assumptions,
         )
-        ran = Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
+        ran = Verdict.NOT_COMPARED if options.require_reference else Verdict.RAN
         return {
             "verdict": report.verdict if report.verdict.failed else ran,
             "message": report.message,
@@ -233,11 +255,12 @@ class PipelineTask:
         }
 
     def _command(self) -> str:
+        options = self.options
         words = [word for each in self.row.companions for word in ("--then", each)]
-        words += ["--seed", str(self.seed)]
-        words += [] if self.runs is None else ["--runs", str(self.runs)]
-        words += ["--strict"] if self.strict else []
-        words += [] if self.assumptions else ["--no-assumptions"]
+        words += ["--seed", str(options.seed)]
+        words += [] if options.runs is None else ["--runs", str(options.runs)]
+        words += ["--strict"] if options.strict else []
+        words += [] if options.assumptions else ["--no-assumptions"]
         return shlex.join(["darwinn", "run", self.row.file, *words])
 
 
@@ -246,10 +269,7 @@ def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return work()
     except Exception as error:
-        verdict = verdict_of(error)
-        text = one_line(error)
-        if verdict is None:
-            verdict, text = Verdict.FAULT, f"internal error: {type(error).__name__}: {text}"
+        verdict, text = judged(error)
         return {"verdict": verdict, "message": text}
 
 

@@ -20,9 +20,8 @@ from darwinn_testbench.survey import plan as plans
 from darwinn_testbench.survey.content import CompiledFile
 from darwinn_testbench.survey.field_values import FieldValues, field_values, of_files, of_one_file
 from darwinn_testbench.survey.page import page_of
-from darwinn_testbench.survey.plan import Options
 from darwinn_testbench.survey.run import survey
-from darwinn_testbench.survey.task import PipelineTask, SurveyRow
+from darwinn_testbench.survey.task import Options, PipelineTask, SurveyRow
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +195,7 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     row = SurveyRow(
         name="both", verdict=Verdict.PASS, key="", file=str(files[0]), companions=(str(files[1]),)
     )
-    found = PipelineTask(row, 0, None, False, True, False, 60.0).perform()
+    found = PipelineTask(row, Options(timeout=60.0)).perform()
     assert found.verdict is Verdict.BAD_INPUT
     assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
 
