@@ -8,12 +8,16 @@ from darwinn_formats import iree
 
 from darwinn_testbench.programs.handler import FunctionFigures, Handler, texts
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.iree.reference import ports_of
+from darwinn_testbench.reference.iree.interface import signature_of
 
 
 def _functions(file: iree.VmfbFile) -> Iterator[FunctionFigures]:
     for name, function in file.module.exports.items():
-        inputs, outputs = (tuple(each.port for each in side) for side in ports_of(function))
+        signature = signature_of(function)
+        inputs, outputs = (
+            tuple(declared.port for _, declared in side)
+            for side in (signature.arguments, signature.results)
+        )
         count = sum(1 for _ in function.instructions())
         yield FunctionFigures(name, texts(inputs), texts(outputs), count)
 

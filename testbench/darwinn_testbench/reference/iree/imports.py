@@ -51,6 +51,12 @@ class ImportTable:
 
         return declare
 
+    def add_all(self, table: Mapping[str, Callable[..., Any]]) -> None:
+        """Add functions by name, convention and names of arguments, apart by spaces."""
+        for declaration, function in table.items():
+            name, convention, *arguments = declaration.split()
+            self.add(name, convention, " ".join(arguments))(function)
+
 
 def _handler(function: Callable[..., Any], arguments: Sequence[str], count: int) -> Handler:
     """A function of the host and of all arguments, which passes on those that are used."""

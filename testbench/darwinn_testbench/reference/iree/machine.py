@@ -7,6 +7,7 @@ takes an activation that is not running, so that recursion makes new ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from darwinn_formats.iree import Function, Module, argument_registers
@@ -25,13 +26,11 @@ MAXIMUM_CALLS = 100
 """Calls within calls at most."""
 
 
+@dataclass(eq=False, slots=True)
 class Budget:
     """Blocks that may still run in all machines that share it."""
 
-    __slots__ = ("blocks",)
-
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
+    blocks: int
 
 
 class Machine:
@@ -77,17 +76,13 @@ class Activation:
         self.budget = machine.budget
         self.registers = Registers(function.descriptor)
         self.blocks = blocks_of(function, self.registers, machine.state, machine.call)
-        convention = function.convention
-        self.parameters = (
-            []
-            if convention is None
-            else [
+        self.parameters: list[tuple[Any, int]] = []
+        if (convention := function.convention) is not None:
+            letters, registers = convention.flat_arguments(), argument_registers(convention)[0]
+            self.parameters = [
                 self.registers.bank(REGISTER_TYPES[letter], register)
-                for letter, register in zip(
-                    convention.flat_arguments(), argument_registers(convention)[0], strict=True
-                )
+                for letter, register in zip(letters, registers, strict=True)
             ]
-        )
 
     def run(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Run the blocks from the first to a return, and give what is returned."""

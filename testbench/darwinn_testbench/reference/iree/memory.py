@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from darwinn_testbench.errors import ExecutionError
@@ -73,14 +74,12 @@ class Buffer:
         return self.memory[offset : offset + length]
 
 
+@dataclass(eq=False, slots=True)
 class VmList:
     """A list of numbers or references: ``!vm.list``; ``absent`` is what a new element is."""
 
-    __slots__ = ("absent", "items")
-
-    def __init__(self, items: list[Any], absent: int | None = None) -> None:
-        self.items = items
-        self.absent = absent
+    items: list[Any]
+    absent: int | None = None
 
 
 def allocate(size: int) -> memoryview:

@@ -13,12 +13,11 @@ from darwinn_formats.iree import load
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.iree.reference import choose, ports_of, public_functions
-from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
+from darwinn_testbench.reference.iree.interface import NUMBERS, Interface
+from darwinn_testbench.reference.protocol import Datum, Output, Tap
 
 RUNTIME = "iree.runtime"
 DRIVER = "local-sync"
-_NUMBERS = {"i": np.int32, "I": np.int64, "f": np.float32, "F": np.float64}
 
 
 def why_not() -> str | None:
@@ -30,7 +29,7 @@ def why_not() -> str | None:
     return None
 
 
-class OriginalIree:
+class OriginalIree(Interface):
     """A module that the original runtime executes; see ``protocol.Reference``.
 
     It runs machine code (llvm-cpu) of this computer too, but only the bytecode version that it
@@ -50,22 +49,8 @@ class OriginalIree:
             raise Unsupported("runtimes", [reason])
         self._runtime: Any = importlib.import_module(RUNTIME)
         self._data = program if isinstance(program, bytes) else Path(program).read_bytes()
-        self.module = load(self._data).module
-        self._functions = public_functions(self.module)
+        super().__init__(load(self._data).module)
         self.reset()
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """Names of what can be called, in the order of the file."""
-        return tuple(self._functions)
-
-    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Inputs of a function, as the module declares them."""
-        return tuple(entry.port for entry in ports_of(self._functions[self._name(function)])[0])
-
-    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Outputs of a function, as the module declares them."""
-        return tuple(entry.port for entry in ports_of(self._functions[self._name(function)])[1])
 
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
@@ -78,20 +63,17 @@ class OriginalIree:
         """
         if tap is not None:
             raise Unsupported("features of the original runtime", ["taps"])
-        name = self._name(function)
-        arguments = [entry.item() if np.ndim(entry) == 0 else entry for entry in _arrays(inputs)]
+        name = self.name_of(function)
+        arrays = [np.asarray(entry) for entry in inputs]
+        arguments: list[Any] = [entry if entry.ndim else entry.item() for entry in arrays]
         try:
             results = self._bound[name](*arguments)
         except (RuntimeError, ValueError, TypeError) as error:
             raise ExecutionError(f"{name}: {error}") from None
-        convention = self._functions[name].convention
-        assert convention is not None
         values = results if isinstance(results, tuple | list) else (results,)
         return tuple(
-            Output(port.name, _datum(letter, value))
-            for letter, port, value in zip(
-                convention.results, self.outputs(name), values, strict=True
-            )
+            Output(declared.port.name, _datum(letter, value))
+            for (letter, declared), value in zip(self.signature(name).results, values, strict=True)
         )
 
     def reset(self) -> None:
@@ -104,16 +86,9 @@ class OriginalIree:
             raise ExecutionError(f"the original runtime: {error}") from None
         self._bound: Any = context.modules[self.module.name]
 
-    def _name(self, function: str | None) -> str:
-        return choose(self._functions, function)
-
-
-def _arrays(inputs: Sequence[Datum]) -> list[Any]:
-    return [np.asarray(entry) for entry in inputs]
-
 
 def _datum(letter: str, value: Any) -> Datum:
     if letter != "r":
-        return np.array(value, _NUMBERS[letter])
+        return np.array(value, NUMBERS[letter])
     array: AnyArray = np.array(value.to_host())
     return array

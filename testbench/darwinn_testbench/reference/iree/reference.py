@@ -16,12 +16,7 @@ from darwinn_formats.iree.elf import Elf
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.blocks import COVERED
-from darwinn_testbench.reference.iree.declaration import (
-    ATTRIBUTE,
-    DeclaredPort,
-    parse_declaration,
-    unnamed_ports,
-)
+from darwinn_testbench.reference.iree.declaration import DeclaredPort
 from darwinn_testbench.reference.iree.element_types import dtype_of, element_type_of
 from darwinn_testbench.reference.iree.hal import (
     EXECUTABLE_FORMAT,
@@ -31,10 +26,11 @@ from darwinn_testbench.reference.iree.hal import (
     HalBuffer,
 )
 from darwinn_testbench.reference.iree.imports import Handler, expect, merged
+from darwinn_testbench.reference.iree.interface import NUMBERS, Interface
 from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Budget, Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.vmvx import VMVX
-from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Port, Tap
+from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Tap
 
 IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
 """All functions that a module can import, by name and calling convention."""
@@ -44,21 +40,13 @@ DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
 
 INITIALIZER = "__init"
 DISPATCH_CONVENTION = "0rrriiiiiiiii_v"
-_INTERNAL_PREFIX = "__"
-_PREFERRED = ("forward", "main")
 _CREATES_EXECUTABLES = "hal.executable.create"
 _DENSE = 1
 _STORED_DTYPES = {"i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
-_NUMBERS: Mapping[str, type[np.number[Any]]] = {
-    "i": np.int32,
-    "I": np.int64,
-    "f": np.float32,
-    "F": np.float64,
-}
 _SCALAR_BITS = {"i": 32, "I": 64}
 
 
-class IreeReference:
+class IreeReference(Interface):
     """A module that runs on the CPU; see ``protocol.Reference``.
 
     Globals are made, and ``__init`` is run, when the reference is made and on ``reset``. Taps see
@@ -75,26 +63,11 @@ class IreeReference:
             ExecutionError: its initializer fails.
         """
         file = program if isinstance(program, VmfbFile) else load(program)
-        self.module = file.module
+        super().__init__(file.module)
         _check_operations(file)
-        _check_executables(self.module)
-        self._exports = public_functions(self.module)
-        self._declared = {name: ports_of(entry) for name, entry in self._exports.items()}
+        _check_executables(file.module)
         self._host = _Host(self.module)
         self.reset()
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """Names of what can be called, in the order of the file."""
-        return tuple(self._exports)
-
-    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Inputs of a function, as the module declares them; older modules do not."""
-        return tuple(entry.port for entry in self._declared[choose(self._exports, function)][0])
-
-    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Outputs of a function, as the module declares them."""
-        return tuple(entry.port for entry in self._declared[choose(self._exports, function)][1])
 
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
@@ -106,23 +79,19 @@ class IreeReference:
         Raises:
             ExecutionError: the inputs do not fit, or the program fails.
         """
-        name = choose(self._exports, function)
-        entry = self._exports[name]
-        assert entry.convention is not None
-        ports = self._declared[name]
-        letters = tuple(entry.convention.flat_arguments())
-        if len(inputs) != len(letters):
-            raise ExecutionError(f"{name} takes {len(letters)} inputs, not {len(inputs)}")
+        called = self.signature(function)
+        if len(inputs) != len(called.arguments):
+            raise ExecutionError(
+                f"{called.function.name} takes {len(called.arguments)} inputs, not {len(inputs)}"
+            )
         arguments = [
             _argument(letter, declared, datum)
-            for letter, declared, datum in zip(letters, ports[0], inputs, strict=True)
+            for (letter, declared), datum in zip(called.arguments, inputs, strict=True)
         ]
-        results = self._call(entry, arguments, tap)
+        results = self._call(called.function, arguments, tap)
         return tuple(
             Output(declared.port.name, _datum(letter, declared, value))
-            for letter, declared, value in zip(
-                entry.convention.results, ports[1], results, strict=True
-            )
+            for (letter, declared), value in zip(called.results, results, strict=True)
         )
 
     def reset(self) -> None:
@@ -143,31 +112,6 @@ class IreeReference:
             raise ExecutionError(f"{function.name}: calls are nested too deep") from None
         self._host.finish()
         return results
-
-
-def public_functions(module: Module) -> dict[str, Function]:
-    """Functions that are meant to be called, by name, in the order of the file."""
-    exports = module.exports
-    return {name: exports[name] for name in exports if not name.startswith(_INTERNAL_PREFIX)}
-
-
-def choose(functions: Mapping[str, Function], name: str | None) -> str:
-    """The function of a name; without a name the only one, or ``forward`` or ``main``.
-
-    Raises:
-        ExecutionError: there is none, or the choice is open.
-    """
-    if name is None:
-        preferred = [entry for entry in _PREFERRED if entry in functions]
-        candidates = preferred or list(functions)
-        if len(candidates) != 1:
-            known = ", ".join(functions) or "there is none"
-            raise ExecutionError(f"which function? {known}")
-        return candidates[0]
-    if name not in functions:
-        known = ", ".join(functions)
-        raise ExecutionError(f"the module has no function {name}, only {known}")
-    return name
 
 
 class _Host:
@@ -325,19 +269,6 @@ def _format_text(format_name: str, data: Buffer) -> str:
     return format_name if elf is None else f"{format_name} ({elf.machine} {elf.type})"
 
 
-def ports_of(function: Function) -> tuple[tuple[DeclaredPort, ...], tuple[DeclaredPort, ...]]:
-    """Ports of a function: as it declares them, else without types and with names made up."""
-    assert function.convention is not None
-    letters, results = tuple(function.convention.flat_arguments()), function.convention.results
-    declared = parse_declaration(function.attributes.get(ATTRIBUTE, ""))
-    if declared is not None and (len(declared[0]), len(declared[1])) == (
-        len(letters),
-        len(results),
-    ):
-        return declared
-    return unnamed_ports("input", letters), unnamed_ports("output", results)
-
-
 def _argument(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
     convert = _CONVERT_ARGUMENT.get(letter, _number)
     return convert(letter, declared, datum)
@@ -398,7 +329,7 @@ def _what(datum: Datum) -> str:
 def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
     """A result as an array; numbers become arrays without dimensions."""
     if letter != "r":
-        return np.array(value, _NUMBERS[letter])
+        return np.array(value, NUMBERS[letter])
     if value is None:
         return None
     view = expect(value, BufferView, f"the result {declared.port.name}")

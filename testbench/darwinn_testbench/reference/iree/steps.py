@@ -69,79 +69,73 @@ def _rodata(binding: Binding, instruction: Instruction) -> Step:
     return binding.set("r", register, binding.state.rodata[ordinal])
 
 
+def _bits(kind: str) -> str:
+    return SAME_BITS.get(kind, kind)
+
+
 def _load_global(binding: Binding, instruction: Instruction) -> Step:
-    kind = instruction.operation.fields[-1].kind
-    if kind == "r":
-        ordinal, _, register = instruction.operands
-        return _move(binding.state.references, ordinal, *binding.bank(kind, register))
-    place, register = instruction.operands
-    source, target, size = _global_view(binding, kind, register)
-    return _move(source, place // size, *target)
+    kind = _bits(instruction.operation.fields[-1].kind)
+    memory, size, _ = _globals(binding, kind)
+    target = binding.bank(kind, instruction.operands[-1])
+    return _move(memory, instruction.operands[0] // size, *target)
 
 
 def _store_global(binding: Binding, instruction: Instruction) -> Step:
-    kind = instruction.operation.fields[-1].kind
+    kind = _bits(instruction.operation.fields[-1].kind)
+    memory, size, _ = _globals(binding, kind)
+    source, place = instruction.operands[-1], instruction.operands[0] // size
     if kind == "r":
-        ordinal, _, register = instruction.operands
-        return _write(binding.reader(kind, register), binding.state.references, ordinal)
-    place, register = instruction.operands
-    memory, source, size = _global_view(binding, kind, register)
-    return _move(*source, memory, place // size)
-
-
-def _global_view(binding: Binding, kind: str, register: Any) -> tuple[Any, tuple[Any, int], int]:
-    same = SAME_BITS.get(kind, kind)
-    return binding.state.globals[same], binding.bank(same, register), size_of(same)
+        return _write(binding.reader(kind, source), memory, place)
+    return _move(*binding.bank(kind, source), memory, place)
 
 
 def _load_global_indirect(binding: Binding, instruction: Instruction) -> Step:
-    kind = instruction.operation.fields[-1].kind
-    cells, index = binding.bank("i", instruction.operands[0])
-    bank, target = binding.bank(kind, instruction.operands[-1])
-    place = _indirect_place(binding, kind)
+    place, memory = _indirect_place(binding, instruction)
+    bank, target = binding.target(instruction)
 
     def load() -> None:
-        memory, position = place(cells[index])
-        bank[target] = memory[position]
+        bank[target] = memory[place()]
 
     return load
 
 
 def _store_global_indirect(binding: Binding, instruction: Instruction) -> Step:
-    kind = instruction.operation.fields[-1].kind
-    cells, index = binding.bank("i", instruction.operands[0])
-    read = binding.reader(kind, instruction.operands[-1])
-    place = _indirect_place(binding, kind)
+    place, memory = _indirect_place(binding, instruction)
+    read = binding.reader(instruction.operation.fields[-1].kind, instruction.operands[-1])
 
     def store() -> None:
-        memory, position = place(cells[index])
+        position = place()
         memory[position] = read()
 
     return store
 
 
-def _indirect_place(binding: Binding, kind: str) -> Callable[[int], tuple[Any, int]]:
-    """What finds a global by its offset; references count one by one, numbers by their bytes."""
-    state = binding.state
-    memory, size, limit = (
-        (state.references, 1, len(state.references))
-        if kind == "r"
-        else (state.globals[kind], size_of(kind), state.global_bytes)
-    )
+def _indirect_place(binding: Binding, instruction: Instruction) -> tuple[Callable[[], int], Any]:
+    """What finds the place of a global by its offset in a register, and the memory of it."""
+    cells, index = binding.bank("i", instruction.operands[0])
+    memory, size, limit = _globals(binding, instruction.operation.fields[-1].kind)
 
-    def place(offset: int) -> tuple[Any, int]:
+    def place() -> int:
+        offset: int = cells[index]
         if offset < 0 or offset % size or offset + size > limit:
             raise ExecutionError(f"there is no global {offset}")
-        return memory, offset // size
+        return offset // size
 
-    return place
+    return place, memory
+
+
+def _globals(binding: Binding, kind: str) -> tuple[Any, int, int]:
+    """Globals of a kind, size and end: references count one by one, numbers by their bytes."""
+    state = binding.state
+    if kind == "r":
+        return state.references, 1, len(state.references)
+    return state.globals[kind], size_of(kind), state.global_bytes
 
 
 def _select(binding: Binding, instruction: Instruction) -> Step:
     """Numbers, of which only the one that is taken is read."""
     condition, yes, no, target = instruction.operands
-    declared = instruction.operation.fields[-1].kind
-    kind = SAME_BITS.get(declared, declared)
+    kind = _bits(instruction.operation.fields[-1].kind)
     cells, case = binding.bank("i", condition)
     bank, first = binding.bank(kind, yes)
     _, second = binding.bank(kind, no)
@@ -200,8 +194,9 @@ def _buffer_load(binding: Binding, instruction: Instruction) -> Step:
     element = effects.ACCESSES[instruction.mnemonic]
     references, source = binding.bank("r", instruction.operands[0])
     offsets, offset = binding.bank("l", instruction.operands[1])
-    kind = instruction.operation.fields[2].kind
-    cells, target = binding.bank(SAME_BITS.get(kind, kind), instruction.operands[2])
+    cells, target = binding.bank(
+        _bits(instruction.operation.fields[2].kind), instruction.operands[2]
+    )
 
     def step() -> None:
         try:
@@ -220,8 +215,9 @@ def _buffer_store(binding: Binding, instruction: Instruction) -> Step:
     element = effects.ACCESSES[instruction.mnemonic]
     references, destination = binding.bank("r", instruction.operands[0])
     offsets, offset = binding.bank("l", instruction.operands[1])
-    kind = instruction.operation.fields[2].kind
-    cells, source = binding.bank(SAME_BITS.get(kind, kind), instruction.operands[2])
+    cells, source = binding.bank(
+        _bits(instruction.operation.fields[2].kind), instruction.operands[2]
+    )
     mask = {"i8": 0xFF, "i16": 0xFFFF}.get(element, -1)
 
     def step() -> None:

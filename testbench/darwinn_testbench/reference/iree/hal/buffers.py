@@ -32,12 +32,6 @@ def allocated(size: int) -> HalBuffer:
     return HalBuffer(Buffer(allocate(size)))
 
 
-@HAL.add("device.queue.dealloca", "0rIrrrI_v", "device affinity wait signal buffer flags")
-@HAL.add("device.queue.dealloca", "0rIrrr_v", "device affinity wait signal buffer")
-def freed() -> None:
-    """Memory goes when nothing refers to it."""
-
-
 @HAL.add(
     "allocator.allocate.initialized", "0riirII_r", "allocator types usage source offset length"
 )
@@ -67,15 +61,9 @@ def imported(source: Any, offset: int, length: int) -> HalBuffer:
 
 @HAL.add("buffer.assert", "0rrrIii_v", "buffer message allocator minimum types usage")
 def _assert_buffer(buffer: Any, message: Any, minimum: int) -> None:
-    found = length(buffer)
+    found = len(buffer_of(buffer).contents)
     if found < minimum:
         raise ExecutionError(f"{text_of(message)}: {found} bytes, {minimum} are needed")
-
-
-@HAL.add("buffer.length", "0r_I")
-def length(buffer: Any) -> int:
-    """Bytes of a buffer."""
-    return len(buffer_of(buffer).contents)
 
 
 @HAL.add("buffer.subspan", "0rII_r")
@@ -88,11 +76,6 @@ def _allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
     buffer = allocated(size)
     host.allocated(buffer.contents)
     return buffer, buffer.contents
-
-
-@HAL_INLINE.add("buffer.storage", "0r_r")
-def _storage(buffer: Any) -> Buffer:
-    return buffer_of(buffer).contents
 
 
 @HAL.add("buffer_view.create", "0rIIiiCID_r")
@@ -129,12 +112,6 @@ def _assert_view(
         raise ExecutionError(f"{text_of(message)}: encoding {found.encoding}, not {encoding}")
 
 
-@HAL.add("buffer_view.buffer", "0r_r")
-@HAL_INLINE.add("buffer_view.buffer", "0r_r")
-def _buffer_of_view(view: Any) -> HalBuffer:
-    return _view(view).buffer
-
-
 @HAL.add("buffer_view.dim", "0ri_I")
 @HAL_INLINE.add("buffer_view.dim", "0ri_I")
 def _dimension(view: Any, index: int) -> int:
@@ -144,20 +121,25 @@ def _dimension(view: Any, index: int) -> int:
     return shape[index]
 
 
-@HAL.add("buffer_view.element_type", "0r_i")
-def _element_type(view: Any) -> int:
-    return _view(view).element_type
-
-
-@HAL.add("buffer_view.encoding_type", "0r_i")
-def _encoding(view: Any) -> int:
-    return _view(view).encoding
-
-
-@HAL.add("buffer_view.rank", "0r_i")
-def _rank(view: Any) -> int:
-    return len(_view(view).shape)
-
-
 def _view(value: object) -> BufferView:
     return expect(value, BufferView, "the view")
+
+
+HAL.add_all(
+    {
+        "buffer.length 0r_I": lambda buffer: len(buffer_of(buffer).contents),
+        "buffer_view.buffer 0r_r": lambda view: _view(view).buffer,
+        "buffer_view.element_type 0r_i": lambda view: _view(view).element_type,
+        "buffer_view.encoding_type 0r_i": lambda view: _view(view).encoding,
+        "buffer_view.rank 0r_i": lambda view: len(_view(view).shape),
+        # Memory goes when nothing refers to it.
+        "device.queue.dealloca 0rIrrr_v device affinity wait signal buffer": lambda: None,
+        "device.queue.dealloca 0rIrrrI_v device affinity wait signal buffer flags": lambda: None,
+    }
+)
+HAL_INLINE.add_all(
+    {
+        "buffer.storage 0r_r": lambda buffer: buffer_of(buffer).contents,
+        "buffer_view.buffer 0r_r": lambda view: _view(view).buffer,
+    }
+)

@@ -225,13 +225,18 @@ def update_buffer(
 # What needs nothing done.
 
 
-@HAL.add("command_buffer.begin_debug_group", "0rr_v", "commands label")
-@HAL.add("command_buffer.end_debug_group", "0r_v", "commands")
-@HAL.add("command_buffer.advise_buffer", "0rrIIIi_v", "commands buffer flags offset length slot")
-@HAL.add("command_buffer.flush_buffer", "0rirII_v", "commands slot buffer offset length")
-@HAL.add("command_buffer.invalidate_buffer", "0rirII_v", "commands slot buffer offset length")
-@HAL.add("command_buffer.execution_barrier", "0riiI_v", "commands source target flags")
-@HAL.add("command_buffer.execution_barrier", "0riii_v", "commands source target flags")
-@HAL.add("command_buffer.finalize", "0r_v", "commands")
-def nothing() -> None:
-    """Names, caches and orders: commands run one after another."""
+HAL.add_all(
+    {
+        f"command_buffer.{declaration}": lambda: None
+        for declaration in (
+            "begin_debug_group 0rr_v commands label",
+            "end_debug_group 0r_v commands",
+            "advise_buffer 0rrIIIi_v commands buffer flags offset length slot",
+            "flush_buffer 0rirII_v commands slot buffer offset length",
+            "invalidate_buffer 0rirII_v commands slot buffer offset length",
+            "execution_barrier 0riii_v commands source target flags",
+            "execution_barrier 0riiI_v commands source target flags",
+            "finalize 0r_v commands",
+        )
+    }
+)

@@ -16,21 +16,21 @@ def _create(host: Host, format_name: Any, data: Any, constants: Any) -> Executab
     return host.create_executable(name, expect(data, Buffer, "the executable"), constants)
 
 
-@HAL.add("executable.lookup.function", "0rr_I")
-def _lookup(executable: Any, name: Any) -> int:
-    return executable_of(executable).lookup(text_of(name))
-
-
 def executable_of(value: object) -> Executable:
     """An executable that is not null."""
     return expect(value, Executable, "the executable")  # type: ignore[type-abstract]
 
 
-@HAL.add("descriptor_set_layout.create", "0riCiiiD_r", "device flags bindings")
-def _set_layout() -> Opaque:
-    return Opaque("descriptor set layout")
-
-
-@HAL.add("pipeline_layout.create", "0riCrD_r", "device constants layouts")
-def _pipeline_layout() -> Opaque:
-    return Opaque("pipeline layout")
+HAL.add_all(
+    {
+        "executable.lookup.function 0rr_I executable name": (
+            lambda executable, name: executable_of(executable).lookup(text_of(name))
+        ),
+        "descriptor_set_layout.create 0riCiiiD_r device flags bindings": (
+            lambda: Opaque("descriptor set layout")
+        ),
+        "pipeline_layout.create 0riCrD_r device constants layouts": (
+            lambda: Opaque("pipeline layout")
+        ),
+    }
+)

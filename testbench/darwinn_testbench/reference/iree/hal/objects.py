@@ -29,13 +29,11 @@ class Device(Opaque):
     """The device."""
 
 
+@dataclass(eq=False, slots=True)
 class HalBuffer:
     """Memory of the device: ``!hal.buffer``; ranges of it see the same bytes."""
 
-    __slots__ = ("contents",)
-
-    def __init__(self, contents: Buffer) -> None:
-        self.contents = contents
+    contents: Buffer
 
     def range(self, offset: int, length: int) -> memoryview:
         """Bytes of a range; a length of -1 goes to the end."""
@@ -69,8 +67,7 @@ class Range:
             return self.buffer.range(self.offset, self.length)
         if not 0 <= self.slot < len(table):
             raise ExecutionError(f"slot {self.slot} of {len(table)} that are bound")
-        bound = table[self.slot]
-        whole = bound.resolve(())
+        whole = table[self.slot].resolve(())
         return HalBuffer(Buffer(whole)).range(self.offset, self.length)
 
 

@@ -36,9 +36,7 @@ def _update(
     transfers.copy(host, data, buffer_of(target).range(target_offset, length))
 
 
-@HAL.add("device.queue.execute", "0rIrrrI_v", f"{_QUEUE} commands flags")
-def _execute_one(host: Host, commands: Any) -> None:
-    execute(host, commands)
+HAL.add("device.queue.execute", "0rIrrrI_v", f"{_QUEUE} commands flags")(execute)
 
 
 @HAL.add("device.queue.execute", "0rIrrCrD_v", f"{_QUEUE} commands")
