@@ -17,8 +17,8 @@ from darwinn_formats.executorch import schema
 from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.executorch.reference import ports_of
-from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
+from darwinn_testbench.reference.executorch.reference import Interface
+from darwinn_testbench.reference.protocol import Datum, Output, Tap
 
 _MODULES = (
     "torch",
@@ -38,7 +38,7 @@ def unavailable() -> str:
     return ""
 
 
-class OriginalRuntime:
+class OriginalRuntime(Interface):
     """A program in the original runtime (see ``protocol.Reference``).
 
     Raises:
@@ -53,7 +53,7 @@ class OriginalRuntime:
             raise Unsupported("runtime", [reason])
         self._torch: Any = importlib.import_module("torch")
         self._runtime: Any = importlib.import_module("executorch.runtime").Runtime.get()
-        self.file = executorch.load(program)
+        super().__init__(executorch.load(program))
         names = [entry.file for entry in self.file.external]
         if len(names) > 1:
             raise ExecutionError("the runtime's Python interface takes one file of external data")
@@ -62,26 +62,13 @@ class OriginalRuntime:
         self._data = data[self.file.base :]
         self.reset()
 
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """Names of the methods in file order."""
-        return self.file.methods
-
-    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Inputs of a method."""
-        return ports_of(self.file, self._name(function))[0]
-
-    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Outputs of a method."""
-        return ports_of(self.file, self._name(function))[1]
-
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
     ) -> tuple[Output, ...]:
         """Call a method; the runtime shows no intermediate values, so a tap is refused."""
         if tap is not None:
             raise ExecutionError("the original runtime shows no intermediate values")
-        name = self._name(function)
+        name = self.name_of(function)
         plan = self.file.method(name)
         if len(inputs) != len(plan.inputs):
             raise ExecutionError(f"{len(inputs)} inputs, the method takes {len(plan.inputs)}")
@@ -107,14 +94,6 @@ class OriginalRuntime:
         except RuntimeError as error:
             raise ExecutionError(str(error)) from None
         self._methods: dict[str, Any] = {}
-
-    def _name(self, function: str | None) -> str:
-        if function is None:
-            function = self.functions[0] if len(self.functions) == 1 else "forward"
-        if function not in self.functions:
-            known = ", ".join(self.functions)
-            raise ExecutionError(f"no method {function!r}; there are: {known}")
-        return function
 
     def _to_torch(self, value: Datum, declared: Any) -> Any:
         if not isinstance(value, np.ndarray | np.generic):

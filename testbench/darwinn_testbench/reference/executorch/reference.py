@@ -16,7 +16,41 @@ from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 DEFAULT_METHOD = "forward"
 
 
-class ExecutorchReference:
+class Interface:
+    """The methods that can be called, and what they take and give.
+
+    Attributes:
+        file: the program.
+        functions: names of the methods in file order.
+    """
+
+    def __init__(self, file: ProgramFile) -> None:
+        self.file = file
+        self.functions = file.methods
+
+    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Inputs of a method; primitive ones have no type, for they must be what is stored."""
+        return ports_of(self.file, self.name_of(function))[0]
+
+    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
+        """Outputs of a method."""
+        return ports_of(self.file, self.name_of(function))[1]
+
+    def name_of(self, function: str | None) -> str:
+        """The name of a method; of None the only one, or ``forward``.
+
+        Raises:
+            ExecutionError: there is none.
+        """
+        if function is None:
+            function = self.functions[0] if len(self.functions) == 1 else DEFAULT_METHOD
+        if function not in self.functions:
+            known = ", ".join(self.functions)
+            raise ExecutionError(f"no method {function!r}; there are: {known}")
+        return function
+
+
+class ExecutorchReference(Interface):
     """A program on the CPU (see ``protocol.Reference``). ``methods`` restricts what is loaded.
 
     Every method has values and memory of its own, as in the original runtime.
@@ -34,9 +68,9 @@ class ExecutorchReference:
         methods: Sequence[str] | None = None,
         backends: Mapping[str, Backend] | None = None,
     ) -> None:
-        self.file = program if isinstance(program, ProgramFile) else executorch.load(program)
-        wanted = self.file.methods if methods is None else tuple(methods)
-        plans = [self._plan(name) for name in wanted]
+        super().__init__(program if isinstance(program, ProgramFile) else executorch.load(program))
+        wanted = self.functions if methods is None else methods
+        plans = [self.file.method(self.name_of(name)) for name in wanted]
         available = backends or {}
         missing = [name for plan in plans for name in missing_operators(plan)]
         if missing:
@@ -47,49 +81,23 @@ class ExecutorchReference:
         if foreign:
             raise Unsupported("delegates", foreign)
         self.methods = {plan.name: Method(self.file, plan, available) for plan in plans}
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """Names of the methods in file order."""
-        return tuple(self.methods)
-
-    def inputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Inputs of a method; primitive ones have no type, for they must be what is stored."""
-        return ports_of(self.file, self._method(function).plan.name)[0]
-
-    def outputs(self, function: str | None = None) -> tuple[Port, ...]:
-        """Outputs of a method."""
-        return ports_of(self.file, self._method(function).plan.name)[1]
+        self.functions = tuple(self.methods)
 
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
     ) -> tuple[Output, ...]:
         """Call a method; see ``protocol.Reference.run``."""
-        method = self._method(function)
-        results = method.run(inputs, tap)
+        name = self.name_of(function)
+        results = self.methods[name].run(inputs, tap)
         return tuple(
             Output(port.name, result, port.scale, port.zero_point)
-            for port, result in zip(self.outputs(method.plan.name), results, strict=True)
+            for port, result in zip(self.outputs(name), results, strict=True)
         )
 
     def reset(self) -> None:
         """Put every method back to what it was after loading."""
         for method in self.methods.values():
             method.reset()
-
-    def _plan(self, name: str) -> schema.ExecutionPlan:
-        try:
-            return self.file.method(name)
-        except KeyError:
-            known = ", ".join(self.file.methods)
-            raise ExecutionError(f"no method {name!r}; there are: {known}") from None
-
-    def _method(self, name: str | None) -> Method:
-        if name is None:
-            name = DEFAULT_METHOD if len(self.methods) != 1 else next(iter(self.methods))
-        if name not in self.methods:
-            raise ExecutionError(f"no method {name!r}; there are: {', '.join(self.methods)}")
-        return self.methods[name]
 
 
 def ports_of(file: ProgramFile, name: str) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

@@ -29,22 +29,9 @@ STRING_TYPE: Final = "!tfrt.string"
 _DEFAULT_FUNCTIONS: Final = ("forward", "main")
 _DTYPES: Final = {
     np.dtype(np.bool_ if dtype is DType.I1 else DTYPES[dtype].numpy): dtype
-    for dtype in (
-        DType.UI8,
-        DType.UI16,
-        DType.UI32,
-        DType.UI64,
-        DType.I1,
-        DType.I8,
-        DType.I16,
-        DType.I32,
-        DType.I64,
-        DType.F16,
-        DType.F32,
-        DType.F64,
-        DType.COMPLEX64,
-        DType.COMPLEX128,
-    )
+    # Quantised integers and bfloat16 lie in memory as plain ones do, which come before them.
+    for dtype in reversed(DTYPES)
+    if DTYPES[dtype].numpy
 }
 
 
