@@ -6,6 +6,8 @@ the compiler maps: the same real input then goes both ways, through the chip and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,17 +72,9 @@ def cast(call: Call) -> AnyArray:
     return converted
 
 
-def arg_max(call: Call) -> AnyArray:
-    """ARG_MAX: the first index of the greatest value."""
-    axis = int(call.constant(1).reshape(-1)[0])
-    indices: AnyArray = np.argmax(call.operand(0).value, axis=axis)
-    return indices.astype(call.outputs[0].dtype)
-
-
-def arg_min(call: Call) -> AnyArray:
-    """ARG_MIN: the first index of the least value."""
-    axis = int(call.constant(1).reshape(-1)[0])
-    indices: AnyArray = np.argmin(call.operand(0).value, axis=axis)
+def place(call: Call, choose: Callable[..., AnyArray]) -> AnyArray:
+    """ARG_MAX, ARG_MIN: the first index of the greatest or least value."""
+    indices = choose(call.operand(0).value, axis=int(call.constant(1).reshape(-1)[0]))
     return indices.astype(call.outputs[0].dtype)
 
 
@@ -109,31 +103,11 @@ def _require_within(indices: AnyArray, sizes: int | tuple[int, ...]) -> None:
         raise NotComputableError("an index beyond the tensor")
 
 
-def add(call: Call) -> AnyArray:
-    """ADD of numbers."""
-    return _of_numbers(call, np.add)
-
-
-def subtract(call: Call) -> AnyArray:
-    """SUB of numbers."""
-    return _of_numbers(call, np.subtract)
-
-
-def multiply(call: Call) -> AnyArray:
-    """MUL of numbers."""
-    return _of_numbers(call, np.multiply)
-
-
-def divide(call: Call) -> AnyArray:
-    """DIV of floats."""
-    return _of_numbers(call, np.true_divide, kinds="f")
-
-
 def floor_divide(call: Call) -> AnyArray:
     """FLOOR_DIV of numbers; of integers the divisor is not 0."""
     if call.operand(1).value.dtype.kind == "i" and not call.operand(1).value.all():
         raise NotComputableError("division by zero")
-    return _of_numbers(call, np.floor_divide)
+    return of_numbers(call, np.floor_divide)
 
 
 def square_root(call: Call) -> AnyArray:
@@ -143,7 +117,8 @@ def square_root(call: Call) -> AnyArray:
     return roots
 
 
-def _of_numbers(call: Call, function: np.ufunc, kinds: str = "if") -> AnyArray:
+def of_numbers(call: Call, function: np.ufunc, kinds: str = "if") -> AnyArray:
+    """ADD, SUB, MUL of numbers, DIV of floats."""
     left, right = (_numbers(call.operand(k), kinds) for k in (0, 1))
     if call.activation != "NONE":
         raise NotComputableError(f"numbers with the fused activation {call.activation}")

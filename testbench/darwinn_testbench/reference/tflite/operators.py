@@ -53,7 +53,8 @@ def addition_weights(
     return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
 
 
-def _weighted_sum(call: Call, sign: int) -> AnyArray:
+def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
+    """ADD: operands times 16-bit weights, see :func:`addition_weights`; of SUB ``sign`` is -1."""
     left, right = call.operand(0), call.operand(1)
     found = constant_operands.sides(call)
     if found is not None:
@@ -73,16 +74,6 @@ def _weighted_sum(call: Call, sign: int) -> AnyArray:
     return output_stage(total, factor, call.output, call.activation)
 
 
-def add(call: Call) -> AnyArray:
-    """ADD: operands times 16-bit weights, see :func:`addition_weights`."""
-    return _weighted_sum(call, 1)
-
-
-def subtract(call: Call) -> AnyArray:
-    """SUB: as ADD, the second weight negative."""
-    return _weighted_sum(call, -1)
-
-
 def multiply(call: Call) -> AnyArray:
     """MUL: the product of the centred bytes."""
     found = constant_operands.sides(call)
@@ -94,44 +85,17 @@ def multiply(call: Call) -> AnyArray:
     return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
 
 
-def requantised(
-    tensor: NetworkTensor, values: AnyArray, output: NetworkTensor, activation: str = "NONE"
-) -> AnyArray:
-    """Real values of ``values`` of ``tensor`` in the quantisation of ``output``."""
-    operand = Operand(tensor, values)
+def requantised(operand: Operand, output: NetworkTensor, activation: str = "NONE") -> AnyArray:
+    """Real values of ``operand`` in the quantisation of ``output``."""
     factor: NDArray[np.float32] | np.float32 = np.float32(1)
     if operand.scale != output.scale[0]:
         factor = conversion_factor(operand.scale, output)
     return output_stage(operand.centred(), factor, output, activation)
 
 
-def _requantised(operand: Operand, output: NetworkTensor, activation: str = "NONE") -> AnyArray:
-    return requantised(operand.tensor, operand.value, output, activation)
-
-
-def quantize(call: Call) -> AnyArray:
-    """QUANTIZE from 8 bits to 8 bits: a change of zero point, scale or sign."""
-    return _requantised(call.operand(0), call.output)
-
-
-def relu(call: Call) -> AnyArray:
-    """RELU: a lower bound in the output stage."""
-    return _requantised(call.operand(0), call.output, "RELU")
-
-
-def relu6(call: Call) -> AnyArray:
-    """RELU6: two bounds in the output stage."""
-    return _requantised(call.operand(0), call.output, "RELU6")
-
-
-def relu_n1_to_1(call: Call) -> AnyArray:
-    """RELU_N1_TO_1: two bounds in the output stage."""
-    return _requantised(call.operand(0), call.output, "RELU_N1_TO_1")
-
-
-def relu_0_to_1(call: Call) -> AnyArray:
-    """RELU_0_TO_1: two bounds in the output stage."""
-    return _requantised(call.operand(0), call.output, "RELU_0_TO_1")
+def bounded(call: Call, activation: str = "NONE") -> AnyArray:
+    """QUANTIZE from 8 bits to 8 bits, or an activation: bounds in the output stage."""
+    return requantised(call.operand(0), call.output, activation)
 
 
 def prelu(call: Call) -> AnyArray:
@@ -156,22 +120,13 @@ def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray
     return np.where(values >= 0, positive, negative)
 
 
-def maximum(call: Call) -> AnyArray:
-    """MAXIMUM: the greater byte of two."""
-    return _extreme(call, np.maximum)
-
-
-def minimum(call: Call) -> AnyArray:
-    """MINIMUM: the lesser byte of two."""
-    return _extreme(call, np.minimum)
-
-
-def _extreme(call: Call, choose: np.ufunc) -> AnyArray:
+def extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    """MAXIMUM, MINIMUM: the greater or lesser byte of two."""
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
         call.assume("each operand is brought to the output's scale before they are compared")
-    chosen: AnyArray = choose(_requantised(left, call.output), _requantised(right, call.output))
+    chosen: AnyArray = choose(requantised(left, call.output), requantised(right, call.output))
     return chosen
 
 
@@ -184,11 +139,6 @@ def squared_difference(call: Call) -> AnyArray:
     unit = left.scale / np.float32(first)
     factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
     return output_stage(difference * difference, factor, call.output)
-
-
-def rsqrt(call: Call) -> AnyArray:
-    """RSQRT: round(1 / sqrt(x) / scale), the greatest value where x is not positive."""
-    return _by_value(call, "rsqrt")
 
 
 def l2_normalization(call: Call) -> AnyArray:
@@ -204,18 +154,11 @@ def l2_normalization(call: Call) -> AnyArray:
     return normalised
 
 
-def logistic(call: Call) -> AnyArray:
-    """LOGISTIC: round(sigmoid / scale)."""
-    return _by_value(call, "sigmoid")
+def by_value(call: Call, function: str) -> AnyArray:
+    """RSQRT, LOGISTIC, TANH: round(function / scale), looked up for all 256 bytes.
 
-
-def tanh(call: Call) -> AnyArray:
-    """TANH: round(tanh / scale)."""
-    return _by_value(call, "tanh")
-
-
-def _by_value(call: Call, function: str) -> AnyArray:
-    """A real function of each byte: the results of all 256 bytes are looked up."""
+    Of RSQRT the greatest value where the argument is not positive.
+    """
     operand, output = call.operand(0), call.output
     limits, bounds = np.iinfo(operand.value.dtype), np.iinfo(output.dtype)
     every = np.arange(limits.min, limits.max + 1) - operand.zero_point
@@ -251,5 +194,5 @@ def softmax(call: Call) -> AnyArray:
 def concatenation(call: Call) -> AnyArray:
     """CONCATENATION: operands of another scale are requantised."""
     operands = [call.operand(position) for position in range(len(call.inputs))]
-    parts = [_requantised(each, call.output, call.activation) for each in operands]
+    parts = [requantised(each, call.output, call.activation) for each in operands]
     return np.concatenate(parts, axis=int(call.option("axis", 0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.call import Call, same_quantisation
+from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
 from darwinn_testbench.reference.tflite.operators import requantised
 from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
@@ -35,20 +35,12 @@ def total(call: Call) -> AnyArray:
     return output_stage(sums, conversion_factor(operand.scale, call.output), call.output)
 
 
-def reduce_max(call: Call) -> AnyArray:
-    """REDUCE_MAX: the greatest byte."""
-    return _extreme(call, call.operand(0).value.max(axis=axes_of(call)))
-
-
-def reduce_min(call: Call) -> AnyArray:
-    """REDUCE_MIN: the least byte."""
-    return _extreme(call, call.operand(0).value.min(axis=axes_of(call)))
-
-
-def _extreme(call: Call, values: AnyArray) -> AnyArray:
-    tensor = call.operand(0).tensor
+def extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    """REDUCE_MAX, REDUCE_MIN: the greatest or least byte."""
+    operand = call.operand(0)
+    values = choose.reduce(operand.value, axis=axes_of(call))
     shaped = np.asarray(values).reshape(call.outputs[0].shape)
-    if same_quantisation(tensor, call.outputs[0]):
+    if same_quantisation(operand.tensor, call.outputs[0]):
         return shaped
     call.assume("the greatest or least byte is then brought to the output's scale")
-    return requantised(tensor, shaped, call.output)
+    return requantised(Operand(operand.tensor, shaped), call.output)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from darwinn_testbench.reference.tflite import host, layers, moves, operators, reductions, resize
 from darwinn_testbench.reference.tflite.call import OperatorFunction
@@ -38,8 +41,13 @@ def _moves(function: OperatorFunction) -> Rule:
     return Rule(function, (BY_DEFINITION,))
 
 
+def _activation(name: str) -> Rule:
+    function = partial(operators.bounded, activation=name)
+    return Rule(function, assumption="a requantisation with bounds")
+
+
 RULES: Mapping[str, Rule] = {
-    "ADD": Rule(operators.add, ("mobilenet_v2_1.0_224", "mat_Add")),
+    "ADD": Rule(operators.weighted_sum, ("mobilenet_v2_1.0_224", "mat_Add")),
     "AVERAGE_POOL_2D": Rule(
         layers.average_pool_2d,
         ("mobilenet_v1_0.75_192", "deeplabv3_mnv2"),
@@ -63,14 +71,21 @@ RULES: Mapping[str, Rule] = {
     "LEAKY_RELU": Rule(
         operators.leaky_relu, assumption="values below and above 0 are rounded once each"
     ),
-    "LOGISTIC": Rule(operators.logistic, ("detect_ssd", "yamnet", "yolov8n_full_integer_quant")),
+    "LOGISTIC": Rule(
+        partial(operators.by_value, function="sigmoid"),
+        ("detect_ssd", "yamnet", "yolov8n_full_integer_quant"),
+    ),
     "MAXIMUM": Rule(
-        operators.maximum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
+        partial(operators.extreme, choose=np.maximum),
+        (BY_DEFINITION,),
+        forms="operands of other scales are requantised first",
     ),
     "MAX_POOL_2D": Rule(layers.max_pool_2d, (BY_DEFINITION,)),
     "MEAN": Rule(layers.mean, ("mobilenet_v2_2019_retrained", "mobilenet_v2_w_fc", "yamnet")),
     "MINIMUM": Rule(
-        operators.minimum, (BY_DEFINITION,), forms="operands of other scales are requantised first"
+        partial(operators.extreme, choose=np.minimum),
+        (BY_DEFINITION,),
+        forms="operands of other scales are requantised first",
     ),
     "MIRROR_PAD": _moves(moves.mirror_pad),
     "MUL": Rule(operators.multiply, ("yolov8n_full_integer_quant", "looming", "movenet")),
@@ -78,17 +93,21 @@ RULES: Mapping[str, Rule] = {
     "PAD": _moves(moves.pad),
     "PADV2": _moves(moves.pad_v2),
     "PRELU": Rule(operators.prelu, assumption="values below and above 0 are rounded once each"),
-    "QUANTIZE": Rule(operators.quantize, ("posenet", "bodypix", "dense_1024")),
+    "QUANTIZE": Rule(operators.bounded, ("posenet", "bodypix", "dense_1024")),
     "REDUCE_MAX": Rule(
-        reductions.reduce_max, (BY_DEFINITION,), forms="another output scale is requantised to last"
+        partial(reductions.extreme, choose=np.maximum),
+        (BY_DEFINITION,),
+        forms="another output scale is requantised to last",
     ),
     "REDUCE_MIN": Rule(
-        reductions.reduce_min, (BY_DEFINITION,), forms="another output scale is requantised to last"
+        partial(reductions.extreme, choose=np.minimum),
+        (BY_DEFINITION,),
+        forms="another output scale is requantised to last",
     ),
-    "RELU": Rule(operators.relu, assumption="a requantisation with bounds"),
-    "RELU6": Rule(operators.relu6, assumption="a requantisation with bounds"),
-    "RELU_0_TO_1": Rule(operators.relu_0_to_1, assumption="a requantisation with bounds"),
-    "RELU_N1_TO_1": Rule(operators.relu_n1_to_1, assumption="a requantisation with bounds"),
+    "RELU": _activation("RELU"),
+    "RELU6": _activation("RELU6"),
+    "RELU_0_TO_1": _activation("RELU_0_TO_1"),
+    "RELU_N1_TO_1": _activation("RELU_N1_TO_1"),
     "RESHAPE": _moves(moves.reshape),
     "RESIZE_BILINEAR": Rule(
         resize.resize_bilinear,
@@ -100,7 +119,9 @@ RULES: Mapping[str, Rule] = {
         ("yolov8n_full_integer_quant",),
         forms="steps that are no multiple of 1/128 pixel are not rounded",
     ),
-    "RSQRT": Rule(operators.rsqrt, assumption="the exact value is rounded once"),
+    "RSQRT": Rule(
+        partial(operators.by_value, function="rsqrt"), assumption="the exact value is rounded once"
+    ),
     "SLICE": _moves(moves.cut),
     "SOFTMAX": Rule(operators.softmax, ("mobilenet_v1", "mobilenet_v2", "classifier_2022")),
     "SPACE_TO_DEPTH": _moves(moves.space_to_depth),
@@ -112,12 +133,12 @@ RULES: Mapping[str, Rule] = {
     "SQUEEZE": _moves(moves.reshape),
     "STRIDED_SLICE": _moves(moves.strided_slice),
     "SUB": Rule(
-        operators.subtract,
+        partial(operators.weighted_sum, sign=-1),
         ("movenet_single_pose_lightning_ptq",),
         forms="a difference of two tensors is a sum whose second weight is negative",
     ),
     "SUM": Rule(reductions.total, assumption="one output stage after the whole sum, as of MEAN"),
-    "TANH": Rule(operators.tanh, ("keras_lstm",)),
+    "TANH": Rule(partial(operators.by_value, function="tanh"), ("keras_lstm",)),
     "TILE": _moves(moves.tile),
     "TRANSPOSE": _moves(moves.transpose),
     "TRANSPOSE_CONV": Rule(
@@ -131,19 +152,19 @@ RULES: Mapping[str, Rule] = {
 """Operators of quantised tensors that the oracle computes, by their names in the TFLite schema."""
 
 HOST: Mapping[str, OperatorFunction] = {
-    "ADD": host.add,
-    "ARG_MAX": host.arg_max,
-    "ARG_MIN": host.arg_min,
+    "ADD": partial(host.of_numbers, function=np.add),
+    "ARG_MAX": partial(host.place, choose=np.argmax),
+    "ARG_MIN": partial(host.place, choose=np.argmin),
     "CAST": host.cast,
     "DEQUANTIZE": host.dequantize,
-    "DIV": host.divide,
+    "DIV": partial(host.of_numbers, function=np.true_divide, kinds="f"),
     "FLOOR_DIV": host.floor_divide,
     "GATHER": host.gather,
     "GATHER_ND": host.gather_nd,
-    "MUL": host.multiply,
+    "MUL": partial(host.of_numbers, function=np.multiply),
     "QUANTIZE": host.quantize_floats,
     "SQRT": host.square_root,
-    "SUB": host.subtract,
+    "SUB": partial(host.of_numbers, function=np.subtract),
 }
 """Operators that the host does, in LiteRT's arithmetic: those of plain numbers and of indices."""
 
