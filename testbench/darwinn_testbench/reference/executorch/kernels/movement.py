@@ -24,31 +24,11 @@ def same(x: AnyArray, *formats: object) -> AnyArray:
     return x
 
 
-def reshape(x: AnyArray, size: Sequence[int]) -> AnyArray:
-    """Same elements in row-major order, other sizes; -1 stands for what is left."""
-    return x.reshape(tuple(size))
-
-
-def permute(x: AnyArray, dimensions: Sequence[int]) -> AnyArray:
-    """Dimensions in another order."""
-    return x.transpose(tuple(dimensions))
-
-
-def transpose(x: AnyArray, first: int, second: int) -> AnyArray:
-    """Two dimensions exchanged."""
-    return x.swapaxes(first, second) if x.ndim else x
-
-
 def expand(x: AnyArray, size: Sequence[int], implicit: bool = False) -> AnyArray:
     """Dimensions of size 1 repeated, new ones before them; -1 keeps a size."""
     known = (*[1] * (len(size) - x.ndim), *x.shape)
     target = tuple(old if new == -1 else new for new, old in zip(size, known, strict=True))
     return np.broadcast_to(x, target)
-
-
-def unsqueeze(x: AnyArray, dimension: int) -> AnyArray:
-    """A new dimension of size 1."""
-    return np.expand_dims(x, dimension)
 
 
 def squeeze(x: AnyArray, dimensions: Sequence[int] | int) -> AnyArray:
@@ -76,16 +56,6 @@ def split_by_sizes(x: AnyArray, sizes: Sequence[int], dimension: int = 0) -> lis
     return np.split(x, np.cumsum(sizes)[:-1].tolist(), dimension)
 
 
-def split_evenly(x: AnyArray, size: int, dimension: int = 0) -> list[AnyArray]:
-    """Pieces of one size along a dimension, the last of what is left."""
-    return np.split(x, range(size, x.shape[dimension], size), dimension)
-
-
-def unbind(x: AnyArray, dimension: int = 0) -> list[AnyArray]:
-    """All entries of a dimension, which goes away."""
-    return list(np.moveaxis(x, dimension, 0))
-
-
 def concatenate(tensors: Sequence[AnyArray], dimension: int = 0) -> AnyArray:
     """Tensors one after another; an empty one of one dimension goes with any."""
     dtype = promote(tensor.dtype for tensor in tensors)
@@ -99,26 +69,11 @@ def stack(tensors: Sequence[AnyArray], dimension: int = 0) -> AnyArray:
     return np.stack(list(tensors), dimension, dtype=dtype, casting="unsafe")
 
 
-def repeat(x: AnyArray, repeats: Sequence[int]) -> AnyArray:
-    """The whole tensor several times along each dimension."""
-    return np.tile(x, tuple(repeats))
-
-
-def flip(x: AnyArray, dimensions: Sequence[int]) -> AnyArray:
-    """Dimensions in reverse order."""
-    return np.flip(x, tuple(dimensions))
-
-
 def roll(x: AnyArray, shifts: Sequence[int], dimensions: Sequence[int] = ()) -> AnyArray:
     """Entries moved along dimensions, those that leave at the end coming in at the start."""
     if dimensions:
         return np.roll(x, tuple(shifts), tuple(dimensions))
     return np.roll(x, shifts[0])
-
-
-def lower_triangle(x: AnyArray, diagonal: int = 0) -> AnyArray:
-    """Zero above a diagonal of the last two dimensions."""
-    return np.tril(x, diagonal)
 
 
 def pixel_shuffle(x: AnyArray, factor: int) -> AnyArray:
@@ -198,11 +153,6 @@ def index_put(
     return result
 
 
-def index_select(x: AnyArray, dimension: int, indices: AnyArray) -> AnyArray:
-    """Entries of a dimension by number."""
-    return np.take(x, np.atleast_1d(indices), dimension)
-
-
 def gather(x: AnyArray, dimension: int, indices: AnyArray, sparse: bool = False) -> AnyArray:
     """For each index the element at that place of a dimension."""
     return np.take_along_axis(_region(x, dimension, indices), indices, dimension)
@@ -256,11 +206,6 @@ def select_scatter(x: AnyArray, source: AnyArray, dimension: int, index: int) ->
     return result
 
 
-def nonzero(x: AnyArray) -> AnyArray:
-    """Indices of the elements that are not zero, one row each."""
-    return np.argwhere(x)
-
-
 def masked_select(x: AnyArray, mask: AnyArray) -> AnyArray:
     """Elements where the mask holds."""
     return np.asarray(x[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))])
@@ -273,16 +218,6 @@ def _along(x: AnyArray, dimension: int, key: Any) -> tuple[Any, ...]:
 # --- tensors of one value, and of a row -----------------------------------------------------------
 
 
-def full(size: Sequence[int], value: Operand) -> AnyArray:
-    """One number everywhere."""
-    return np.full(tuple(size), value)
-
-
-def full_like(x: AnyArray, value: Operand, *formats: object) -> AnyArray:
-    """One number everywhere, of the sizes of x."""
-    return np.full(x.shape, value)
-
-
 def fill(x: AnyArray, value: Operand) -> AnyArray:
     """One number, given as such or as a tensor, everywhere."""
     return np.full(x.shape, np.asarray(value).reshape(()))
@@ -293,21 +228,6 @@ def zeros(size: Sequence[int], *formats: object) -> AnyArray:
     return np.zeros(tuple(size), np.bool_)
 
 
-def ones(size: Sequence[int], *formats: object) -> AnyArray:
-    """Ones."""
-    return np.ones(tuple(size), np.bool_)
-
-
-def arange_from(start: float, end: float, step: float = 1) -> AnyArray:
-    """Numbers from start to before end."""
-    return np.arange(start, end, step)
-
-
-def arange(end: float) -> AnyArray:
-    """Numbers from 0 to before end."""
-    return np.arange(end)
-
-
 def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
     """The source, broadcast to the sizes of x."""
     return np.broadcast_to(source, x.shape)
@@ -316,8 +236,8 @@ def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
 KERNELS: Mapping[str, Kernel] = {
     "aten::_to_copy.out": same,
     "aten::alias_copy.out": same,
-    "aten::arange.out": arange,
-    "aten::arange.start_out": arange_from,
+    "aten::arange.out": lambda end: np.arange(end),
+    "aten::arange.start_out": lambda start, end, step=1: np.arange(start, end, step),
     "aten::cat.out": concatenate,
     "aten::clone.out": same,
     "aten::constant_pad_nd.out": pad_constant,
@@ -328,23 +248,25 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::expand_copy.out": expand,
     "aten::fill.Scalar_out": fill,
     "aten::fill.Tensor_out": fill,
-    "aten::flip.out": flip,
-    "aten::full.out": full,
-    "aten::full_like.out": full_like,
+    "aten::flip.out": lambda x, dimensions: np.flip(x, tuple(dimensions)),
+    "aten::full.out": lambda size, value: np.full(tuple(size), value),
+    "aten::full_like.out": lambda x, value, *formats: np.full(x.shape, value),
     "aten::gather.out": gather,
     "aten::index.Tensor_out": index,
     "aten::index_put.out": index_put,
-    "aten::index_select.out": index_select,
+    "aten::index_select.out": lambda x, dimension, indices: np.take(
+        x, np.atleast_1d(indices), dimension
+    ),
     "aten::lift_fresh_copy.out": same,
     "aten::masked_select.out": masked_select,
-    "aten::nonzero.out": nonzero,
-    "aten::ones.out": ones,
-    "aten::permute_copy.out": permute,
+    "aten::nonzero.out": lambda x: np.argwhere(x),
+    "aten::ones.out": lambda size, *formats: np.ones(tuple(size), np.bool_),
+    "aten::permute_copy.out": lambda x, dimensions: x.transpose(tuple(dimensions)),
     "aten::pixel_shuffle.out": pixel_shuffle,
     "aten::pixel_unshuffle.out": pixel_unshuffle,
     "aten::reflection_pad1d.out": pad_reflected,
     "aten::reflection_pad2d.out": pad_reflected,
-    "aten::repeat.out": repeat,
+    "aten::repeat.out": lambda x, repeats: np.tile(x, tuple(repeats)),
     "aten::replication_pad1d.out": pad_replicated,
     "aten::replication_pad2d.out": pad_replicated,
     "aten::roll.out": roll,
@@ -356,17 +278,21 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::select_scatter.out": select_scatter,
     "aten::slice_copy.Tensor_out": cut,
     "aten::slice_scatter.out": slice_scatter,
-    "aten::split_copy.Tensor_out": split_evenly,
+    "aten::split_copy.Tensor_out": lambda x, size, dimension=0: np.split(
+        x, range(size, x.shape[dimension], size), dimension
+    ),
     "aten::split_with_sizes_copy.out": split_by_sizes,
     "aten::squeeze_copy.dim_out": squeeze,
     "aten::squeeze_copy.dims_out": squeeze,
     "aten::stack.out": stack,
     "aten::t_copy.out": np.transpose,
-    "aten::transpose_copy.int_out": transpose,
-    "aten::tril.out": lower_triangle,
-    "aten::unbind_copy.int_out": unbind,
-    "aten::unsqueeze_copy.out": unsqueeze,
-    "aten::view_copy.out": reshape,
+    "aten::transpose_copy.int_out": lambda x, first, second: (
+        x.swapaxes(first, second) if x.ndim else x
+    ),
+    "aten::tril.out": lambda x, diagonal=0: np.tril(x, diagonal),
+    "aten::unbind_copy.int_out": lambda x, dimension=0: list(np.moveaxis(x, dimension, 0)),
+    "aten::unsqueeze_copy.out": lambda x, dimension: np.expand_dims(x, dimension),
+    "aten::view_copy.out": lambda x, size: x.reshape(tuple(size)),
     "aten::zeros.out": zeros,
     "dim_order_ops::_clone_dim_order.out": same,
     "dim_order_ops::_empty_dim_order.out": zeros,

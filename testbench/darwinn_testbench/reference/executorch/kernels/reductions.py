@@ -38,11 +38,6 @@ def product(x: AnyArray, dimension: int, keep: bool = False, dtype: object = Non
     return wide.prod(axis=dimension, keepdims=keep)
 
 
-def product_of_all(x: AnyArray, dtype: object = None) -> Any:
-    """Product of all elements."""
-    return product(x.reshape(-1), 0)
-
-
 def variance(x: AnyArray, dimensions: Any, correction: float | None, keep: bool = False) -> Any:
     """Variance with ``correction`` (1 if absent) taken from the number of elements."""
     degrees = 1.0 if correction is None else float(correction)
@@ -50,39 +45,22 @@ def variance(x: AnyArray, dimensions: Any, correction: float | None, keep: bool 
     return wide.var(axis=_axes(dimensions), ddof=degrees, keepdims=keep)
 
 
-def greatest(x: AnyArray, dimensions: Any = (), keep: bool = False) -> Any:
-    """Greatest element."""
-    return x.max(axis=_axes(dimensions), keepdims=keep)
+def _reduced(function: Kernel) -> Kernel:
+    """A reduction over a dimension, those of a list, or all."""
+
+    def kernel(x: AnyArray, dimensions: Any = None, keep: bool = False) -> Any:
+        return function(x, axis=_axes(dimensions), keepdims=keep)
+
+    return kernel
 
 
-def least(x: AnyArray, dimensions: Any = (), keep: bool = False) -> Any:
-    """Least element."""
-    return x.min(axis=_axes(dimensions), keepdims=keep)
+def _with_index(extreme: Kernel, place: Kernel) -> Kernel:
+    """An extreme along a dimension, and the index of the first element that is it."""
 
+    def kernel(x: AnyArray, dimension: int, keep: bool = False) -> tuple[Any, Any]:
+        return tuple(each(x, axis=dimension, keepdims=keep) for each in (extreme, place))
 
-def any_of(x: AnyArray, dimensions: Any = None, keep: bool = False) -> Any:
-    """Whether any element is not zero."""
-    return x.astype(bool).any(axis=_axes(dimensions), keepdims=keep)
-
-
-def argument_of_greatest(x: AnyArray, dimension: int | None = None, keep: bool = False) -> Any:
-    """Index of the first greatest element."""
-    return np.argmax(x, axis=dimension, keepdims=keep)
-
-
-def argument_of_least(x: AnyArray, dimension: int | None = None, keep: bool = False) -> Any:
-    """Index of the first least element."""
-    return np.argmin(x, axis=dimension, keepdims=keep)
-
-
-def greatest_with_index(x: AnyArray, dimension: int, keep: bool = False) -> tuple[Any, Any]:
-    """Greatest elements along a dimension and the index of the first of them."""
-    return greatest(x, dimension, keep), argument_of_greatest(x, dimension, keep)
-
-
-def least_with_index(x: AnyArray, dimension: int, keep: bool = False) -> tuple[Any, Any]:
-    """Least elements along a dimension and the index of the first of them."""
-    return least(x, dimension, keep), argument_of_least(x, dimension, keep)
+    return kernel
 
 
 def running_total(x: AnyArray, dimension: int, dtype: object = None) -> Any:
@@ -208,24 +186,24 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::_native_batch_norm_legit.no_stats_out": batch_norm_of_batch,
     "aten::_native_batch_norm_legit_no_training.out": batch_norm_inference,
     "aten::_softmax.out": softmax,
-    "aten::amax.out": greatest,
-    "aten::amin.out": least,
-    "aten::any.all_out": any_of,
-    "aten::any.dims_out": any_of,
-    "aten::any.out": any_of,
-    "aten::argmax.out": argument_of_greatest,
-    "aten::argmin.out": argument_of_least,
+    "aten::amax.out": _reduced(np.max),
+    "aten::amin.out": _reduced(np.min),
+    "aten::any.all_out": _reduced(np.any),
+    "aten::any.dims_out": _reduced(np.any),
+    "aten::any.out": _reduced(np.any),
+    "aten::argmax.out": lambda x, axis=None, keep=False: np.argmax(x, axis, keepdims=keep),
+    "aten::argmin.out": lambda x, axis=None, keep=False: np.argmin(x, axis, keepdims=keep),
     "aten::cumsum.out": running_total,
-    "aten::max.dim_max": greatest_with_index,
-    "aten::max.unary_out": greatest,
+    "aten::max.dim_max": _with_index(np.max, np.argmax),
+    "aten::max.unary_out": _reduced(np.max),
     "aten::mean.dtype_out": lambda x, dtype: mean(x),
     "aten::mean.out": mean,
-    "aten::min.dim_min": least_with_index,
-    "aten::min.unary_out": least,
+    "aten::min.dim_min": _with_index(np.min, np.argmin),
+    "aten::min.unary_out": _reduced(np.min),
     "aten::native_group_norm.out": group_norm,
     "aten::native_layer_norm.out": layer_norm,
     "aten::prod.int_out": product,
-    "aten::prod.out": product_of_all,
+    "aten::prod.out": lambda x, dtype=None: product(x.reshape(-1), 0),
     "aten::sum.IntList_out": total,
     "aten::topk.values": top,
     "aten::var.correction_out": variance,
