@@ -7,6 +7,7 @@ names, or other ones that the caller maps.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from darwinn_testbench.comparison.pairing import parse_maps
 from darwinn_testbench.comparison.sides import port_of, refuse_compiled
 from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.layers.candidates import Candidates, find_candidates
-from darwinn_testbench.layers.check import TensorRow, compare_tensors
+from darwinn_testbench.layers.check import LayerCheck, TensorRow
 from darwinn_testbench.layers.localise import Divergence, localise_layers
 from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
@@ -56,9 +57,15 @@ class References:
         self._tensors: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
-            self._match(output)
+            name = output.port.name
+            try:
+                self._tensors[name] = self._match(output, "output")
+            except ModelError as error:
+                self._unmatched[name] = error.reason
         for given in bound.inputs:
-            self._refuse_other_input(given)
+            # A model that names its inputs otherwise gives them in order.
+            with suppress(ModelError):
+                self._match(given, "input")
         ports = [network.tensor(self.name(port.name)) for port in bound.ports]
         self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
         self.on_chip = frozenset(tensors_on_chip(network, self._inputs, self._tensors.values()))
@@ -70,31 +77,16 @@ class References:
         """The name that the tensor of a port has in the uncompiled graph."""
         return self.names.get(port, port)
 
-    def _match(self, output: BoundLayer) -> None:
-        name = output.port.name
-        try:
-            (matched,) = self.cpu.match([replace(output.layer, name=self.name(output.layer.name))])
-        except ModelError as error:
-            self._unmatched[name] = error.reason
-            return
+    def _match(self, compiled: BoundLayer, what: str) -> int:
+        """The tensor of an input or output; ModelError if none has its name."""
+        layer = replace(compiled.layer, name=self.name(compiled.layer.name))
+        (matched,) = self.cpu.match([layer])
         if matched.difference:
             raise InputError(
-                f"{self.cpu.file} is not the model before compilation: output {name}: "
-                f"{matched.difference}"
+                f"{self.cpu.file} is not the model before compilation: {what} "
+                f"{compiled.port.name}: {matched.difference}"
             )
-        self._tensors[name] = matched.tensor.index
-
-    def _refuse_other_input(self, given: BoundLayer) -> None:
-        try:
-            (matched,) = self.cpu.match([replace(given.layer, name=self.name(given.layer.name))])
-        except ModelError:
-            # A model that names its inputs otherwise gives them in order.
-            return
-        if matched.difference:
-            raise InputError(
-                f"{self.cpu.file} is not the model before compilation: input {given.port.name}: "
-                f"{matched.difference}"
-            )
+        return matched.tensor.index
 
     def _check_weights(self, bound: BoundModel) -> None:
         differ = [each.operator for each in self.stored_weights(bound) if each.differs]
@@ -239,7 +231,7 @@ class References:
         run: int = 0,
     ) -> tuple[TensorRow, ...]:
         network = self.cpu.network
-        return compare_tensors(network, expected, candidates, self._inputs, sent, run, taken)
+        return LayerCheck(network, expected, candidates, self._inputs, sent, run, taken).rows()
 
     def _sent(self, inference: Inference) -> dict[int, AnyArray]:
         """What was sent to the host, by tensor of the graph."""

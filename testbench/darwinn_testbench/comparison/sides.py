@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ FUNCTION = "main"
 """The only function of what has no names for functions."""
 
 
+@dataclass(eq=False)
 class DeviceProgram:
     """A compiled model on a chip, the simulated one or the one in RTL (``protocol.Reference``).
 
@@ -46,18 +48,13 @@ class DeviceProgram:
 
     functions = (FUNCTION,)
 
-    def __init__(
-        self,
-        model: BoundModel,
-        session: Session,
-        dma: list[DmaFigures] | None = None,
-        label: str = "",
-    ) -> None:
-        self.model = model
-        self.session = session
-        self.dma: list[DmaFigures] = [] if dma is None else dma
-        self.label = label
-        self._before = dict(session.states)
+    model: BoundModel
+    session: Session
+    dma: list[DmaFigures] = field(default_factory=list)
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._before = dict(self.session.states)
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that a caller supplies."""
@@ -194,12 +191,12 @@ class TfliteProgram:
         return tuple(_graph_port(self.network.tensors[index]) for index in indices)
 
 
+@dataclass(frozen=True, eq=False)
 class Side:
     """A program with its name, and whether the order of its inputs and outputs says something."""
 
-    def __init__(self, program: Reference, file: str) -> None:
-        self.program = program
-        self.file = file
+    program: Reference
+    file: str
 
     @property
     def device(self) -> DeviceProgram | None:
@@ -298,14 +295,8 @@ def refuse_compiled(source: Source) -> None:
 
 def port_of(port: TensorPort) -> Port:
     """The port of a tensor of a compiled model."""
-    quantised = bool(port.scale)
-    return Port(
-        port.name,
-        port.dtype,
-        port.shape,
-        port.scale if quantised else None,
-        port.zero_point if quantised else None,
-    )
+    quantisation = (port.scale, port.zero_point) if port.scale else ()
+    return Port(port.name, port.dtype, port.shape, *quantisation)
 
 
 def _graph_port(tensor: NetworkTensor) -> Port:

@@ -213,6 +213,13 @@ def from_device(octets: Bytes, dtype: np.dtype[Any]) -> AnyArray:
     return (octets ^ np.uint8(SIGN_BIT)).view(np.int8) if dtype == np.int8 else octets
 
 
+def as_tensor(value: AnyArray, tensor: NetworkTensor) -> AnyArray:
+    """A value, or that of a tensor of the same bytes, in the shape and dtype of ``tensor``."""
+    if value.dtype == tensor.dtype:
+        return value.reshape(tensor.shape)
+    return from_device(device_bytes(value).reshape(tensor.shape), tensor.dtype)
+
+
 def _difference(parts: Iterable[Piece], values: Bytes) -> tuple[int, int]:
     """Bytes that differ, and the greatest difference."""
     differing = greatest = 0

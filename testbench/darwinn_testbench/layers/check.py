@@ -8,23 +8,20 @@ no layer holds are named with the reason: fused into others, moved by other unit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 
 import numpy as np
-from darwinn_sim.machine.examine import TappedBytes
-from darwinn_sim.machine.lowering import LoweredProgram
 
 from darwinn_testbench.layers.candidates import (
     Candidate,
     Candidates,
     Match,
-    device_bytes,
-    find_candidates,
+    as_tensor,
     find_equal,
     find_matches,
-    from_device,
 )
 from darwinn_testbench.layers.on_chip import MOVING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor
@@ -73,76 +70,41 @@ class TensorRow(Row):
     value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
 
-def check_layers(
-    network: Network,
-    expected: TensorValues,
-    program: LoweredProgram,
-    tapped: Iterable[TappedBytes],
-    *,
-    inputs: Iterable[int],
-    outputs: Mapping[int, AnyArray],
-    run: int = 0,
-    taken: Mapping[int, TakenTensor] | None = None,
-) -> tuple[TensorRow, ...]:
-    """A row for each tensor of the network that an operator computes, in the order of operators.
+@dataclass(eq=False)
+class LayerCheck:
+    """The tensors of a network in one inference, against what the layers of the chip hold.
 
-    Args:
+    Attributes:
         network: the network before compilation.
         expected: its tensors by the chip's arithmetic.
-        program: the program that ran.
-        tapped: what the taps of ``layer_taps`` copied in an inference.
+        candidates: what the taps of ``layer_taps`` copied (``find_candidates``).
         inputs: tensors of the network that the chip was given, by index.
         outputs: tensors that the chip has sent, by index, of any shape.
         run: number of the inference.
         taken: tensors that were taken from the chip as they are, by index.
     """
-    candidates = find_candidates(program, tapped)
-    return compare_tensors(network, expected, candidates, frozenset(inputs), outputs, run, taken)
 
+    network: Network
+    expected: TensorValues
+    candidates: Candidates
+    inputs: frozenset[int]
+    outputs: Mapping[int, AnyArray]
+    run: int = 0
+    taken: Mapping[int, TakenTensor] = field(default_factory=dict)
 
-def compare_tensors(
-    network: Network,
-    expected: TensorValues,
-    candidates: Candidates,
-    inputs: frozenset[int],
-    outputs: Mapping[int, AnyArray],
-    run: int = 0,
-    taken: Mapping[int, TakenTensor] | None = None,
-) -> tuple[TensorRow, ...]:
-    """As :func:`check_layers`, of ``candidates`` that have been found already."""
-    return _Check(network, expected, candidates, inputs, outputs, run, taken or {}).rows()
-
-
-class _Check:
-    def __init__(
-        self,
-        network: Network,
-        expected: TensorValues,
-        candidates: Candidates,
-        inputs: frozenset[int],
-        outputs: Mapping[int, AnyArray],
-        run: int,
-        taken: Mapping[int, TakenTensor],
-    ) -> None:
-        self.network = network
-        self.expected = expected
-        self.candidates = candidates
-        self.inputs = inputs
-        self.outputs = outputs
-        self.run = run
-        self.on_chip = tensors_on_chip(network, inputs, outputs)
-        self.groups = same_bytes(network)
-        self.taken = {member: each for k, each in taken.items() for member in self.groups[k]}
+    def __post_init__(self) -> None:
+        self.on_chip = tensors_on_chip(self.network, self.inputs, self.outputs)
+        self.groups = same_bytes(self.network)
+        self.taken = {member: each for k, each in self.taken.items() for member in self.groups[k]}
         self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
         # A layer that is one tensor is not looked at as another.
-        claimed = {
-            number for found in self.equal.values() for each in found for number in each.layers
-        }
-        claimed.update(number for each in taken.values() for number in each.layers)
-        self.claimed = claimed
+        equal = [each.layers for found in self.equal.values() for each in found]
+        taken = [each.layers for each in self.taken.values()]
+        self.claimed = set(chain.from_iterable(equal + taken))
         self.layers = self._assign()
 
     def rows(self) -> tuple[TensorRow, ...]:
+        """A row for each tensor that an operator computes, in the order of operators."""
         tensors = self.network.tensors
         return tuple(
             self._row(tensors[index], operator)
@@ -218,7 +180,8 @@ class _Check:
             return replace(row, finding=Finding.TAKEN, layers=taken.layers, message=message)
         sent = self._sent(group)
         if sent is not None and sent[0]:
-            row = replace(row, value=self._sent_value(tensor, group))
+            value = next(self.outputs[index] for index in group if index in self.outputs)
+            row = replace(row, value=as_tensor(value, tensor))
             return _differs(row, *sent, "as it was sent to the host")
         if row.layers or sent is not None:
             return row
@@ -241,13 +204,6 @@ class _Check:
                 gap = absolute_difference(actual, expected)
                 return int(np.count_nonzero(gap)), int(gap.max(initial=0))
         return None
-
-    def _sent_value(self, tensor: NetworkTensor, group: tuple[int, ...]) -> AnyArray:
-        """What was sent of a tensor, or of one with the same bytes, in its shape and dtype."""
-        sent = next(self.outputs[index] for index in group if index in self.outputs)
-        if sent.dtype == tensor.dtype:
-            return sent.reshape(tensor.shape)
-        return from_device(device_bytes(sent).reshape(tensor.shape), tensor.dtype)
 
     def _reason(self, tensor: NetworkTensor) -> str:
         """Why a tensor cannot be looked for; empty if it can."""

@@ -52,7 +52,7 @@ def localise_layers(
 ) -> list[Divergence]:
     """The tensors of a network that layers of a compiled program compute wrongly.
 
-    ``check`` compares every tensor (``layer_check.check_layers``) with what the reference computes
+    ``check`` compares every tensor (``check.LayerCheck``) with what the reference computes
     when some tensors are given, by index. Each wrong tensor is given as the chip has it before it
     goes on, since the chip cannot go on from another value.
     """

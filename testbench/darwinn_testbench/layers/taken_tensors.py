@@ -26,10 +26,9 @@ import numpy as np
 from darwinn_testbench.layers.candidates import (
     Candidate,
     Candidates,
-    device_bytes,
+    as_tensor,
     find_equal,
     find_matches,
-    from_device,
     zero_point_of,
 )
 from darwinn_testbench.layers.on_chip import same_bytes
@@ -83,10 +82,11 @@ class _Choice:
     witness: str = ""
 
 
+@dataclass(eq=False)
 class TensorTaker:
     """Supplies the tensors that ``chip`` cannot compute, in the order of its operators.
 
-    Args:
+    Attributes:
         chip: the oracle.
         candidates: what may be tensors (``find_candidates``).
         sent: tensors that were sent to the host, by index.
@@ -94,21 +94,16 @@ class TensorTaker:
         estimate: LiteRT's result of one operator.
     """
 
-    def __init__(
-        self,
-        chip: ChipArithmetic,
-        candidates: Candidates,
-        sent: Mapping[int, AnyArray],
-        on_chip: frozenset[int],
-        estimate: Estimate,
-    ) -> None:
-        self.chip = chip
-        self.estimate = estimate
-        self.network = chip.network
-        self.candidates = candidates
-        self.on_chip = on_chip
-        self.groups = same_bytes(chip.network)
-        self.sent = {member: value for k, value in sent.items() for member in self.groups[k]}
+    chip: ChipArithmetic
+    candidates: Candidates
+    sent: Mapping[int, AnyArray]
+    on_chip: frozenset[int]
+    estimate: Estimate
+
+    def __post_init__(self) -> None:
+        self.network = self.chip.network
+        self.groups = same_bytes(self.network)
+        self.sent = {member: value for k, value in self.sent.items() for member in self.groups[k]}
         self.makers = {k: each for each in self.network.operators for k in each.outputs}
         self.taken: dict[int, TakenTensor] = {}
         self._held: dict[int, tuple[int, ...]] = {}
@@ -136,7 +131,7 @@ class TensorTaker:
     ) -> TakenTensor | None:
         sent = self.sent.get(tensor.index)
         if sent is not None:
-            value = _as_tensor(sent, tensor)
+            value = as_tensor(sent, tensor)
             return TakenTensor(tensor.index, operator.index, reasons, (), "sent to the host", value)
         if tensor.dtype.itemsize != 1 or not tensor.size:
             return None
@@ -178,7 +173,7 @@ class TensorTaker:
                     value = match.value(like)
                     choices.setdefault(
                         value.tobytes(),
-                        _Choice(match.candidate.layers, _as_tensor(value, tensor)),
+                        _Choice(match.candidate.layers, as_tensor(value, tensor)),
                     )
             if choices:
                 break
@@ -268,7 +263,7 @@ class TensorTaker:
             # A constant image follows from anything.
             return None
         if index in self.sent:
-            return float(np.mean(_as_tensor(self.sent[index], tensor) != value))
+            return float(np.mean(as_tensor(self.sent[index], tensor) != value))
         if tensor.dtype.itemsize != 1:
             return None
 
@@ -296,10 +291,3 @@ def _best(choices: Sequence[_Choice], *, alone: bool) -> tuple[_Choice | None, s
     others = [each.wrong or 0.0 for each in judged[1:]]
     sure = wrong < _FOLLOWS and all(each > max(2 * wrong, 0.0) for each in others)
     return (best, best.witness) if sure else (None, "")
-
-
-def _as_tensor(value: AnyArray, tensor: NetworkTensor) -> AnyArray:
-    """A value, or that of a tensor of the same bytes, in the shape and dtype of ``tensor``."""
-    if value.dtype == tensor.dtype:
-        return value.reshape(tensor.shape)
-    return from_device(device_bytes(value).reshape(tensor.shape), tensor.dtype)

@@ -19,8 +19,8 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.layers.candidates import layer_taps
-from darwinn_testbench.layers.check import Finding, TensorRow, check_layers
+from darwinn_testbench.layers.candidates import find_candidates, layer_taps
+from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues
 from darwinn_testbench.report import Verdict
 from layer_programs import layer, one_pass_words, program, spread
@@ -93,9 +93,10 @@ def check(
     monkeypatch.setattr(layers, "find", lambda _: found)
     writes = [2 * len(parts[0].get(tile, ())) for tile in range(16)]
     expected = TensorValues(values, missing or {})
-    rows = check_layers(
-        NETWORK, expected, program(writes), tapped, inputs=[INPUT], outputs={LOGITS: sent}, run=4
-    )
+    candidates = find_candidates(program(writes), tapped)
+    rows = LayerCheck(
+        NETWORK, expected, candidates, frozenset({INPUT}), outputs={LOGITS: sent}, run=4
+    ).rows()
     assert [row.tensor for row in rows] == [SIGNED, FIRST, SECOND, FLAT, LOGITS, HOST]
     assert {row.run for row in rows} == {4}
     return {row.tensor: row for row in rows}

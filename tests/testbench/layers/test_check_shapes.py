@@ -10,7 +10,8 @@ from unittest import mock
 import numpy as np
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import Tap, TappedBytes
-from darwinn_testbench.layers.check import Finding, TensorRow, check_layers
+from darwinn_testbench.layers.candidates import find_candidates
+from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.layers.localise import localise_layers
 from darwinn_testbench.layers.results import image_shape
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
@@ -71,14 +72,9 @@ def test_tensors_of_any_rank_are_compared(
     def check(given: Mapping[int, Array]) -> tuple[TensorRow, ...]:
         expected = TensorValues({**values, **given}, {})
         with mock.patch.object(layers, "find", lambda _: (layer(0, output_zero_point=ZERO_POINT),)):
-            return check_layers(
-                network,
-                expected,
-                program(writes),
-                [] if words is None else [words],
-                inputs=[0],
-                outputs=sent or {len(kinds): values[len(kinds)]},
-            )
+            candidates = find_candidates(program(writes), [] if words is None else [words])
+            outputs = sent or {len(kinds): values[len(kinds)]}
+            return LayerCheck(network, expected, candidates, frozenset({0}), outputs).rows()
 
     rows = {row.tensor: row for row in check({})}
     assert set(rows) == set(range(1, len(kinds) + 1))
