@@ -209,10 +209,14 @@ def _judged(row: AccuracyRow, at_most: float | None) -> AccuracyRow:
 
 
 def _left_out(point: _Point, error: Exception) -> AccuracyRow:
+    verdict = verdict_of(error) or Verdict.FAULT
+    return replace(_row(point), verdict=verdict, message=one_line(error))
+
+
+def _row(point: _Point) -> AccuracyRow:
     return AccuracyRow(
         name=f"{point.model}, {point.host}",
-        verdict=verdict_of(error) or Verdict.FAULT,
-        message=one_line(error),
+        verdict=Verdict.PASS,
         model=point.model,
         host=point.host,
         source=point.source,
@@ -232,13 +236,8 @@ def _predicted(point: _Point, own: _Times, others: Mapping[_Point, _Times]) -> A
             "check host and clock"
         )
     predicted = own.simulated + fixed
-    return AccuracyRow(
-        name=f"{point.model}, {point.host}",
-        verdict=Verdict.PASS,
-        model=point.model,
-        host=point.host,
-        source=point.source,
-        published=f"{point.published:g}",
+    return replace(
+        _row(point),
         predicted=predicted,
         error=predicted / point.published - 1,
         simulated=own.simulated,

@@ -7,11 +7,7 @@ import dataclasses
 import io
 from collections.abc import Sequence
 
-from darwinn_sim.timing import Cause
-
-from darwinn_testbench.profile.profile import ProfileRow
-
-_WAITS = [cause.label for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED)]
+from darwinn_testbench.profile.profile import WAITS, ProfileRow
 
 
 def to_csv(rows: Sequence[ProfileRow]) -> bytes:
@@ -23,8 +19,8 @@ def to_csv(rows: Sequence[ProfileRow]) -> bytes:
     ]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*plain, *(f"waiting for {cause}" for cause in _WAITS)])
+    writer.writerow([*plain, *(f"waiting for {cause.label}" for cause in WAITS)])
     for row in rows:
-        waits = [row.waiting.get(cause, 0) for cause in _WAITS]
+        waits = [row.waiting.get(cause.label, 0) for cause in WAITS]
         writer.writerow([*(getattr(row, name) for name in plain), *waits])
     return stream.getvalue().encode()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.picture import picture_of
-from darwinn_testbench.profile.profile import queue_name
+from darwinn_testbench.profile.profile import UNIT_NAMES, queue_name
 
 _CAUSES = [cause for cause in Cause if cause is not Cause.FINISHED]
 _COLOURS = {cause: matplotlib.colormaps["tab10"](place) for place, cause in enumerate(_CAUSES)}
@@ -56,10 +56,9 @@ def time_by_unit(timing: Timing) -> str:
     """A bar for each unit: the share of the inference that it works and waits, and for what."""
     tiles = timing.tile_usage.mean(axis=0) / max(timing.cycles, 1)
     around = timing.chip_usage / max(timing.cycles, 1)
-    names = [*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES)]
     usage = np.concatenate([around, tiles])
     used = usage[:, Cause.BUSY] > 0
-    shown = [name for name, each in zip(names, used, strict=True) if each]
+    shown = [name for name, each in zip(UNIT_NAMES, used, strict=True) if each]
     return _bars(shown, 100 * usage[used], "% of the inference; the mean of all tiles")
 
 

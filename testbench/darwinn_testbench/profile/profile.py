@@ -33,6 +33,12 @@ from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
+WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
+"""What a unit waits for: neither work nor the time after the end."""
+
+UNIT_NAMES = (*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES))
+"""Units around the tiles, then those of each tile."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRow(Row):
@@ -47,17 +53,17 @@ class ProfileRow(Row):
     most of the time.
     """
 
-    number: int | None
-    kind: str | None
+    number: int | None = None
+    kind: str | None = None
     start: int
     end: int
     cycles: int
     share: float
-    busy: int
-    waiting: Mapping[str, float]
-    iterations: int
-    products: int
-    utilisation: float
+    busy: int = 0
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    products: int = 0
+    utilisation: float = 0.0
     bytes: int | None = None
 
 
@@ -155,37 +161,21 @@ def profile(
             progress=progress,
         )
         found, assumed = viewed.rows, [viewed.assumptions]
-    rows = _rows(timed, found)
     figures = _figures(
         timed, Profiled(timed, bound.compiled.inference, bound.compiled.caching, found)
     )
+    message = (
+        f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
+        f"{rate_of(timed.chip)} behind {figures.host}, "
+        f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
+    )
+    notes = (message, incomplete_note(timed.program.chunks), bound.note)
     return Report(
         command="profile",
         file=bound.file,
-        rows=rows,
-        figures={
-            "model": model,
-            "profile": figures,
-            "assumptions": grading.merged(assumed),
-        },
-        message="; ".join(
-            filter(
-                None,
-                [
-                    _message(timed, figures.host),
-                    incomplete_note(timed.program.chunks),
-                    bound.note,
-                ],
-            )
-        ),
-    )
-
-
-def _message(timed: Timing, host: str) -> str:
-    return (
-        f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
-        f"{rate_of(timed.chip)} behind {host}, "
-        f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
+        rows=_rows(timed, found),
+        figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
+        message="; ".join(filter(None, notes)),
     )
 
 
@@ -229,17 +219,10 @@ def _row_without_layer(timed: Timing, part: Uncovered) -> ProfileRow:
         name=part.name,
         verdict=Verdict.PASS,
         message=_moved_most(timed, part),
-        number=None,
-        kind=None,
         start=part.start,
         end=part.end,
         cycles=part.cycles,
         share=part.cycles / max(timed.cycles, 1),
-        busy=0,
-        waiting={},
-        iterations=0,
-        products=0,
-        utilisation=0.0,
     )
 
 
@@ -253,10 +236,9 @@ def _moved_most(timed: Timing, part: Uncovered) -> str:
 
 
 def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
-    transfers: dict[str, int] = {}
+    transfers: Counter[str] = Counter()
     for transfer in timed.transfers:
-        name = queue_name(transfer)
-        transfers[name] = transfers.get(name, 0) + transfer.size
+        transfers[queue_name(transfer)] += transfer.size
     caching = profiled.caching
     tensor = timed.tile_usage[:, stations.TENSOR].sum(axis=0)
     return ProfileFigures(
@@ -271,8 +253,8 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
         waiting={cause.label: float(tensor[cause]) / max(int(tensor.sum()), 1) for cause in Cause},
         units=tuple(_units(timed)),
         memory_bytes=_memory_bytes(timed),
-        transfer_bytes=transfers,
-        streamed_parameter_bytes=transfers.get("parameter", 0),
+        transfer_bytes=dict(transfers),
+        streamed_parameter_bytes=transfers["parameter"],
         cached_parameter_bytes=0 if caching is None else len(caching.parameters),
         profiled=profiled,
     )
@@ -281,18 +263,16 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
 def _units(timed: Timing) -> list[UnitFigures]:
     usage = np.concatenate([timed.chip_usage.astype(float), timed.tile_usage.mean(axis=0)])
     elements = np.concatenate([timed.chip_elements, timed.tile_elements.sum(axis=0)])
-    names = [*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES)]
     return [
         UnitFigures(name, float(row[Cause.BUSY]), _waiting(row.tolist()), int(count))
-        for name, row, count in zip(names, usage, elements, strict=True)
+        for name, row, count in zip(UNIT_NAMES, usage, elements, strict=True)
         if count
     ]
 
 
 def _waiting(cycles: Sequence[float]) -> dict[str, float]:
-    """Cycles by cause, without those of work and those after the end, and without zeros."""
-    causes = (cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
-    return {cause.label: cycles[cause] for cause in causes if cycles[cause]}
+    """Cycles by cause, without zeros."""
+    return {cause.label: cycles[cause] for cause in WAITS if cycles[cause]}
 
 
 def _memory_bytes(timed: Timing) -> dict[str, int]:

@@ -9,8 +9,10 @@ moved, and how many bytes of each tile's narrow memory hold values that are stil
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from darwinn_sim import chip
@@ -21,6 +23,7 @@ from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Timing
 from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     CounterDescriptor,
+    ProcessDescriptor,
     Trace,
     TracePacket,
     TrackDescriptor,
@@ -29,8 +32,6 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import queue_name
-
-_Describe = Callable[[TrackDescriptor], None]
 
 _SEQUENCE = 1
 _NANOSECONDS = 1e9
@@ -106,7 +107,7 @@ def _write_transfers(writer: _Writer, timing: Timing, flows: Mapping[int, int]) 
     if not timing.transfers:
         return
     process = writer.process(_DMA, "DMA")
-    crossed: dict[str, int] = {}
+    crossed: Counter[str] = Counter()
     for number, transfer in enumerate(timing.transfers):
         name = queue_name(transfer)
         track = writer.track(name, process)
@@ -115,7 +116,7 @@ def _write_transfers(writer: _Writer, timing: Timing, flows: Mapping[int, int]) 
             continue
         text = f"{name} {transfer.number}: {transfer.size} bytes"
         writer.slice(track, text, transfer.start, transfer.end, flows.get(number, _NO_FLOW))
-        crossed[name] = crossed.get(name, 0) + transfer.size
+        crossed[name] += transfer.size
         counter = writer.counter(f"{name} bytes", process)
         writer.value(counter, transfer.end, crossed[name])
 
@@ -196,27 +197,23 @@ class _Writer:
 
     def process(self, number: int, name: str) -> int:
         """The track of a group of tracks."""
-        return self._described(name, -number, lambda made: self._as_process(made, number, name))
+        return self._described(
+            name,
+            -number,
+            process=ProcessDescriptor(pid=number, process_name=name),
+            child_ordering=TrackDescriptor.EXPLICIT,
+        )
 
     def track(self, name: str, process: int, rank: int = 0) -> int:
         """A track for slices and instants in a process; a lower ``rank`` stands above."""
-
-        def describe(made: TrackDescriptor) -> None:
-            made.parent_uuid = process
-            made.name = name
-            made.sibling_order_rank = rank
-
-        return self._described(name, process, describe)
+        return self._described(
+            name, process, parent_uuid=process, name=name, sibling_order_rank=rank
+        )
 
     def counter(self, name: str, process: int) -> int:
         """A track for values, in bytes."""
-
-        def describe(made: TrackDescriptor) -> None:
-            made.parent_uuid = process
-            made.name = name
-            made.counter.unit = CounterDescriptor.UNIT_SIZE_BYTES
-
-        return self._described(name, process, describe)
+        counter = CounterDescriptor(unit=CounterDescriptor.UNIT_SIZE_BYTES)
+        return self._described(name, process, parent_uuid=process, name=name, counter=counter)
 
     def slice(self, track: int, name: str, start: int, end: int, flow: int = _NO_FLOW) -> None:
         """Something that takes the cycles from ``start`` to ``end``."""
@@ -267,17 +264,9 @@ class _Writer:
     def _named(self, name: str) -> int:
         return self.names.setdefault(name, len(self.names) + 1)
 
-    def _described(self, name: str, parent: int, describe: _Describe) -> int:
-        uuid = self.tracks.get((name, parent))
+    def _described(self, key: str, parent: int, **told: Any) -> int:
+        uuid = self.tracks.get((key, parent))
         if uuid is None:
-            uuid = self.tracks[name, parent] = len(self.tracks) + 1
-            descriptor = TrackDescriptor(uuid=uuid)
-            describe(descriptor)
-            self.descriptors.append(descriptor)
+            uuid = self.tracks[key, parent] = len(self.tracks) + 1
+            self.descriptors.append(TrackDescriptor(uuid=uuid, **told))
         return uuid
-
-    @staticmethod
-    def _as_process(descriptor: TrackDescriptor, number: int, name: str) -> None:
-        descriptor.process.pid = number
-        descriptor.process.process_name = name
-        descriptor.child_ordering = TrackDescriptor.EXPLICIT
