@@ -12,7 +12,7 @@
  *   save ADDRESS FILE          what the memory holds
  *   close                      the sequence of a driver that closes the device
  *   drop                       closes the files, and nothing else
- *   say TEXT, sleep SECONDS, die
+ *   say TEXT, clock, sleep SECONDS, die
  *   hammer ROUNDS              two threads write and read registers of one page
  *   instructions               registers by many kinds of instructions
  *   strings                    registers by an instruction that has no base register
@@ -40,6 +40,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096ull
@@ -437,6 +438,13 @@ static void list(void)
         end(1, "/dev/apex_0 is no device");
 }
 
+static void show_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("%ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
+}
+
 static void carry_out(char *line)
 {
     char *words[6] = {"", "", "", "", "", ""}, *rest = line;
@@ -468,6 +476,8 @@ static void carry_out(char *line)
         drop_files();
     else if (!strcmp(name, "say"))
         printf("%s\n", words[1]);
+    else if (!strcmp(name, "clock"))
+        show_clock();
     else if (!strcmp(name, "sleep"))
         usleep((useconds_t)(atof(words[1]) * 1e6));
     else if (!strcmp(name, "die"))

@@ -487,3 +487,21 @@ def test_a_fault_without_interrupt_is_one(tmp_path: Path) -> None:
         assert isinstance(bench.function.core.fault, DescriptorFault)
         stack.close()
         bench.serves_the_next()
+
+
+def test_the_device_ends_before_the_program(
+    tmp_path: Path, client: Path, library: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is read of registers that are gone is all ones, and the program goes on."""
+    with bench_in(tmp_path):
+        program = subprocess.Popen(
+            [client, Script(tmp_path).write("say open", "sleep 0.5", "instructions")],
+            env=environment(library, tmp_path),
+            stdout=subprocess.PIPE,
+        )
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"open\n"
+    assert program.wait(60) == 1
+    said = capfd.readouterr().err
+    assert "darwinn: /dev/apex_0: the device is gone" in said
+    assert "mov: ffffffffffffffff" in said
