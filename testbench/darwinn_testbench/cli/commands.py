@@ -53,6 +53,9 @@ SUMMARIES: Mapping[str, str] = {
     "delegate": (
         "Give an application for the Edge TPU the simulated chip: print the path of a delegate."
     ),
+    "device": (
+        "Attach the simulated chip as a device that other programs open, or replay what one did."
+    ),
     "sample": (
         "Write two small networks, before compilation and compiled, for trying out everything else."
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.host.registers import REGISTERS
+from darwinn_sim.host.registers import REGISTERS, SOC_REGISTERS, USB_REGISTERS
 from darwinn_sim.usb.descriptors import DEVICE, EVENTS
 from darwinn_sim.usb.firmware import Request
 from darwinn_sim.usb.function import Watcher
@@ -13,7 +13,9 @@ from darwinn_sim.usb.requests import Kind, Setup, Standard
 
 from darwinn_testbench.report import one_line
 
-_NAMES: Mapping[int, str] = {register.offset: register.name for register in REGISTERS}
+_NAMES: Mapping[int, str] = {
+    register.offset: register.name for register in (*REGISTERS, *USB_REGISTERS, *SOC_REGISTERS)
+}
 _SHOWN_BYTES = 16
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,18 @@ _ERRORS = {
     Status.CANCELLED: errno.ECONNRESET,
     Status.NO_DEVICE: errno.ESHUTDOWN,
 }
+
+
+async def serve_until_signal(function: UsbFunction, port: int, say: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; raises ``OSError`` if the port is taken."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    listening = await UsbIpServer(function).listen(port)
+    say(f"at {LOOPBACK}:{port}: usbip --tcp-port {port} attach -r {LOOPBACK} -b {BUS_ID}")
+    await stopped.wait()
+    listening.close()
 
 
 class UsbIpServer:

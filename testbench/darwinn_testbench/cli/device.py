@@ -1,0 +1,212 @@
+"""`darwinn device`: the simulated chip for programs that open it themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from darwinn_sim.usb.descriptors import Speed
+from darwinn_sim.usb.function import UsbFunction, Watcher
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.terminal import Exit, print_line
+from darwinn_testbench.device.answers import Answers
+from darwinn_testbench.device.pcie import attach as pcie_attach
+from darwinn_testbench.device.pcie import events as pcie_events
+from darwinn_testbench.device.pcie import replay as pcie_replay
+from darwinn_testbench.device.pcie.log import Log as PcieLog
+from darwinn_testbench.device.trace import SessionFile, kind_of_first
+from darwinn_testbench.device.usb import replay as usb_replay
+from darwinn_testbench.device.usb.attach import attached
+from darwinn_testbench.device.usb.events import Recorder
+from darwinn_testbench.device.usb.log import Faults, Log
+from darwinn_testbench.device.usb.usbip import USUAL_PORT
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import EXIT_CODES, Column, Report, Verdict, table
+
+EXAMPLES = """**Examples**
+
+`darwinn device --usb -- python application.py`
+
+`darwinn device --usb --record session.trace --log -- ./application`
+
+`darwinn device --replay session.trace`
+
+`darwinn device --usbip`, and in another terminal `sudo modprobe vhci_hcd` and
+`sudo usbip attach -r 127.0.0.1 -b 2-1`
+"""
+
+
+class CableSpeed(StrEnum):
+    """Speeds of the cable."""
+
+    HIGH = "high"
+    SUPER = "super"
+
+
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND]",
+        help="With --usb: the program that uses the device, and its arguments.",
+        show_default=False,
+    ),
+]
+Usb = Annotated[
+    bool,
+    typer.Option(
+        "--usb",
+        help="Run COMMAND with the device at a USB port, for all that uses libusb-1.0 or PyUSB.",
+    ),
+]
+Replay = Annotated[
+    str | None,
+    typer.Option(
+        "--replay",
+        metavar="FILE",
+        help="Play a recorded session without its program, and compare what the chip answers.",
+        show_default=False,
+    ),
+]
+Record = Annotated[
+    Path | None,
+    typer.Option("--record", metavar="FILE", help="Write the session to FILE, for --replay."),
+]
+Logged = Annotated[
+    bool,
+    typer.Option("--log", help="Show on standard error what passes, with registers by name."),
+]
+CableSpeedOption = Annotated[
+    CableSpeed, typer.Option("--speed", help="Speed of the USB cable.", metavar="high|super")
+]
+Booted = Annotated[
+    bool,
+    typer.Option("--booted", help="The device has its firmware already, and waits for none."),
+]
+
+UsbIp = Annotated[
+    bool,
+    typer.Option(
+        "--usbip", help="Serve the device by USB/IP on 127.0.0.1, for a kernel to import."
+    ),
+]
+Port = Annotated[
+    int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port of --usbip.")
+]
+
+_COLUMNS: tuple[Column[Answers], ...] = (
+    Column("answers from", lambda row: row.name),
+    Column("answers", lambda row: row.answers, "right"),
+    Column("bytes", lambda row: row.bytes, "right"),
+    Column("differences", lambda row: row.differences, "right"),
+    Column("verdict", lambda row: row.verdict),
+    Column("first difference", lambda row: row.message, may_shrink=True),
+)
+
+
+def command(
+    command: Command = None,
+    usb: Usb = False,
+    usbip: UsbIp = False,
+    replay: Replay = None,
+    record: Record = None,
+    log: Logged = False,
+    speed: CableSpeedOption = CableSpeed.SUPER,
+    booted: Booted = False,
+    port: Port = USUAL_PORT,
+    json: options.Json = False,
+) -> None:
+    """Attach the simulated chip as a device that other programs open, or replay what one did.
+
+    With --usb, COMMAND and all it starts find a stand-in for libusb-1.0 (LD_LIBRARY_PATH) and the
+    device at its port; one program at a time uses it. The exit code is that of COMMAND, or 1 if
+    the chip had a fault, which is said on standard error. With --usbip, a kernel imports the
+    device (`usbip attach`), until this is interrupted.
+    """
+    if [usb, usbip, replay is not None].count(True) != 1:
+        raise InputError("one of --usb -- COMMAND, --usbip and --replay FILE is needed")
+    if command and not usb:
+        raise InputError("a command needs --usb")
+    if replay is not None:
+        if record or booted:
+            raise InputError("--replay takes neither --record nor --booted")
+        _replay(replay, log, json)
+    if usb and not command:
+        raise InputError("--usb needs a command: darwinn device --usb -- COMMAND")
+    if json:
+        raise InputError("--json is for --replay")
+    attachment = _Attachment(record, log, speed, booted or usbip)
+    raise Exit(attachment.by_usbip(port) if usbip else attachment.by_usb(command or []))
+
+
+def _say(text: str) -> None:
+    print_line(f"darwinn device: {text}")
+
+
+def _replay(file: str, log: bool, json: bool) -> None:
+    path = Path(file)
+    if kind_of_first(path) in pcie_events.KINDS:
+        watchers = (PcieLog(_say),) if log else ()
+        report = pcie_replay.replay(path, pcie_attach.new_function, watchers)
+    else:
+        report = usb_replay.replay(path, watchers=(Log(_say),) if log else ())
+    finish(report, file=file, as_json=json, body=_body, next_step="")
+
+
+def _body(report: Report[Answers]) -> Sequence[RenderableType]:
+    return [table(_COLUMNS, report.rows)]
+
+
+class _Attachment:
+    """A device that is plugged in, and watched as the options say."""
+
+    def __init__(self, record: Path | None, log: bool, speed: CableSpeed, booted: bool) -> None:
+        self._record, self._log = record, log
+        self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
+        self._booted = booted
+        self._faults = Faults(_say)
+
+    def by_usb(self, command: Sequence[str]) -> int:
+        """The exit code of ``command``, which uses the device."""
+        from darwinn_testbench.device.usb.wrapped import run_command, stand_in
+
+        # What is missing is said before anything is compiled.
+        stand_in()
+        with self._plugged_in() as function:
+            status = run_command(function, command)
+        return self._exit_code(status)
+
+    def by_usbip(self, port: int) -> int:
+        """The exit code of a server that was interrupted."""
+        from darwinn_testbench.device.usb.usbip import serve_until_signal
+
+        with self._plugged_in() as function:
+            asyncio.run(serve_until_signal(function, port, _say))
+        return self._exit_code(0)
+
+    def _exit_code(self, status: int) -> int:
+        return EXIT_CODES[Verdict.FAULT] if self._faults.count else status
+
+    @contextmanager
+    def _plugged_in(self) -> Iterator[UsbFunction]:
+        with ExitStack() as stack:
+            watchers: list[Watcher] = [self._faults]
+            if self._log:
+                watchers.append(Log(_say))
+            if self._record is not None:
+                watchers.append(Recorder(stack.enter_context(SessionFile(self._record))))
+            yield stack.enter_context(
+                attached(
+                    speed=self._speed,
+                    boot=not self._booted,
+                    watchers=tuple(watchers),
+                    **{"log": _say} if self._log else {},
+                )
+            )

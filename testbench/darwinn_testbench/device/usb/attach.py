@@ -1,0 +1,54 @@
+"""A simulated chip as a USB device, with a thread that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from darwinn_sim.accelerator import compile_kernels
+from darwinn_sim.device.chip import behind_usb
+from darwinn_sim.host.worker import Worker
+from darwinn_sim.usb.descriptors import Mode, Speed
+from darwinn_sim.usb.function import UsbFunction, Watcher
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+def new_function(
+    *,
+    speed: Speed = Speed.SUPER,
+    boot: bool = True,
+    watchers: tuple[Watcher, ...] = (),
+    log: Callable[[str], None] = _silent,
+) -> UsbFunction:
+    """The device after power-up, without anything that computes yet.
+
+    Args:
+        speed: of the cable.
+        boot: it waits for firmware; otherwise it begins as if it had some.
+        watchers: see what passes on the cable.
+        log: told what is unusual about register accesses.
+    """
+    mode = Mode.BOOT if boot else Mode.APPLICATION
+    return UsbFunction(partial(behind_usb, log=log), speed=speed, mode=mode, watchers=watchers)
+
+
+@contextmanager
+def attached(
+    *,
+    speed: Speed = Speed.SUPER,
+    boot: bool = True,
+    watchers: tuple[Watcher, ...] = (),
+    log: Callable[[str], None] = _silent,
+) -> Iterator[UsbFunction]:
+    """The device, computing; kernels are compiled before it is there, since clients do not wait.
+
+    Arguments are those of :func:`new_function`.
+    """
+    compile_kernels()
+    function = new_function(speed=speed, boot=boot, watchers=watchers, log=log)
+    with Worker(function):
+        yield function

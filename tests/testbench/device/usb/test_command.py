@@ -1,0 +1,129 @@
+"""`darwinn device`: exit codes, recording, faults, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from usbip_client import UsbIpClient
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+DARWINN = [sys.executable, "-c", "from darwinn_testbench.cli import main; main()", "device"]
+
+GARBAGE = """
+import usb.core
+device = usb.core.find(idVendor=0x18D1)
+device.ctrl_transfer(0x40, 0, 0x4018, 4, (1).to_bytes(8, "little"))
+device.write(1, b"\\x04\\0\\0\\0\\x09\\0\\0\\0junk")
+try:
+    device.read(0x81, 64, 20_000)
+except usb.core.USBError as error:
+    print(error)
+"""
+
+
+def device(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DARWINN, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)]
+)
+def test_the_exit_code_is_that_of_the_command(script: str, code: int) -> None:
+    assert run_command_line(["device", "--usb", "--", "sh", "-c", script]) == code
+
+
+@needs_compiler
+def test_a_fault_is_said_and_ends_with_1(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    path = tmp_path / "session"
+    came = device(
+        *("--usb", "--booted", "--record", str(path), "--log", "--"),
+        *(sys.executable, "-c", GARBAGE),
+    )
+    assert came.returncode == 1
+    assert "Pipe error" in came.stdout
+    fault = "fault: message at byte 0 of endpoint 1: tag 9 is none that a host sends"
+    assert f"darwinn device: {fault}" in came.stderr.splitlines()
+    assert "darwinn device: write 44018 scalar_core_run_control <- 1" in came.stderr.splitlines()
+    again = device("--replay", str(path))
+    assert again.returncode == 1
+    assert "tag 9 is none that a host sends" in again.stdout
+
+
+@needs_compiler
+def test_a_command_that_waits_for_ever_after_a_fault_is_ended(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    begin = time.monotonic()
+    waiting = GARBAGE + "import time; time.sleep(200)"
+    assert device("--usb", "--booted", "--", sys.executable, "-c", waiting).returncode == 1
+    assert time.monotonic() - begin < 150
+
+
+@needs_compiler
+def test_sigterm_is_for_the_command() -> None:
+    script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done"
+    process = subprocess.Popen(
+        [*DARWINN, "--usb", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 9
+
+
+def test_by_usbip_until_it_is_interrupted() -> None:
+    process = subprocess.Popen(
+        [*DARWINN, "--usbip", "--port", "33240"], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"attach -r 127\.0\.0\.1 -b (\S+)", line)
+    assert found, line
+    assert UsbIpClient(33240).devices() == [(found[1], 5, 0x18D1, 0x9302)]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--log"], "one of --usb -- COMMAND, --usbip and --replay FILE is needed"),
+        (["--usb"], "--usb needs a command"),
+        (["--usb", "--replay", "x", "--", "true"], "one of --usb"),
+        (["--replay", "x", "--", "true"], "a command needs --usb"),
+        (["--replay", "x", "--booted"], "--replay takes neither"),
+        (["--replay", "there-is-no-such-file"], "No such file or directory"),
+        (["--usb", "--json", "--", "true"], "--json is for --replay"),
+        (["--usb", "--record", "/no/such/folder", "--", "true"], "No such file or directory"),
+        (["--usb", "--", "there-is-no-such-command"], "there-is-no-such-command: No such file"),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    if arguments[0] == "--usb" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    assert run_command_line(["device", *arguments]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_without_a_compiler_it_is_said_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CC", "there-is-no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert run_command_line(["device", "--usb", "--", "true"]) == 3
+    assert "apt-get install gcc" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,59 @@
+"""What docs/device.md says of USB can be typed as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("usb.core", reason="PyUSB is not installed")
+
+PAGE = Path(__file__).parents[4] / "docs" / "device.md"
+SAID = "scu_ctrl_3 50c5025c\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files that the page shows, and the command `darwinn` in the folder `bin`."""
+    for block in re.findall(r"```python\n(# .*?)```", PAGE.read_text(), re.DOTALL):
+        name = block.partition("\n")[0].removeprefix("# ")
+        (tmp_path / name).write_text(block)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    command = "-c 'from darwinn_testbench.cli import main; main()'"
+    for program, words in (("darwinn", command), ("python3", "")):
+        path = programs / program
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        path.chmod(0o755)
+    return tmp_path
+
+
+def typed(folder: Path, command: str) -> str:
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return ran.stdout
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_commands_of_the_page_run(folder: Path) -> None:
+    (block,) = re.findall(r"```sh\n(darwinn device.*?)```", PAGE.read_text(), re.DOTALL)
+    first, recorded, replayed = (typed(folder, line) for line in block.splitlines())
+    assert first == recorded == SAID
+    assert "no difference" in replayed
+
+
+def test_the_program_in_one_process_runs(folder: Path) -> None:
+    assert typed(folder, "python3 in_process.py") == SAID

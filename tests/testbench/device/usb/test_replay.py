@@ -1,0 +1,229 @@
+"""Recorded sessions: the same device answers the same, and one changed bit is found."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+from darwinn_sim.usb.descriptors import Mode, Speed
+from darwinn_sim.usb.endpoints import Transfer
+from darwinn_sim.usb.errors import Stall
+from darwinn_sim.usb.function import UsbFunction
+from darwinn_sim.usb.requests import Setup
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.device.answers import Answers
+from darwinn_testbench.device.trace import Octets, SessionFile, read_session
+from darwinn_testbench.device.usb.events import (
+    DECODER,
+    Control,
+    Event,
+    Received,
+    Recorder,
+    Reset,
+    Sent,
+)
+from darwinn_testbench.device.usb.replay import Player, replay
+from darwinn_testbench.report import Verdict
+from echo_core import RUN, echo
+
+
+def message(tag: int, payload: bytes) -> bytes:
+    return struct.pack("<II", len(payload), tag) + payload
+
+
+def recorded(path: Path) -> list[Event]:
+    """A session with an echo core: firmware, an error, two programs, a reset, a third program."""
+    with SessionFile(path) as file:
+        function = UsbFunction(echo, watchers=(Recorder(file),))
+        for block, data in enumerate((b"firmware", b"")):
+            function.control(Setup(0x21, 1, block, 0, len(data)), data)
+            function.control(Setup(0xA1, 3, 0, 0, 6))
+        with pytest.raises(Stall):
+            function.control(Setup(0x80, 6, 0x300, 0, 255))
+        function.reset()
+        function.control(Setup(0x80, 6, 0x100, 0, 18))
+        for text in (b"first", b"again", b"third"):
+            run = Setup(0x40, 0, RUN & 0xFFFF, RUN >> 16, 8)
+            function.control(run, (1).to_bytes(8, "little"))
+            stream = message(0, bytes((1, 5, 3, 5, 4, 0))) + message(1, text)
+            for piece in (stream[:9], stream[9:]):
+                function.submit(Transfer(1, lambda transfer: None, data=piece))
+            while function.work():
+                pass
+            for endpoint in (0x82, 0x81):
+                function.submit(Transfer(endpoint, lambda transfer: None, length=64))
+            if text == b"again":
+                function.reset()
+        function.reset()
+    return list(read_session(path, DECODER))
+
+
+def played(events: Iterable[Event], mode: Mode = Mode.BOOT) -> dict[str, Answers]:
+    player = Player(UsbFunction(echo, mode=mode))
+    for event in events:
+        player.play(event)
+    player.end()
+    return {place.name: place.row() for place in player.places}
+
+
+def differences(events: Iterable[Event]) -> int:
+    return sum(row.differences for row in played(events).values())
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> list[Event]:
+    return recorded(tmp_path / "session")
+
+
+def test_the_same_device_answers_the_same(events: list[Event]) -> None:
+    rows = played(events)
+    assert {name: (row.answers, row.bytes) for name, row in rows.items()} == {
+        "control requests": (4, 6 + 6 + 18),
+        "endpoint 1": (3, 15),
+        "endpoint 2": (3, 48),
+        "endpoint 3": (0, 0),
+    }
+    assert {row.verdict for row in rows.values()} == {Verdict.PASS}
+
+
+def flipped(data: Octets, bit: int) -> Octets:
+    changed = bytearray(data.b)
+    changed[bit // 8 % len(changed)] ^= 1 << bit % 8
+    return Octets(bytes(changed))
+
+
+def test_one_changed_bit_of_an_answer_is_found(events: list[Event]) -> None:
+    found = 0
+    for number, event in enumerate(events):
+        if isinstance(event, Received):
+            other: Event = Received(event.endpoint, flipped(event.data, 37 * number))
+        elif isinstance(event, Control) and event.answer is not None:
+            other = msgspec.structs.replace(event, answer=flipped(event.answer, 37 * number))
+        else:
+            continue
+        assert differences([*events[:number], other, *events[number + 1 :]]) == 1
+        found += 1
+    assert found == 9
+
+
+def test_an_answer_in_place_of_a_stall_is_found(events: list[Event]) -> None:
+    (number,) = (
+        number
+        for number, event in enumerate(events)
+        if isinstance(event, Control) and event.setup.to_host and event.answer is None
+    )
+    stalled = events[number]
+    assert isinstance(stalled, Control)
+    for other in (
+        msgspec.structs.replace(stalled, answer=Octets(b"text")),
+        msgspec.structs.replace(stalled, value=0x100),
+    ):
+        assert differences([*events[:number], other, *events[number + 1 :]]) == 1
+
+
+def test_pieces_and_the_order_between_endpoints_are_no_part_of_it(events: list[Event]) -> None:
+    pieces: list[Event] = []
+    for event in events:
+        if isinstance(event, Received) and event.endpoint == 1:
+            halves = (event.data.b[:2], event.data.b[2:])
+            pieces[-1:-1] = [Received(1, Octets(half)) for half in halves]
+        elif isinstance(event, Sent):
+            pieces += [Sent(1, Octets(bytes([byte]))) for byte in event.data.b]
+        else:
+            pieces.append(event)
+    assert differences(pieces) == 0
+
+
+def test_what_is_missing_is_found(events: list[Event]) -> None:
+    last = max(number for number, event in enumerate(events) if isinstance(event, Received))
+    rows = played([*events[:last], *events[last + 1 :]])
+    assert rows["endpoint 1"].message == "5 bytes more than the recording has"
+    last = max(number for number, event in enumerate(events) if isinstance(event, Sent))
+    rows = played([*events[:last], *events[last + 1 :]])
+    assert "the device gives nothing" in rows["endpoint 1"].message
+
+
+def test_the_last_reset_is_written_if_something_was_under_way(tmp_path: Path) -> None:
+    for sent, resets in ((b"", 0), (b"half", 1)):
+        path = tmp_path / "session"
+        with SessionFile(path) as file:
+            function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
+            function.submit(Transfer(1, lambda transfer: None, data=sent))
+            function.reset()
+        assert sum(isinstance(each, Reset) for each in read_session(path, DECODER)) == resets
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '["control", 256, 0, 0, 0, null, 8, null]',
+        '["control", 192, 0, 65536, 0, null, 8, null]',
+        '["control", 192, 0, 0, 0, null, 8]',
+        '["out", 0, {"b": ""}]',
+        '["in", 1, {"b": "?"}]',
+        '["reset", 1]',
+        '["jump"]',
+    ],
+)
+def test_a_broken_line_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], event: str
+) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(f'["reset"]\n{event}\n'.encode()))
+    assert run_command_line(["device", "--replay", str(path)]) == 2
+    assert f"{path}: line 2: " in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def trace() -> Path:
+    """A recorded session of the vendor's driver."""
+    folder = os.environ.get("DARWINN_TRACES")
+    if not folder and "DARWINN_CORPUS" in os.environ:
+        folder = str(Path(os.environ["DARWINN_CORPUS"]).parent / "traces")
+    path = Path(folder or "") / "dense_edgetpu.usb.trace"
+    if not folder or not path.is_file():
+        pytest.skip("no recorded sessions: neither DARWINN_TRACES nor a folder beside the corpus")
+    return path
+
+
+def test_the_vendors_driver_would_get_the_same(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["device", "--replay", str(trace)]) == 0
+    assert "243 events, no difference" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("endpoint", [1, 2])
+def test_a_bit_that_the_vendors_driver_did_not_get_is_found(
+    trace: Path, tmp_path: Path, endpoint: int
+) -> None:
+    events = list(read_session(trace, DECODER))
+    number = next(
+        number
+        for number, event in enumerate(events)
+        if isinstance(event, Received) and event.endpoint == endpoint
+    )
+    event = events[number]
+    assert isinstance(event, Received)
+    events[number] = Received(endpoint, flipped(event.data, 100))
+    path = tmp_path / "changed"
+    with SessionFile(path) as file:
+        for event in events:
+            file.write(event)
+    report = replay(path)
+    assert report.verdict is Verdict.MISMATCH
+    assert report.figures["differences"] == 1
+
+
+def test_the_speed_is_that_of_the_recorded_device(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    with SessionFile(path) as file:
+        function = UsbFunction(echo, speed=Speed.HIGH, watchers=(Recorder(file),))
+        function.control(Setup(0x80, 6, 0x100, 0, 18))
+        function.control(Setup(0x80, 6, 0x200, 0, 521))
+    assert replay(path).verdict is Verdict.PASS
