@@ -53,6 +53,12 @@ largest program at hand needs a thirtieth of it, which takes a second."""
 WORK_OF_A_TURN = 1 << 20
 """Work between two looks at the host: some hundredths of a second."""
 
+MAX_CHUNKS = 1 << 8
+"""Instruction chunks of a program that is recognised; public ones have up to 3."""
+
+MAX_PROGRAM_BYTES = 1 << 24
+"""Bytes of the same; public programs have up to 730,000."""
+
 _RUN = 1
 """Run control of a scalar core that runs."""
 
@@ -250,6 +256,10 @@ class Chip:
         return True
 
     def _recognised(self) -> LoweredProgram:
+        """The program of what has been fetched; raises ``ProgramFault`` and as lowering does."""
+        if len(self._fetched) > MAX_CHUNKS or sum(map(len, self._fetched)) > MAX_PROGRAM_BYTES:
+            limits = f"more than {MAX_CHUNKS} chunks or {MAX_PROGRAM_BYTES} bytes of one program"
+            raise ProgramFault(len(self._fetched) - 1, limits)
         try:
             return self.programs.find(self._fetched)
         except DecodeError as error:

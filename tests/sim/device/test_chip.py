@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from averaging_program import Operation
 from darwinn_formats.darwinn import Buffer, Description, Executable, link
+from darwinn_sim.device import chip as device_chip
 from darwinn_sim.device.chip import Chip, Waits, behind_pcie, behind_usb
 from darwinn_sim.errors import (
     ChipFault,
@@ -22,6 +23,7 @@ from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import BusMemory, HostMemory
 from darwinn_sim.host.registers import register
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.machine import schedule
 from numpy.typing import NDArray
@@ -183,6 +185,21 @@ def test_what_is_no_chunk_is_a_fault() -> None:
     bench = UsbBench()
     bench.usb.push_chunk(bytes(40))
     with pytest.raises(ProgramFault, match="instruction chunk 0"):
+        bench.settle()
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MAX_CHUNKS", 4), ("MAX_PROGRAM_BYTES", 4300)])
+def test_a_program_without_end_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    monkeypatch.setattr(device_chip, name, limit)
+    bench = UsbBench()
+    endless = frame(build([("Scalar", {})] * 60), last=False)
+    for _ in range(4):
+        bench.usb.push_chunk(endless)
+    assert bench.settle() is Waits.CHUNK
+    bench.usb.push_chunk(endless)
+    with pytest.raises(ProgramFault, match="instruction chunk 4: more than"):
         bench.settle()
 
 
