@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from darwinn_sim.pcie.function import Seen
 from darwinn_sim.usb.descriptors import Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from rich.console import RenderableType
@@ -37,6 +38,8 @@ EXAMPLES = """**Examples**
 
 `darwinn device --usb --record session.trace --log -- ./application`
 
+`darwinn device --pcie -- ./application`
+
 `darwinn device --replay session.trace`
 
 `darwinn device --usbip`, and in another terminal `sudo modprobe vhci_hcd` and
@@ -55,7 +58,7 @@ Command = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[-- COMMAND]",
-        help="With --usb: the program that uses the device, and its arguments.",
+        help="With --usb or --pcie: the program that uses the device, and its arguments.",
         show_default=False,
     ),
 ]
@@ -64,6 +67,13 @@ Usb = Annotated[
     typer.Option(
         "--usb",
         help="Run COMMAND with the device at a USB port, for all that uses libusb-1.0 or PyUSB.",
+    ),
+]
+Pcie = Annotated[
+    bool,
+    typer.Option(
+        "--pcie",
+        help="Run COMMAND with the device as /dev/apex_0 (experimental; Linux on x86-64).",
     ),
 ]
 Replay = Annotated[
@@ -114,6 +124,7 @@ _COLUMNS: tuple[Column[Answers], ...] = (
 def command(
     command: Command = None,
     usb: Usb = False,
+    pcie: Pcie = False,
     usbip: UsbIp = False,
     replay: Replay = None,
     record: Record = None,
@@ -126,24 +137,32 @@ def command(
     """Attach the simulated chip as a device that other programs open, or replay what one did.
 
     With --usb, COMMAND and all it starts find a stand-in for libusb-1.0 (LD_LIBRARY_PATH) and the
-    device at its port; one program at a time uses it. The exit code is that of COMMAND, or 1 if
+    device at its port; with --pcie they find it as /dev/apex_0, by a library in front of the C
+    library (LD_PRELOAD). One program at a time uses it. The exit code is that of COMMAND, or 1 if
     the chip had a fault, which is said on standard error. With --usbip, a kernel imports the
     device (`usbip attach`), until this is interrupted.
     """
-    if [usb, usbip, replay is not None].count(True) != 1:
-        raise InputError("one of --usb -- COMMAND, --usbip and --replay FILE is needed")
-    if command and not usb:
-        raise InputError("a command needs --usb")
+    if [usb, pcie, usbip, replay is not None].count(True) != 1:
+        raise InputError(
+            "one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is needed"
+        )
+    if command and not (usb or pcie):
+        raise InputError("a command needs --usb or --pcie")
     if replay is not None:
         if record or booted:
             raise InputError("--replay takes neither --record nor --booted")
         _replay(replay, log, json)
-    if usb and not command:
-        raise InputError("--usb needs a command: darwinn device --usb -- COMMAND")
+    if (usb or pcie) and not command:
+        name = "--usb" if usb else "--pcie"
+        raise InputError(f"{name} needs a command: darwinn device {name} -- COMMAND")
+    if pcie and (booted or speed is not CableSpeed.SUPER):
+        raise InputError("--booted and --speed are for --usb and --usbip")
     if json:
         raise InputError("--json is for --replay")
     attachment = _Attachment(record, log, speed, booted or usbip)
-    raise Exit(attachment.by_usbip(port) if usbip else attachment.by_usb(command or []))
+    if usbip:
+        raise Exit(attachment.by_usbip(port))
+    raise Exit((attachment.by_pcie if pcie else attachment.by_usb)(command or []))
 
 
 def _say(text: str) -> None:
@@ -182,6 +201,23 @@ class _Attachment:
         with self._plugged_in() as function:
             status = run_command(function, command)
         return self._exit_code(status)
+
+    def by_pcie(self, command: Sequence[str]) -> int:
+        """The exit code of ``command``, which uses the device."""
+        from darwinn_testbench.device.pcie.wrapped import run_command, shim
+
+        shim()
+        with ExitStack() as stack:
+            watchers: list[Callable[[Seen], None]] = [PcieLog(_say)] if self._log else []
+            recorder = None
+            if self._record is not None:
+                recorder = pcie_events.Recorder(stack.enter_context(SessionFile(self._record)))
+                watchers.append(recorder)
+            function = pcie_attach.new_function(tuple(watchers), _say if self._log else None)
+            status, faults = run_command(function, command, _say)
+            if recorder is not None and recorder.error is not None:
+                raise recorder.error
+        return EXIT_CODES[Verdict.FAULT] if faults else status
 
     def by_usbip(self, port: int) -> int:
         """The exit code of a server that was interrupted."""

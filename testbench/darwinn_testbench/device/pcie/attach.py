@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_pcie
 from darwinn_sim.pcie.function import PcieFunction, Seen
 
 
-def new_function(watchers: tuple[Callable[[Seen], None], ...] = ()) -> PcieFunction:
-    """The device after power-up, without anything that computes yet.
+def new_function(
+    watchers: tuple[Callable[[Seen], None], ...] = (),
+    log: Callable[[str], None] | None = None,
+) -> PcieFunction:
+    """The device after power-up, without anything that computes yet; its kernels are compiled.
 
     Args:
         watchers: see what passes on the bus.
+        log: told what is unusual about register accesses.
     """
-    return PcieFunction(behind_pcie, watchers=watchers)
+    # Programs do not wait as long as that takes.
+    compile_kernels()
+    make_core = partial(behind_pcie, log=log) if log else behind_pcie
+    return PcieFunction(make_core, watchers=watchers)

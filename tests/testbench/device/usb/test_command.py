@@ -99,7 +99,7 @@ def test_by_usbip_until_it_is_interrupted() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--log"], "one of --usb -- COMMAND, --usbip and --replay FILE is needed"),
+        (["--log"], "one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is"),
         (["--usb"], "--usb needs a command"),
         (["--usb", "--replay", "x", "--", "true"], "one of --usb"),
         (["--replay", "x", "--", "true"], "a command needs --usb"),

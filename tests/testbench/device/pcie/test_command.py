@@ -1,0 +1,137 @@
+"""`darwinn device --pcie`: exit codes, recording, replay, faults, and what is refused."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from apex_script import Script, build_client
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.device.pcie.wrapped import shim
+from darwinn_testbench.errors import Unavailable
+
+DARWINN = [sys.executable, "-c", "from darwinn_testbench.cli import main; main()", "device"]
+SESSION = "dense_edgetpu.pcie.trace"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> str:
+    try:
+        shim()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    return str(build_client(tmp_path_factory.mktemp("client")))
+
+
+def device(*arguments: str | Path) -> int:
+    return run_command_line(["device", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_the_exit_code_is_that_of_the_command(client: str, script: str, code: int) -> None:
+    assert device("--pcie", "--", "sh", "-c", script) == code
+
+
+def test_a_session_is_recorded_shown_and_replayed(
+    client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = Script(tmp_path).write("list", "close")
+    session = tmp_path / "session"
+    assert device("--pcie", "--record", session, "--log", "--", client, script) == 0
+    shown = capfd.readouterr()
+    assert shown.out == "apex_0\n"
+    lines = shown.err.splitlines()
+    assert "darwinn device: read 48578 instruction_queue_descriptor_size -> 10" in lines
+    assert "darwinn device: write 48568 instruction_queue_control <- 5" in lines
+    assert device("--replay", session, "--log") == 0
+    shown = capfd.readouterr()
+    assert "no difference" in shown.out
+    assert set(lines) >= {line for line in shown.err.splitlines() if " read " in line}
+
+
+def test_a_fault_is_said_and_ends_with_1(
+    client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script, session = Script(tmp_path), tmp_path / "session"
+    script.lines.append(f"queue {script.map(64, 1, b'no program'):#x} 64")
+    path = script.write("wait 1")
+    assert device("--pcie", "--record", session, "--", client, path) == 1
+    said = capfd.readouterr().err
+    assert "darwinn device: fault: " in said
+    assert "apex_client: fatal error" in said
+    assert device("--replay", session) == 1
+    assert "fault" in capfd.readouterr().out
+
+
+def test_the_vendors_driver_would_get_the_same(
+    traces: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert device("--replay", traces / SESSION) == 0
+    assert "125 events, no difference" in capsys.readouterr().out
+
+
+def test_sigterm_is_for_the_command(client: str) -> None:
+    script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done"
+    process = subprocess.Popen(
+        [*DARWINN, "--pcie", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 9
+
+
+def test_killed_it_leaves_the_command_behind(client: str, tmp_path: Path) -> None:
+    """Without the device, which is gone, but without hanging."""
+    script = Script(tmp_path).write("say open", "sleep 0.5", "instructions")
+    process = subprocess.Popen(
+        [*DARWINN, "--pcie", "--", "sh", "-c", f"{client} {script}; echo status $?"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    process.kill()
+    process.wait(60)
+    assert process.stdout.readline() == "status 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--pcie"], "--pcie needs a command"),
+        (["--pcie", "--usb", "--", "true"], "one of --usb"),
+        (["--pcie", "--booted", "--", "true"], "--booted and --speed are for --usb"),
+        (["--pcie", "--speed", "high", "--", "true"], "--booted and --speed are for --usb"),
+        (["--pcie", "--json", "--", "true"], "--json is for --replay"),
+        (["--pcie", "--record", "/no/such/folder", "--", "true"], "No such file or directory"),
+        (["--pcie", "--record", "/dev/full", "--", "true"], "No space left on device"),
+        (["--pcie", "--", "there-is-no-such-command"], "there-is-no-such-command: No such file"),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    client: str, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert device(*arguments) == 2
+    assert reason in capfd.readouterr().err
+
+
+def test_other_machines_are_refused_by_name(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert device("--pcie", "--", "true") == 3
+    assert "aarch64" in capfd.readouterr().err
+
+
+def test_without_a_compiler_it_is_said_what_to_install(
+    client: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CC", "there-is-no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert device("--pcie", "--", "true") == 3
+    assert "apt-get install gcc" in capfd.readouterr().err
