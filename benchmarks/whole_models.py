@@ -110,11 +110,16 @@ def measure(name: str, options: argparse.Namespace, script: Path) -> bool:
     pythons = [sys.executable, *filter(None, [options.other])]
     clients = [Client(python, path, script) for python in pythons]
     timed = [alone, whole, *(client.seconds for client in clients)]
-    # The first inference of each is not counted.
-    times = [[one() for one in timed] for _ in range(options.repeat + 1)][1:]
+    times: list[list[float]] = [[] for _ in timed]
+    for number in range(options.repeat + 1):
+        # Each begins a round in its turn: none always follows the same other one.
+        for place in range(len(timed)):
+            which = (place + number) % len(timed)
+            times[which].append(timed[which]())
     for client in clients:
         client.close()
-    medians = [median(column) for column in zip(*times, strict=True)]
+    # The first inference of each is not warm.
+    medians = [median(column[1:]) for column in times]
     bound = FACTOR * medians[0] + MORE
     within = all(each <= bound for each in medians)
     shown = "  ".join(f"{1000 * each:9.1f}" for each in (*medians, bound))

@@ -214,20 +214,25 @@ def test_without_a_compiler_it_says_what_to_install(
         build.library()
 
 
+SSD = "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2"
+DEEPLAB = "deeplabv3_mnv2_dm05_pascal_quant"
+WHOLE = (
+    SSD,
+    DEEPLAB,
+    "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
+    "keras_lstm_mnist_ptq",
+    "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
+)
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
-        "deeplabv3_mnv2_dm05_pascal_quant",
-        "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
-        "keras_lstm_mnist_ptq",
-        "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
-    ],
+    ("name", "in_litert"), [*((name, True) for name in WHOLE), (SSD, False), (DEEPLAB, False)]
 )
 def test_corpus_models_give_the_same_final_outputs_both_ways(
-    library: str, corpus: Path, tmp_path: Path, name: str
+    library: str, corpus: Path, tmp_path: Path, name: str, in_litert: bool
 ) -> None:
     model = corpus / "darwinn" / f"{name}_edgetpu.tflite"
-    found = run_client(sys.executable, library, model, tmp_path / "outputs.npz")
+    python = sys.executable if in_litert else other_python()
+    found = run_client(python, library, model, tmp_path / "outputs.npz")
     for one, other in zip(found, computed_by_interpreter(model), strict=True):
         assert np.array_equal(one, other)
