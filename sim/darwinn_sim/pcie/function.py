@@ -155,6 +155,10 @@ class PcieFunction:
                 return self.core.advance()
             except SimulationError as error:
                 fault = error
+            except Exception as error:
+                # A defect of this program: nobody should wait for ever because of it.
+                text = f"internal error, please report it: {type(error).__name__}: {error}"
+                fault = self.core.fault = SimulationError(text)
         self.failed(fault)
         return False
 

@@ -92,6 +92,20 @@ def test_a_fault_lasts_until_a_reset() -> None:
     assert machine.program.vectors == [0, 4]
 
 
+def test_a_defect_of_the_model_is_a_fault_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    failed: list[SimulationError] = []
+    machine.function.failed = failed.append
+    monkeypatch.setattr(machine.cores[0].host, "fetch_chunk", lambda: [][1])
+    machine.work()
+    assert "please report it: IndexError: list index out of range" in str(failed[0])
+    machine.work()
+    assert len(failed) == 1
+    monkeypatch.undo()
+    machine.driver.close()
+    assert machine.function.core.fault is None
+
+
 def test_a_host_that_is_gone_is_its_own_fault() -> None:
     machine = Machine()
     machine.give(PROGRAM_AT, program((1, 4, BUFFER)), BUFFER)

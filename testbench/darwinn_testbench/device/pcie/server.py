@@ -31,6 +31,7 @@ MAX_CONNECTIONS = 32
 WINDOWS = (0x40000, 0x44000, 0x48000)
 """Offsets of the pages of registers that a program can map."""
 
+_PRIVATE = 0o700
 _PAGE_MASK = ~0xFFF
 _CREDENTIALS = struct.Struct("iII")
 
@@ -200,7 +201,7 @@ class Server:
 
     Args:
         device: what they open.
-        folder: a private one.
+        folder: where the socket is; none but this user can enter it from then on.
 
     Raises:
         OSError: the socket cannot be made (a path of more than 107 bytes, for one).
@@ -212,6 +213,7 @@ class Server:
         self._lock = threading.Lock()
         self._served: dict[threading.Thread, Connection] = {}
         self._stack = ExitStack()
+        folder.chmod(_PRIVATE)
         try:
             self._listener.bind(str(folder / "socket"))
             self._listener.listen()

@@ -37,6 +37,7 @@ from apex_connection import (
 from apex_script import Script, build_client
 from bus_core import BusCore, program
 from darwinn_sim.host.interface import DescriptorFault
+from darwinn_sim.host.registers import REGISTERS
 from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device.pcie import messages, program_memory, server
 from darwinn_testbench.device.pcie.server import Device, Server
@@ -195,6 +196,29 @@ def test_another_user_is_turned_away(bench: Bench, monkeypatch: pytest.MonkeyPat
 # What a client may ask.
 
 
+def any_request(draw: random.Random) -> tuple[int, int, tuple[int, ...]]:
+    """Mostly a write to a register of a window; now and then anything."""
+    if draw.random() < 0.2:
+        words = tuple(draw.getrandbits(draw.choice((1, 13, 33, 64))) for _ in range(5))
+        kind = draw.choice((READ, WRITE, IOCTL))
+        return kind, draw.choice((0xDC00, 0x7F00)) | draw.randrange(16), words
+    entry = draw.choice([each for each in REGISTERS if each.offset & ~0xFFF in server.WINDOWS])
+    return WRITE, 0, (entry.offset, draw.getrandbits(draw.choice((1, 2, 9, 64))))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_requests(tmp_path: Path, seed: int) -> None:
+    """The chip may have faults of its own then, and the client is answered."""
+    draw = random.Random(seed)
+    with bench_in(tmp_path) as bench:
+        with ExitStack() as stack:
+            connection = bench.opened(stack)
+            for _ in range(200):
+                kind, argument, words = any_request(draw)
+                connection.ask(kind, argument, *words)
+        bench.serves_the_next()
+
+
 @pytest.mark.parametrize(
     ("operation", "argument", "words", "error"),
     [
@@ -238,8 +262,10 @@ def test_a_client_cannot_shrink_what_it_shares(bench: Bench) -> None:
         os.close(descriptor)
 
 
-def test_the_socket_is_private(bench: Bench) -> None:
-    assert stat.S_IMODE(bench.folder.stat().st_mode) == 0o700
+def test_nobody_else_can_enter_the_folder_of_the_socket(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with bench_in(tmp_path):
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
 def test_two_clients_at_once(bench: Bench) -> None:
