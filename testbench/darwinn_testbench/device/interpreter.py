@@ -36,6 +36,10 @@ Details = dict[str, Any]
 """What LiteRT says of a tensor: name, index, shape, dtype, quantization and more."""
 
 
+Signatures = dict[str, dict[str, dict[str, int]]]
+"""Of each signature ``inputs`` and ``outputs``: tensor indices by name."""
+
+
 class Named(Protocol):
     """An enumeration's member, such as those of LiteRT's ``OpResolverType``."""
 
@@ -113,16 +117,18 @@ class Interpreter:
             "threads": num_threads,
             "preserve": experimental_preserve_all_tensors,
         }
-        described, _ = self._process.exchange(
-            {"request": "describe"}, [np.frombuffer(data, np.uint8)]
-        )
         self._data = data
-        self._details: dict[int, Details] = {
-            each["index"]: _value(each) for each in described["tensors"]
-        }
-        self._signatures: dict[str, dict[str, dict[str, int]]] = described["signatures"]
+        self._details, self._signatures = self._described()
         self._parts: list[CustomPart | LiteRtPart] = []
+        self._allocated = False
         self._values: Values = {}
+
+    def _described(self) -> tuple[dict[int, Details], Signatures]:
+        """What LiteRT says of tensors, by index, and of signatures."""
+        data = np.frombuffer(self._data, np.uint8)
+        described, _ = self._process.exchange({"request": "describe"}, [data])
+        details = (_value(each) for each in described["tensors"])
+        return {each["index"]: each for each in details}, described["signatures"]
 
     def allocate_tensors(self) -> None:
         """Make everything ready: LiteRT's operators, and the chip with program and parameters.
@@ -131,7 +137,7 @@ class Interpreter:
             ModelError: LiteRT refuses an operator.
             SimulationError: the chip's program is refused, or the loading of its parameters fails.
         """
-        if self._parts:
+        if self._allocated:
             return
         parts: list[CustomPart | LiteRtPart] = []
         for number, run in enumerate(self._runs):
@@ -149,7 +155,7 @@ class Interpreter:
                 self._values[index] = constant
         for index in (*self._graph.inputs, *self._targets(), *self._graph.outputs):
             self._values.setdefault(index, self._zeros(index))
-        self._parts = parts
+        self._parts, self._allocated = parts, True
         self.reset_all_variables()
 
     def _targets(self) -> list[int]:
@@ -186,13 +192,14 @@ class Interpreter:
         """What is to be known of each output; see :meth:`get_tensor_details`."""
         return [self._detail(index) for index in self._graph.outputs]
 
-    def get_tensor_details(self) -> list[Details]:
-        """What LiteRT says of each tensor.
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
+        """What LiteRT says of each tensor; ValueError for another graph than the first.
 
         Keys are ``name``, ``index``, ``shape`` and ``shape_signature`` (int32), ``dtype`` (a
         NumPy type), ``quantization`` (scale and zero point), ``quantization_parameters`` and
         ``sparsity_parameters``.
         """
+        _check_first(subgraph_index)
         return [self._detail(index) for index in self._details]
 
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
@@ -216,9 +223,10 @@ class Interpreter:
             )
         np.copyto(self._values[index], array)
 
-    def get_tensor(self, tensor_index: int) -> AnyArray:
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> AnyArray:
         """A copy of a tensor: an input, an output, a constant, or what passes between chip and
-        host; ValueError if it is not kept."""
+        host; ValueError if it is not kept, or of another graph than the first."""
+        _check_first(subgraph_index)
         return self._value_of(self._checked(tensor_index)).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], AnyArray]:
@@ -249,7 +257,7 @@ class Interpreter:
             for key, signature in self._signatures.items()
         }
 
-    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+    def _get_full_signature_list(self) -> Signatures:
         """As :meth:`get_signature_list` with tensor indices: the Coral library looks for it."""
         return copy.deepcopy(self._signatures)
 
@@ -263,7 +271,11 @@ class Interpreter:
         return SignatureRunner(self, self._signatures[signature_key])
 
     def _detail(self, index: int) -> Details:
-        return copy.deepcopy(self._details[index])
+        detail = copy.deepcopy(self._details[index])
+        if index in self._values:
+            # Some operators decide the shapes of their outputs when they run.
+            detail["shape"] = np.array(self._values[index].shape, np.int32)
+        return detail
 
     def _checked(self, index: int) -> int:
         if index not in self._details:
@@ -280,7 +292,7 @@ class Interpreter:
         return self._values[index]
 
     def _check_allocated(self) -> None:
-        if not self._parts:
+        if not self._allocated:
             raise ValueError("Tensor is unallocated. Try calling allocate_tensors() first")
 
 
@@ -317,6 +329,12 @@ class SignatureRunner:
     def _details(self, indices: Mapping[str, int]) -> dict[str, Details]:
         known = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         return {name: known[index] for name, index in indices.items()}
+
+
+def _check_first(subgraph_index: int) -> None:
+    if subgraph_index != 0:
+        reason = "graphs that the first one calls are seen by LiteRT alone"
+        raise ValueError(f"subgraph_index {subgraph_index}: {reason}")
 
 
 def _value(sent: Any) -> Any:
