@@ -86,11 +86,14 @@ def connect(backend: Backend = None) -> Any:
 class UsbClient:
     """A chip that is open, with all its units running.
 
+    ``device`` has the methods of PyUSB's; without one, that of ``backend`` is connected.
     ``announced``: go by the descriptors that the chip announces instead of the hints.
     """
 
-    def __init__(self, backend: Backend = None, *, announced: bool = False) -> None:
-        self.device = connect(backend)
+    def __init__(
+        self, backend: Backend = None, *, announced: bool = False, device: Any = None
+    ) -> None:
+        self.device = device or connect(backend)
         self.announced = announced
         self.device.set_configuration(1)
         self._open()
@@ -149,7 +152,8 @@ class UsbClient:
             self.write(offset, 2)
         self.change(0x1A318, 0, 3 << 22)
         assert self.read(0x1A318) >> 8 & 3 == 2
-        usb.util.dispose_resources(self.device)
+        if isinstance(self.device, usb.core.Device):
+            usb.util.dispose_resources(self.device)
 
     # Data.
 

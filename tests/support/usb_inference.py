@@ -11,19 +11,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from usb_client import Backend, UsbClient
 
 
-def outputs_by_usb(model: BoundModel, seed: int, backend: Backend = None) -> dict[str, bytes]:
+def outputs_by_usb(
+    model: BoundModel, seed: int, backend: Backend = None, *, device: Any = None
+) -> dict[str, bytes]:
     """Outputs of an inference, the same a second time."""
     compiled = model.compiled
     (tensors,) = random_inputs(model.ports, seed=seed, runs=1)
     inputs = model.to_device(tensors)
     hints = compiled.inference.dma_hints
-    client = UsbClient(backend, announced=not hints.fully_deterministic)
+    client = UsbClient(backend, announced=not hints.fully_deterministic, device=device)
     if compiled.caching is not None:
         client.run(compiled.caching, {})
     first, second = (client.run(compiled.inference, inputs) for _ in range(2))

@@ -102,32 +102,34 @@ class UsbIpClient:
     def control(self, setup: bytes, data: bytes | int) -> Returned:
         return self._one(self.submit(0, data, setup))
 
-    def write_register(self, offset: int, value: int) -> None:
-        is_soc = offset >> 16 == 1
-        data = value.to_bytes(4 if is_soc else 8, "little")
-        setup = struct.pack("<BBHHH", 0x40, is_soc, offset & 0xFFFF, offset >> 16, len(data))
-        assert self.control(setup, data).status == 0
+    # The methods of PyUSB's devices.
 
-    def read_register(self, offset: int) -> int:
-        is_soc = offset >> 16 == 1
-        size = 4 if is_soc else 8
-        setup = struct.pack("<BBHHH", 0xC0, is_soc, offset & 0xFFFF, offset >> 16, size)
-        came = self.control(setup, size)
-        assert (came.status, len(came.data)) == (0, size)
-        return int.from_bytes(came.data, "little")
+    speed = 4
 
-    def write(self, data: bytes) -> None:
-        came = self._one(self.submit(1, data))
-        assert (came.status, came.actual) == (0, len(data))
+    def set_configuration(self, value: int) -> None:
+        assert self.control(struct.pack("<BBHHH", 0, 9, value, 0, 0), b"").status == 0
 
-    def read(self, endpoint: int, length: int) -> bytes:
-        came = self._one(self.submit(endpoint, length))
+    def ctrl_transfer(
+        self, kind: int, request: int, value: int, index: int, data: bytes | int
+    ) -> bytes | int:
+        length = data if isinstance(data, int) else len(data)
+        came = self.control(struct.pack("<BBHHH", kind, request, value, index, length), data)
+        assert came.status == 0
+        return came.data if isinstance(data, int) else came.actual
+
+    def write(self, endpoint: int, data: bytes, timeout: int = 0) -> int:
+        came = self._one(self.submit(endpoint, data))
+        assert came.status == 0
+        return came.actual
+
+    def read(self, endpoint: int, length: int, timeout: int = 0) -> bytes:
+        came = self._one(self.submit(endpoint & 0xF, length))
         assert came.status == 0
         return came.data
 
     def send(self, tag: int, payload: bytes) -> None:
         for data in _pieces(struct.pack("<II", len(payload), tag) + payload):
-            self.write(data)
+            assert self.write(1, data) == len(data)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

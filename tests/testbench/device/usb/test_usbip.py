@@ -7,11 +7,17 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.compiler.files import sample
+from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
 from echo_core import RUN, echo
 from usbip_client import Returned, UsbIpClient
@@ -67,7 +73,7 @@ def imported(connect: Connect) -> UsbIpClient:
     for _ in range(1000):
         client = connect()
         if not client.take(BUS_ID):
-            client.write_register(RUN, 1)
+            client.ctrl_transfer(0x40, 0, RUN & 0xFFFF, RUN >> 16, (1).to_bytes(8, "little"))
             return client
         client.close()
     raise AssertionError("the device stays busy")
@@ -130,7 +136,7 @@ def test_one_kernel_at_a_time_and_the_next_finds_it_clean(connect: Connect) -> N
     assert other.take(BUS_ID) == 2
     assert connect().take("9-9") == 2
     first.send(0, PROGRAM)
-    first.write(b"\x05\0\0\0\x01\0\0\0ha")
+    first.write(1, b"\x05\0\0\0\x01\0\0\0ha")
     first.close()
     assert echoed(imported(connect), b"right") == b"right"
     assert connect().devices()[0][0] == BUS_ID
@@ -138,6 +144,20 @@ def test_one_kernel_at_a_time_and_the_next_finds_it_clean(connect: Connect) -> N
 
 def test_an_unknown_device_is_not_there(connect: Connect) -> None:
     assert connect().take("9-9") == 1
+
+
+def test_a_model_runs(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    from usb_inference import outputs_by_usb
+
+    sample(tmp_path)
+    (model,) = open_models(tmp_path / "dense_edgetpu.tflite")
+    (tensors,) = random_inputs(model.ports, seed=3, runs=1)
+    expected = Session(model).infer(tensors).result.outputs
+    with serving(new_function(boot=False)) as connect:
+        client = connect()
+        assert client.take(BUS_ID) == 0
+        assert outputs_by_usb(model, 3, device=client) == expected
 
 
 @pytest.mark.parametrize(
