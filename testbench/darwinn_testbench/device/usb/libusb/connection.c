@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -183,19 +184,29 @@ static int open_channel(void) {
     return made;
 }
 
+/* Signals are for the threads of the program. */
+static bool begin_pump(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    bool began = !pthread_create(&thread, NULL, pump, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (began) pthread_detach(thread);
+    return began;
+}
+
 /* With `big`. */
 static bool connected(void) {
     static bool prepared;
     if (state == CONNECTED) return true;
     if (state == BROKEN || (channel = open_channel()) < 0) return false;
     kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_t thread;
-    if (kick < 0 || pthread_create(&thread, NULL, pump, NULL)) {
+    if (kick < 0 || !begin_pump()) {
         close(channel);
         channel = -1;
         return false;
     }
-    pthread_detach(thread);
     if (!prepared) pthread_atfork(NULL, NULL, in_child);
     prepared = true;
     state = CONNECTED;

@@ -4,6 +4,18 @@
 #include <ctype.h>
 #include <stdarg.h>
 
+/* Sizes and places that programs were compiled with. */
+#if UINTPTR_MAX == UINT64_MAX
+_Static_assert(sizeof(struct libusb_transfer) == 64, "transfer");
+_Static_assert(offsetof(struct libusb_transfer, iso_packet_desc) == 60, "packets");
+_Static_assert(sizeof(struct libusb_device_descriptor) == 18, "device");
+_Static_assert(sizeof(struct libusb_config_descriptor) == 40, "configuration");
+_Static_assert(sizeof(struct libusb_interface_descriptor) == 40, "interface");
+_Static_assert(sizeof(struct libusb_endpoint_descriptor) == 32, "endpoint");
+_Static_assert(offsetof(struct libusb_bos_dev_capability_descriptor, dev_capability_data) == 3,
+               "capability");
+#endif
+
 static const struct {
     int number;
     const char *name, *text;
