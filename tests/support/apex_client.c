@@ -13,6 +13,7 @@
  *   close                      the sequence of a driver that closes the device
  *   drop                       closes the files, and nothing else
  *   say TEXT, clock, sleep SECONDS, die
+ *   pause                      until there is a line of input
  *   hammer ROUNDS              two threads write and read registers of one page
  *   instructions               registers by many kinds of instructions
  *   strings                    registers by an instruction that has no base register
@@ -438,6 +439,14 @@ static void list(void)
         end(1, "/dev/apex_0 is no device");
 }
 
+static void wait_for_line(void)
+{
+    int octet;
+    do
+        octet = getchar();
+    while (octet != '\n' && octet != EOF);
+}
+
 static void show_clock(void)
 {
     struct timespec now;
@@ -478,6 +487,8 @@ static void carry_out(char *line)
         printf("%s\n", words[1]);
     else if (!strcmp(name, "clock"))
         show_clock();
+    else if (!strcmp(name, "pause"))
+        wait_for_line();
     else if (!strcmp(name, "sleep"))
         usleep((useconds_t)(atof(words[1]) * 1e6));
     else if (!strcmp(name, "die"))
