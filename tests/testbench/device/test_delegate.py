@@ -103,6 +103,9 @@ def test_what_is_refused_is_said_to_the_application(library: str) -> None:
         load_delegate(library, {"speed": 11})
     with pytest.raises(ValueError, match="'perhaps' is neither true nor false"):
         load_delegate(library, {"strict": "perhaps"})
+    for timeout in ("soon", "0", "-1"):
+        with pytest.raises(ValueError, match="is no number of seconds"):
+            load_delegate(library, {"timeout": timeout})
     network = random_dense([8, 8], 0)
     several = edgetpu_model(network, multi_chip([compile_network(network)] * 2))
     with pytest.raises(RuntimeError, match=r"darwinn: .*2 models"):
@@ -191,6 +194,14 @@ def test_an_application_finds_the_library_by_the_name_of_the_vendor_s(tmp_path: 
     assert len(np.load(output).files) == 3
     assert run_command_line(["delegate", "--", sys.executable, "-c", "raise SystemExit(7)"]) == 7
     assert run_command_line(["delegate", "--", str(tmp_path / "none")]) == 2
+
+
+def test_an_application_without_standard_streams_can_load_it(library: str, tmp_path: Path) -> None:
+    model, output = sample(tmp_path), tmp_path / "outputs.npz"
+    command = [sys.executable, str(CLIENT), library, str(model), str(output)]
+    closed = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *command]
+    subprocess.run(closed, check=True, timeout=600, stdout=subprocess.DEVNULL)
+    assert len(np.load(output).files) == 3
 
 
 def test_the_library_is_built_once_and_its_path_printed(

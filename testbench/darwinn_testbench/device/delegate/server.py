@@ -54,10 +54,8 @@ MAXIMUM_TENSOR = 1 << 28
 _FLAGS: Mapping[str, bool] = {"strict": False, "assumptions": True}
 """Options of the chip with their defaults."""
 
-_WITHOUT_EFFECT = frozenset(
-    {"device", "timeout", "Performance", "Usb.AlwaysDfu", "Usb.MaxBulkInQueueLength"}
-)
-"""Options of the vendor's library, and what the delegate itself reads."""
+_WITHOUT_EFFECT = frozenset({"device", "Performance", "Usb.AlwaysDfu", "Usb.MaxBulkInQueueLength"})
+"""Options of the vendor's library."""
 
 _TRUTH = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
@@ -116,7 +114,10 @@ def _end_with(descriptor: int) -> None:
 
 
 def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
-    """Options of the chip from ``KEY=VALUE``; InputError for one that there is not."""
+    """Options of the chip from ``KEY=VALUE``; InputError for one that there is not.
+
+    The delegate itself reads ``timeout``, and cannot say what is wrong with it.
+    """
     flags = dict(_FLAGS)
     for argument in arguments:
         key, _, value = argument.partition("=")
@@ -124,8 +125,11 @@ def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
             if value.lower() not in _TRUTH:
                 raise InputError(f"option {key}: {value!r} is neither true nor false")
             flags[key] = _TRUTH[value.lower()]
+        elif key == "timeout":
+            if not (value.isascii() and value.isdigit() and int(value)):
+                raise InputError(f"option timeout: {value!r} is no number of seconds")
         elif key not in _WITHOUT_EFFECT:
-            known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT}))
+            known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT, "timeout"}))
             raise InputError(f"there is no option {key!r}, only {known}")
     return flags
 

@@ -6,6 +6,7 @@
 #include "chip_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -173,7 +174,8 @@ static int spawn(ChipProcess* chip, int socket, char** arguments) {
   posix_spawnattr_init(&attributes);
   /* dup2 onto itself would keep close-on-exec: glibc clears it. Output is for people: stderr. */
   posix_spawn_file_actions_adddup2(&actions, socket, CHIP_FD);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  if (fcntl(2, F_GETFD) < 0) posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, 2, 1);
   /* Keys that interrupt the application are not for the chip, which ends with it. */
   posix_spawnattr_setpgroup(&attributes, 0);
