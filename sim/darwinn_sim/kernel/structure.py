@@ -12,8 +12,8 @@ field is declared:
     row: Row                                         a record
     queue: Annotated[Records[Entry], 8]              an array of records, with its shape
 
-A kernel reads a field of a record as an attribute. NumPy's own code takes a field of a whole array
-as an item, by its name: ``records["count"]``.
+A kernel reads a field of a record as an attribute. Outside of kernels a record is NumPy's, which
+has its fields as items, by their names: ``record["count"]``; so has a whole array, in kernels, too.
 """
 
 from __future__ import annotations
