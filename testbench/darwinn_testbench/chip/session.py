@@ -189,5 +189,6 @@ class Session:
         outputs = self.model.from_device(result.outputs)
         for name, variable in self.model.states.items():
             if name in outputs and variable.port.name in self.states:
-                self.states[variable.port.name] = outputs[name].reshape(variable.port.shape)
+                # A copy: outputs are the caller's, who may write into them.
+                self.states[variable.port.name] = outputs[name].reshape(variable.port.shape).copy()
         return Inference(outputs, result, seconds)

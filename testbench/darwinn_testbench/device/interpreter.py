@@ -21,10 +21,10 @@ from darwinn_testbench.chip.model import initial_value, port_of
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.device.operators.parts import (
     CustomPart,
-    LiteRtPart,
+    HostPart,
     Values,
     custom_part,
-    litert_part,
+    host_part,
     runs_of,
 )
 from darwinn_testbench.errors import InputError
@@ -119,7 +119,7 @@ class Interpreter:
         }
         self._data = data
         self._details, self._signatures = self._described()
-        self._parts: list[CustomPart | LiteRtPart] = []
+        self._parts: list[CustomPart | HostPart] = []
         self._allocated = False
         self._values: Values = {}
 
@@ -139,9 +139,9 @@ class Interpreter:
         """
         if self._allocated:
             return
-        parts: list[CustomPart | LiteRtPart] = []
+        parts: list[CustomPart | HostPart] = []
         for number, run in enumerate(self._runs):
-            part = self._custom.get(run) or litert_part(
+            part = self._custom.get(run) or host_part(
                 self._model, self._data, run, self._process, number, self._litert_options
             )
             for index, shape in part.shapes.items():

@@ -45,6 +45,20 @@ def test_the_interpreter_keeps_them_too() -> None:
         interpreter.reset_all_variables()
 
 
+def test_what_a_caller_does_to_outputs_does_not_reach_the_next_inference() -> None:
+    (model,) = open_models(stateful_model(NETWORK))
+    session = Session(model)
+    interpreter = Interpreter(model_content=stateful_model(NETWORK))
+    interpreter.allocate_tensors()
+    output = interpreter.tensor(interpreter.get_output_details()[0]["index"])
+    for expected in EXPECTED:
+        found = session.infer({}).outputs[NETWORK.result]
+        interpreter.invoke()
+        for result in (found, output()):
+            assert np.array_equal(result, expected)
+            result[:] = 77
+
+
 def test_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "stateful_edgetpu.tflite"
     path.write_bytes(stateful_model(NETWORK))

@@ -17,7 +17,7 @@ from darwinn_formats.flatbuffer import Span
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.device.operators import poses
-from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.custom_operator import PlacedOperator
 from darwinn_testbench.device.operators.pose_decoder import POSE_DECODER, PoseDecoder
 from darwinn_testbench.device.operators.poses import (
     Heap,
@@ -245,7 +245,7 @@ def test_masks_give_each_block_to_the_person_that_it_points_to() -> None:
 # --- the operator --------------------------------------------------------------------------------
 
 
-def place(**options: Any) -> Place:
+def place(**options: Any) -> PlacedOperator:
     values = {"max_detections": 5, "score_threshold": 0.3, "stride": 16, "nms_radius": 10.0}
     written = flexbuffers.Dumps({k: v for k, v in (values | options).items() if v is not None})
     inputs = tuple(
@@ -253,7 +253,7 @@ def place(**options: Any) -> Place:
         for k, channels in enumerate((17, 34, 64))
     )
     outputs = tuple(TensorPort(f"out{k}", (), np.dtype("f4")) for k in range(4))
-    return Place(POSE_DECODER, Span(memoryview(bytes(written))), inputs, outputs)
+    return PlacedOperator(POSE_DECODER, Span(memoryview(bytes(written))), inputs, outputs)
 
 
 def test_the_operator_dequantises_and_fills_its_outputs() -> None:

@@ -37,7 +37,7 @@ from darwinn_testbench.device.delegate.messages import (
     receive,
     send,
 )
-from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.custom_operator import PlacedOperator
 from darwinn_testbench.device.operators.kinds import NAMES, make
 from darwinn_testbench.device.operators.parts import CustomPart, Values
 from darwinn_testbench.errors import InputError
@@ -199,7 +199,7 @@ class OpenPart:
             [
                 (
                     make(
-                        Place(
+                        PlacedOperator(
                             each.name,
                             Span(memoryview(each.options)),
                             tuple(ports[k] for k in each.inputs),

@@ -8,7 +8,7 @@ from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, p
 
 from darwinn_testbench.chip.model import BoundTensor, bind_model
 from darwinn_testbench.chip.session import Device, Session
-from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.custom_operator import PlacedOperator
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 
@@ -23,7 +23,7 @@ class ChipOperator:
         InputError: they hold no model, or one for several chips, or another than the graph's.
     """
 
-    def __init__(self, place: Place, device: Device) -> None:
+    def __init__(self, place: PlacedOperator, device: Device) -> None:
         model = bind_model(
             _compiled(place),
             {port.name: BoundTensor(port, None) for port in (*place.inputs, *place.outputs)},
@@ -52,13 +52,13 @@ class ChipOperator:
         tensors = {port.name: value for port, value in zip(self._inputs, inputs, strict=True)}
         found = self.session.infer(tensors).outputs
         states = {
-            position: found[name].reshape(self._inputs[position].shape)
+            position: found[name].reshape(self._inputs[position].shape).copy()
             for name, position in self._states.items()
         }
         return [found[port.name] for port in self.outputs], states
 
 
-def _compiled(place: Place) -> CompiledModel:
+def _compiled(place: PlacedOperator) -> CompiledModel:
     packages = load_operator(place.options).packages
     models = pair([DarwinnFile(place.file, "tflite", "", len(place.options), packages)])
     if len(models) != 1:

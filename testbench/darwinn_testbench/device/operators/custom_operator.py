@@ -13,7 +13,7 @@ from darwinn_testbench.policy import AnyArray
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacedOperator:
     """A custom operator between its tensors; ``file`` is the model's name for messages."""
 
     name: str

@@ -13,10 +13,10 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.device.operators.chip_operator import ChipOperator
-from darwinn_testbench.device.operators.custom_operator import CustomOperator, Place
+from darwinn_testbench.device.operators.custom_operator import CustomOperator, PlacedOperator
 from darwinn_testbench.device.operators.pose_decoder import POSE_DECODER, PoseDecoder
 
-_KINDS: Mapping[str, Callable[[Place, Callable[[], Device]], CustomOperator]] = {
+_KINDS: Mapping[str, Callable[[PlacedOperator, Callable[[], Device]], CustomOperator]] = {
     CUSTOM_OPERATOR: lambda place, device: ChipOperator(place, device()),
     POSE_DECODER: lambda place, _: PoseDecoder(place),
 }
@@ -25,7 +25,7 @@ NAMES = frozenset(_KINDS)
 """Names of the custom operators that are there."""
 
 
-def make(place: Place, device: Callable[[], Device]) -> CustomOperator:
+def make(place: PlacedOperator, device: Callable[[], Device]) -> CustomOperator:
     """The custom operator at ``place``, on the chip that ``device`` gives if it is the chip's.
 
     Raises:

@@ -16,7 +16,7 @@ from darwinn_formats.errors import FormatError
 
 from darwinn_testbench.chip.model import port_of
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.operators.custom_operator import CustomOperator, Place
+from darwinn_testbench.device.operators.custom_operator import CustomOperator, PlacedOperator
 from darwinn_testbench.device.operators.kinds import NAMES, make
 from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.policy import AnyArray
@@ -56,7 +56,7 @@ class CustomPart:
             values.update((inputs[position], value) for position, value in states.items())
 
 
-class LiteRtPart:
+class HostPart:
     """Operators in LiteRT: part ``number`` of its process, ``data`` without the other operators.
 
     Args:
@@ -180,7 +180,7 @@ def custom_part(
             raise FormatError(path, reason, offset=operator.file_offset, file=file)
         if min(operator.inputs, default=0) < 0:
             raise InputError(f"{file}: operator {index} goes without one of its inputs")
-        place = Place(
+        place = PlacedOperator(
             model.code(operator).custom_code,
             operator.custom_options,
             tuple(port_of(graph.tensors[k]) for k in operator.inputs),
@@ -194,15 +194,15 @@ def custom_part(
     return CustomPart(placed)
 
 
-def litert_part(
+def host_part(
     model: tflite.Model,
     data: bytes,
     run: Run,
     process: LiteRtProcess,
     number: int,
     options: dict[str, object],
-) -> LiteRtPart:
-    """LiteRT's operators of a run: see :class:`LiteRtPart`."""
+) -> HostPart:
+    """LiteRT's operators of a run: see :class:`HostPart`."""
     position = model.subgraphs[0].file_offset
     part = with_operators(data, position, run.operators, run.sources, run.targets)
-    return LiteRtPart(process, number, part, run.sources, run.targets, options)
+    return HostPart(process, number, part, run.sources, run.targets, options)

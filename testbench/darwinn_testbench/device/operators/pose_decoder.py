@@ -11,7 +11,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Budget, flexbuffer
 
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.device.operators.custom_operator import Place
+from darwinn_testbench.device.operators.custom_operator import PlacedOperator
 from darwinn_testbench.device.operators.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
@@ -41,7 +41,7 @@ class PoseDecoder:
         InputError: inputs or outputs of another number, type or shape.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PlacedOperator) -> None:
         self.most, self.threshold, self.stride, self.radius = _options(place)
         self._inputs = place.inputs
         takes, gives = len(place.inputs), len(place.outputs)
@@ -90,7 +90,7 @@ class PoseDecoder:
         return list(results), {}
 
 
-def _options(place: Place) -> tuple[int, float, int, float]:
+def _options(place: PlacedOperator) -> tuple[int, float, int, float]:
     """People at most, least score, stride and radius in pixels."""
     span = place.options
     options = flexbuffer.read(span.data, base=span.offset, budget=Budget(len(span)))
