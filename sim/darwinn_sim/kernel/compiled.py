@@ -2,7 +2,8 @@
 
 The cache of compiled kernels is keyed by the sources of all kernels that a package may call, its
 own and those of the packages around it, and of the constants that are compiled into them: numba by
-itself looks only at the file of a function, not at the files of the functions that it calls.
+itself looks only at the file of a function, not at the files of the functions that it calls. How
+they are kept, and which of them are loaded, is in ``store.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numba
 import platformdirs
 from numba.core import event
 from numpy.typing import NDArray
+
+from darwinn_sim.kernel.store import KernelStore
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -67,7 +70,7 @@ def announced(announce: Callable[[], None]) -> Iterator[None]:
 
 
 @cache
-def _cache_folder(package: Path) -> str:
+def _cache_folder(package: Path) -> Path:
     """Where the kernels of the package in folder ``package`` are cached."""
     digest = hashlib.sha256()
     for folder in (*(_ROOT / name for name in _SHARED_FOLDERS), package):
@@ -76,7 +79,7 @@ def _cache_folder(package: Path) -> str:
             if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
                 digest.update(source.name.encode())
                 digest.update(text)
-    return str(_CACHES / digest.hexdigest()[:16])
+    return _CACHES / digest.hexdigest()[:16]
 
 
 def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -103,11 +106,12 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
-    package = Path(function.__code__.co_filename).parent
-    _numba.config.CACHE_DIR = _cache_folder(package)
     # Other threads run meanwhile: a chip that a stranger drives computes while transfers come.
-    decorate = _numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False, **options)
-    return cast("Callable[_P, _R]", decorate(function))
+    kernel = _numba.njit(error_model="numpy", nogil=True, _nrt=False, **options)(function)
+    if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
+        package = Path(function.__code__.co_filename).parent
+        kernel._cache = KernelStore(function, _cache_folder(package))
+    return cast("Callable[_P, _R]", kernel)
 
 
 @inner

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-PRINT_FOLDER = "import numba, darwinn_sim.kernel.compiled; print(numba.config.CACHE_DIR)"
+PRINT_FOLDER = """
+import darwinn_sim.kernel.sync
+print(darwinn_sim.kernel.sync.reached._cache.cache_path)
+"""
 
 
 def folder_with(**variables: str) -> Path:

@@ -1,0 +1,164 @@
+"""Compiled kernels on disk: nothing is loaded that is damaged, or that another user may have put
+there; the kernel is compiled again, with one line that says so, and never beside the sources."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import darwinn_sim
+import pytest
+
+CALL = """
+from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.sync import reached
+with announced(lambda: print("compiling")):
+    print(reached(1, 1))
+"""
+SOMEBODY = 54321
+
+Edit = Callable[[Path], object]
+
+
+def call(folder: Path, **variables: str) -> tuple[list[str], list[str]]:
+    """What a process that calls a kernel prints, and what it says on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALL],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr.splitlines()
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A cache with a kernel in it."""
+    assert call(tmp_path / "cache") == (["compiling", "True"], [])
+    assert call(tmp_path / "cache") == (["True"], [])
+    return tmp_path / "cache"
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+class Planted:
+    """A pickle that creates a file when it is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.mark),)
+
+
+def plant(path: Path) -> None:
+    path.write_bytes(pickle.dumps(Planted(path.parent / "mark")))
+
+
+def replace_by_link(path: Path) -> None:
+    path.symlink_to(path.rename(path.with_name("other")))
+
+
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (flip, "damaged"),
+        (cut, "damaged"),
+        (plant, "damaged"),
+        (lambda path: path.chmod(0o622), "other users may write it"),
+        (replace_by_link, "symbolic links"),
+        (replace_by_pipe, "no regular file"),
+    ],
+)
+def test_what_cannot_be_trusted_is_compiled_again_with_one_line(
+    stored: Path, edit: Edit, why: str
+) -> None:
+    for path in files(stored):
+        edit(path)
+    printed, said = call(stored)
+    assert printed == ["compiling", "True"]
+    assert len(said) == 1
+    assert why in said[0]
+    assert "compiled again" in said[0]
+    assert not list(stored.rglob("mark"))
+    assert call(stored) == (["True"], [])
+
+
+def test_a_kernel_does_not_stand_for_another(stored: Path) -> None:
+    (path,) = files(stored)
+    assert call(stored, NUMBA_BOUNDSCHECK="1") == (["compiling", "True"], [])
+    (other,) = set(files(stored)) - {path}
+    other.replace(path)
+    printed, (said,) = call(stored)
+    assert printed == ["compiling", "True"]
+    assert "damaged" in said
+
+
+def test_a_folder_that_others_may_write_is_not_used(stored: Path) -> None:
+    (path,) = files(stored)
+    path.parent.chmod(0o777)
+    for _ in range(2):
+        printed, (said,) = call(stored)
+        assert printed == ["compiling", "True"]
+        assert f"{path.parent}: other users may write it" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_what_another_user_owns_is_not_loaded(stored: Path, *, whole_folder: bool) -> None:
+    (path,) = files(stored)
+    os.chown(path.parent if whole_folder else path, SOMEBODY, SOMEBODY)
+    printed, (said,) = call(stored)
+    assert printed == ["compiling", "True"]
+    assert f"belongs to another user ({SOMEBODY})" in said
+
+
+def test_nothing_is_written_into_the_installation(tmp_path: Path) -> None:
+    """The folder cannot be made, not even by root: its parent is a file."""
+    (tmp_path / "file").write_text("")
+    installation = Path(darwinn_sim.__file__).parent
+
+    def compiled() -> set[Path]:
+        return {path for path in files(installation) if path.suffix not in (".py", ".pyc")}
+
+    before = compiled()
+    printed, (said,) = call(tmp_path / "file")
+    assert printed == ["compiling", "True"]
+    assert "Not a directory" in said
+    assert compiled() == before
+
+
+def test_what_is_stored_is_for_this_user_alone(stored: Path) -> None:
+    (path,) = files(stored)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_without_compilation_nothing_is_kept(tmp_path: Path) -> None:
+    assert call(tmp_path / "cache", NUMBA_DISABLE_JIT="1") == (["True"], [])
+    assert not files(tmp_path)
