@@ -184,6 +184,7 @@ class References:
             rows,
             self._parts,
             policy,
+            expectation.variables,
         )
         return replace(expectation, chip=values, coverage=coverage)
 

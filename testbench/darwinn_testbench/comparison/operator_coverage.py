@@ -157,6 +157,7 @@ def cover(
     rows: Sequence[TensorRow],
     parts: LiteRtParts,
     policy: Policy | None = None,
+    variables: Mapping[int, AnyArray] | None = None,
 ) -> Coverage:
     """How each operator on the chip was compared in an inference.
 
@@ -171,6 +172,7 @@ def cover(
         parts: LiteRT for parts of the network.
         policy: how far a taken tensor may be from LiteRT's; None: as far as a layer may be, for
             each operator between.
+        variables: what variables began with; among the values they are what they ended with.
     """
     held = {row.tensor for row in rows if row.finding is Finding.EQUAL}
     sinks = held | {row.tensor for row in rows if row.finding is Finding.DIFFERS}
@@ -178,7 +180,7 @@ def cover(
     exact = _computed_before(network, sinks.difference(taken), values, taken, inputs)
     known = held | set(inputs) | set(taken)
     regions = [_region(network, index, known, values) for index in taken]
-    judged = parts.judge(regions, values, policy)
+    judged = parts.judge(regions, values, policy, variables)
     records = _Records(network, values, exact, taken, regions, judged).of(on_chip, inputs)
     return Coverage(records, taken, judged, _wrong(network, rows, taken))
 
@@ -326,18 +328,26 @@ class LiteRtParts:
             return None
 
     def judge(
-        self, regions: Sequence[Region], values: TensorValues, policy: Policy | None
+        self,
+        regions: Sequence[Region],
+        values: TensorValues,
+        policy: Policy | None,
+        variables: Mapping[int, AnyArray] | None = None,
     ) -> dict[int, Comparison | str]:
-        """Compare the tensor of each region with LiteRT's from the region's own sources."""
+        """Compare the tensor of each region with LiteRT's from the region's own sources.
+
+        ``variables`` are what variables began with.
+        """
         found: dict[int, Comparison | str] = {}
+        given = dict(values) | dict(variables or {})
         for batch in self._batches(regions):
             try:
-                computed = self._part(batch).run(values)
+                computed = self._part(batch).run(given)
             except ModelError as error:
                 # One operator that LiteRT lacks must not disable the rest either.
                 if len(batch) > 1:
                     for each in batch:
-                        found |= self.judge([each], values, policy)
+                        found |= self.judge([each], values, policy, variables)
                 else:
                     found[batch[0].tensor] = f"no LiteRT: {error.reason}"
                 continue

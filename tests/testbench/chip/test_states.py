@@ -9,8 +9,11 @@ import pytest
 from darwinn_testbench import Interpreter, Session, open_models
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.comparison.operator_coverage import LiteRtParts, Region
 from darwinn_testbench.comparison.sides import TfliteProgram
 from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.policy import Exact
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from darwinn_testbench.report import Verdict
 from whole_models import STATE, stateful_expected, stateful_model, stateful_network
@@ -98,3 +101,21 @@ def test_litert_as_a_program_keeps_them(corpus: Path) -> None:
     assert not np.array_equal(first, second)
     program.reset()
     assert np.array_equal(np.asarray(program.run([image])[0].data), first)
+
+
+def test_litert_judges_an_operator_from_the_state_that_it_began_with(corpus: Path) -> None:
+    """Where the oracle lacks it; among the values of a run are the states that it ended with."""
+    path = corpus / "tflite" / f"{LSTM}.tflite"
+    reference = LiteRtReference(path)
+    network = reference.network
+    image = np.random.default_rng(2).integers(0, 256, (1, 28, 28), np.uint8)
+    before = reference.run([image])
+    begins = {each.index: before[each.index] for each in network.tensors if each.variable}
+    values = reference.run([image], begins)
+    (lstm,) = (each for each in network.operators if "LSTM" in each.name)
+    sources = [k for k in lstm.inputs if k >= 0 and network.tensors[k].constant is None]
+    region = Region(lstm.outputs[0], (lstm.index,), tuple(sorted(sources)))
+    parts = LiteRtParts(path.read_bytes(), network)
+    judged = parts.judge([region], values, Exact(), begins)[region.tensor]
+    assert isinstance(judged, Comparison)
+    assert judged.differing == 0
