@@ -130,6 +130,15 @@ def _shape(chunk: bytes) -> bytes:
 
 
 def _bytes_of(program: LoweredProgram) -> int:
-    tables = program.tables
-    arrays = [*tables.tensor_plan, *(each for each in tables if isinstance(each, np.ndarray))]
+    """Bytes of a program: its tables, the chunks decoded, and the chunks themselves."""
+    arrays = [
+        *program.tables.tensor_plan,
+        *(each for each in program.tables if isinstance(each, np.ndarray)),
+        *(
+            column
+            for chunk in program.chunks
+            for columns in chunk.columns.values()
+            for column in columns.values()
+        ),
+    ]
     return sum(each.nbytes for each in arrays) + sum(map(len, program.streams))
