@@ -88,13 +88,20 @@ class UsbClient:
 
     ``device`` has the methods of PyUSB's; without one, that of ``backend`` is connected.
     ``announced``: go by the descriptors that the chip announces instead of the hints.
+    ``multiple``: by an endpoint for each kind of data.
     """
 
     def __init__(
-        self, backend: Backend = None, *, announced: bool = False, device: Any = None
+        self,
+        backend: Backend = None,
+        *,
+        announced: bool = False,
+        multiple: bool = False,
+        device: Any = None,
     ) -> None:
         self.device = device or connect(backend)
         self.announced = announced
+        self.multiple = multiple
         self.device.set_configuration(1)
         self._open()
 
@@ -127,7 +134,7 @@ class UsbClient:
         self.write(0x40020, 0x1E02)
         self.change(0x1A314, 3 << 18, 1 << 18)
         self.write(0x4C148, 0xFF if self.announced else 0xF0)
-        self.write(0x4C160, 0)
+        self.write(0x4C160, int(self.multiple))
         self.write(0x4C058, 0x20 if self.device.speed == 3 else 0x80)
         for offset in RUN_CONTROLS:
             self.write(offset, 1)
@@ -159,13 +166,16 @@ class UsbClient:
 
     def send(self, tag: int, payload: bytes) -> None:
         """A message: its header and its payload in transfers of their own."""
+        if self.multiple:
+            self.send_stream(payload, 1 + tag)
+            return
         self.send_stream(struct.pack("<II", len(payload), tag))
         self.send_stream(payload)
 
-    def send_stream(self, data: bytes) -> None:
+    def send_stream(self, data: bytes, endpoint: int = 1) -> None:
         for at in range(0, len(data), PIECE):
             piece = data[at : at + PIECE]
-            assert self.device.write(1, piece, PATIENCE) == len(piece)
+            assert self.device.write(endpoint, piece, PATIENCE) == len(piece)
 
     def receive(self, size: int) -> bytes:
         """Output bytes: in pieces as they come, of whole packets at most."""

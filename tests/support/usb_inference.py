@@ -19,14 +19,14 @@ from usb_client import Backend, UsbClient
 
 
 def outputs_by_usb(
-    model: BoundModel, seed: int, backend: Backend = None, *, device: Any = None
+    model: BoundModel, seed: int, backend: Backend = None, **options: Any
 ) -> dict[str, bytes]:
-    """Outputs of an inference, the same a second time."""
+    """Outputs of an inference, the same a second time; options are those of ``UsbClient``."""
     compiled = model.compiled
     (tensors,) = random_inputs(model.ports, seed=seed, runs=1)
     inputs = model.to_device(tensors)
     hints = compiled.inference.dma_hints
-    client = UsbClient(backend, announced=not hints.fully_deterministic, device=device)
+    client = UsbClient(backend, announced=not hints.fully_deterministic, **options)
     if compiled.caching is not None:
         client.run(compiled.caching, {})
     first, second = (client.run(compiled.inference, inputs) for _ in range(2))

@@ -22,6 +22,9 @@ from darwinn_sim.isa.codes import DescriptorTag
 MAX_DESCRIPTORS = 1 << 16
 """Descriptors of the scalar core that may wait for bytes: a program that issues more is ended."""
 
+CHUNK_OVERHEAD = 128
+"""Bytes that a chunk counts for besides its own, so that tiny ones are bounded too."""
+
 STREAMS = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
 """Tags of the streams of data that the host pushes."""
 
@@ -62,6 +65,8 @@ class UsbInterface:
     def clear(self) -> None:
         """Nothing has been pushed and nothing is owed, as after a reset."""
         self._chunks: deque[bytes] = deque()
+        self.held_chunks = 0
+        """Bytes of instruction chunks that the host has pushed and the chip has not taken."""
         self._pushed = {tag: bytearray() for tag in STREAMS}
         self._wanted: dict[DescriptorTag, deque[int]] = {tag: deque() for tag in STREAMS}
         self._owed: deque[_Owed] = deque()
@@ -76,15 +81,15 @@ class UsbInterface:
     def push_chunk(self, chunk: bytes) -> None:
         """A whole instruction chunk, patched with addresses."""
         self._chunks.append(chunk)
+        self.held_chunks += len(chunk) + CHUNK_OVERHEAD
 
     def push_data(self, tag: DescriptorTag, data: bytes | memoryview) -> None:
         """Further bytes of the stream of inputs or of parameters."""
         self._pushed[tag] += data
 
-    @property
-    def held(self) -> int:
-        """Bytes that the host has pushed and the chip has not taken."""
-        return sum(map(len, self._chunks)) + sum(map(len, self._pushed.values()))
+    def held_data(self, tag: DescriptorTag) -> int:
+        """Bytes of a stream that the host has pushed and the chip has not taken."""
+        return len(self._pushed[tag])
 
     # The chip's side.
 
@@ -92,7 +97,9 @@ class UsbInterface:
         """The next instruction chunk, or None if there is none or the scalar core does not run."""
         if not self._chunks or self.registers.get("scalar_core_run_control") != 1:
             return None
-        return self._chunks.popleft()
+        chunk = self._chunks.popleft()
+        self.held_chunks -= len(chunk) + CHUNK_OVERHEAD
+        return chunk
 
     def chunk_done(self) -> None:
         """The chip has taken in a chunk: by USB nobody is told."""

@@ -21,11 +21,11 @@ from darwinn_sim.usb.descriptors import ENDPOINTS, ERRORS, EVENTS, OUTPUTS, OUTS
 from darwinn_sim.usb.endpoints import InEndpoint, OutEndpoint, Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.firmware import Firmware, Request
-from darwinn_sim.usb.messages import MessageParser
+from darwinn_sim.usb.messages import Chunks, Data, Messages, Stream
 from darwinn_sim.usb.requests import Kind, Recipient, Setup, Standard
 
 HELD_BYTES = 64 << 20
-"""Bytes that the host may send ahead of the chip; further ones wait on the cable."""
+"""Bytes that the host may send to an endpoint ahead of the chip; further ones wait on the cable."""
 
 UNREAD_BYTES = 16 << 20
 """Output bytes that may wait for the host before the chip stops."""
@@ -45,9 +45,10 @@ FATAL_CONTROL = 0x4C060
 """Register ``fatal_err_int_control``: bit 0, whether errors are told on endpoint 3."""
 MULTI_ENDPOINT = 0x4C160
 """Register ``multi_bo_ep``: 1 for an endpoint for each kind of data."""
+CREDITS = 0x4C150
+"""Register ``ep_status_credit``: what a host asks that counts credits itself."""
 
 _INTERRUPTS_ONLY = 0xF0
-_SINGLE_ENDPOINT = OUTS[0]
 
 
 class Core(Protocol):
@@ -88,6 +89,38 @@ class Watcher:
         """A request was stalled."""
 
 
+class _Intake:
+    """What the host has sent to an endpoint; ``stream`` takes it, None: nobody does."""
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing has been sent."""
+        self.arrived = bytearray()
+        self.taken = 0
+        """Bytes that the stream has, and the chip has not."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that the chip does not have yet."""
+        return len(self.arrived) + self.taken
+
+    def room(self) -> int:
+        """How many bytes the host may send."""
+        return HELD_BYTES - self.held
+
+    def feed(self, arrived: bytearray) -> None:
+        """Give the stream what has arrived."""
+        if arrived and self.stream is not None:
+            self.stream.feed(arrived)
+
+    def count(self) -> None:
+        """See what the chip has left of it."""
+        self.taken = 0 if self.stream is None else self.stream.held
+
+
 class UsbFunction:
     """The device at the end of the cable, in boot mode unless told otherwise.
 
@@ -121,12 +154,14 @@ class UsbFunction:
         self._firmware = Firmware()
         self._detached = False
         self._configuration = 1
-        self._inbox: list[bytes] = []
-        self._inbox_bytes = self._pushed = 0
         self._goes_on = False
         self.core, self._interface = make_core(self)
-        self._messages = MessageParser(self._interface)
-        self._outs = {address: OutEndpoint(self._room, self._taker(address)) for address in OUTS}
+        self._intakes = {address: _Intake() for address in OUTS}
+        self._use_streams(multiple=False)
+        self._outs = {
+            address: OutEndpoint(intake.room, self._taker(address))
+            for address, intake in self._intakes.items()
+        }
         self._ins = {
             endpoint.address: InEndpoint(endpoint.address == OUTPUTS, self._seer(endpoint.address))
             for endpoint in ENDPOINTS
@@ -200,9 +235,7 @@ class UsbFunction:
         """Everything as after power-up, except for the firmware."""
         self.core.reset()
         self._interface.clear()
-        self._messages.clear()
-        self._inbox.clear()
-        self._inbox_bytes = self._pushed = 0
+        self._use_streams(multiple=False)
         self._configuration = 1
         self._goes_on = False
         self.fault = None
@@ -215,7 +248,8 @@ class UsbFunction:
         """Nothing is under way: neither the host nor the chip has anything that the other lacks."""
         with self._lock:
             waits = any(endpoint.held for endpoint in self._ins.values())
-            return not (waits or self._held or self._goes_on)
+            sent = any(intake.held for intake in self._intakes.values())
+            return not (waits or sent or self._goes_on)
 
     def unread(self, endpoint: int) -> int:
         """Bytes of an endpoint that wait for the host."""
@@ -284,6 +318,7 @@ class UsbFunction:
         offset = setup.index << 16 | setup.value
         with self._turns:
             if setup.to_host:
+                self._check_read(offset)
                 return self.core.read(offset, 8 * size).to_bytes(size, "little")
             if len(data) != size:
                 raise Stall(f"{len(data)} bytes for a register of {size}")
@@ -297,37 +332,47 @@ class UsbFunction:
         """What registers of the USB block do to the endpoints."""
         if offset == CHUNK_LENGTH and value:
             self._ins[OUTPUTS].packet_bytes = min(8 * value, 1 << 20)
-        elif offset == MULTI_ENDPOINT and value:
+        elif offset == MULTI_ENDPOINT:
+            with self._lock:
+                self._use_streams(multiple=bool(value & 1))
+
+    def _check_read(self, offset: int) -> None:
+        """Refuse by name what a host with several endpoints must not count on."""
+        if offset == CREDITS and self.core.read(MULTI_ENDPOINT, 64) & 1:
             self._fail(
                 ProtocolFault(
-                    "multi-endpoint mode (multi_bo_ep = 1) is not implemented: "
-                    "USB_OPERATING_MODE=2 is the mode with one endpoint"
+                    "credits that the host counts (ep_status_credit, USB_OPERATING_MODE=1) are "
+                    "not implemented: modes 0 and 2 are"
                 )
             )
 
     # What the host has sent.
 
-    @property
-    def _held(self) -> int:
-        return self._inbox_bytes + self._pushed
-
-    def _room(self) -> int:
-        return HELD_BYTES - self._held
+    def _use_streams(self, *, multiple: bool) -> None:
+        """One endpoint for everything, or one for each kind of data; nothing has been sent."""
+        receiver = self._interface
+        streams: list[Stream | None] = [Messages(receiver), None, None]
+        if multiple:
+            data = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
+            streams = [Chunks(receiver), *(Data(receiver, tag) for tag in data)]
+        for intake, stream in zip(self._intakes.values(), streams, strict=True):
+            intake.clear()
+            intake.stream = stream
 
     def _taker(self, endpoint: int) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
             for watcher in self.watchers:
                 watcher.sent(endpoint, data)
-            if endpoint != _SINGLE_ENDPOINT:
+            intake = self._intakes[endpoint]
+            if intake.stream is None:
                 self._fail(
                     ProtocolFault(
-                        f"{len(data)} bytes on endpoint {endpoint}, which is for "
-                        "multi-endpoint mode: it is not implemented"
+                        f"{len(data)} bytes on endpoint {endpoint}, which takes none unless "
+                        "multi_bo_ep is 1"
                     )
                 )
                 return
-            self._inbox.append(data)
-            self._inbox_bytes += len(data)
+            intake.arrived += data
 
         return take
 
@@ -337,21 +382,23 @@ class UsbFunction:
             with self._lock:
                 if self.fault is not None or self.mode is Mode.BOOT or self._is_unread():
                     return False
-                arrived, self._inbox = self._inbox, []
-                self._inbox_bytes = 0
-                self._pushed += sum(map(len, arrived))
+                arrived = [(intake, intake.arrived) for intake in self._intakes.values()]
+                for intake, data in arrived:
+                    intake.arrived = bytearray()
+                    intake.taken += len(data)
             try:
-                for data in arrived:
-                    self._messages.feed(data)
+                for intake, data in arrived:
+                    intake.feed(data)
                 self._goes_on = self.core.advance()
             except SimulationError as error:
                 self._fail(error)
                 return False
             with self._lock:
-                self._pushed = self._interface.held + self._messages.held
+                for intake in self._intakes.values():
+                    intake.count()
                 for endpoint in self._outs.values():
                     endpoint.move()
-                return self._goes_on or bool(self._inbox)
+                return self._goes_on or any(each.arrived for each in self._intakes.values())
 
     # What the chip sends: it calls these while it computes.
 

@@ -1,7 +1,8 @@
-"""The byte stream of endpoint 1: messages, cut into transfers wherever the host likes.
+"""What the host's byte streams are made of; they are cut into transfers wherever the host likes.
 
-A message is a header of 8 bytes (u32 bytes of payload, u8 whose low 4 bits are the tag, 3 bytes
-that are 0) and the payload.
+With one endpoint for everything, a stream of messages: a header of 8 bytes (u32 bytes of payload,
+u8 whose low 4 bits are the tag, 3 bytes that are 0) and the payload. With an endpoint for each
+kind of data, instruction chunks, which say their length themselves, inputs, and parameters.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ import struct
 from typing import Protocol
 
 from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.isa.fields import BUNDLE_BYTES
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.usb.errors import ProtocolFault
 
 MAX_CHUNK_BYTES = 1 << 24
 """The longest instruction chunk that is taken: 64 times the longest that compilers write."""
+
+LOAD_PROGRAM = BY_NAME["LoadProgram"]
+_LOAD = tuple(field for field in LOAD_PROGRAM.fields if field.name in ("opcode", "bundles"))
+_BUNDLES_AROUND = 2
+"""The first bundle of a chunk and the last are not among those that it counts."""
 
 _HEADER = struct.Struct("<IB3s")
 _TAG_BITS = 0xF
@@ -21,24 +29,39 @@ _DATA = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
 
 
 class Receiver(Protocol):
-    """Who takes the messages."""
+    """Who takes what has come.
+
+    ``held_chunks``: bytes of chunks that the chip has not taken.
+    """
+
+    held_chunks: int
 
     def push_chunk(self, chunk: bytes) -> None:
         """A whole instruction chunk."""
 
     def push_data(self, tag: DescriptorTag, data: bytes | memoryview) -> None:
-        """A part of a message of inputs or parameters."""
+        """A part of inputs or parameters."""
+
+    def held_data(self, tag: DescriptorTag) -> int:
+        """Bytes of inputs or parameters that the chip has not taken."""
 
 
-class MessageParser:
-    """Takes pieces of the stream; hands data on as it comes, and chunks when they are complete."""
+class Stream(Protocol):
+    """What takes the bytes of an endpoint."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that the chip has not taken."""
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """Take further bytes; raises ``ProtocolFault`` where they make no sense."""
+
+
+class Messages:
+    """Hands data on as it comes, and chunks when they are complete."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self.clear()
-
-    def clear(self) -> None:
-        """The next byte begins a message."""
         self._begun = bytearray()
         self._tag: DescriptorTag | None = None
         self._left = 0
@@ -46,11 +69,12 @@ class MessageParser:
 
     @property
     def held(self) -> int:
-        """Bytes of a header or a chunk that is not complete."""
-        return len(self._begun)
+        """As :class:`Stream`."""
+        data = sum(map(self._receiver.held_data, _DATA))
+        return len(self._begun) + self._receiver.held_chunks + data
 
-    def feed(self, piece: bytes) -> None:
-        """Take further bytes; raises ``ProtocolFault`` where they are no message."""
+    def feed(self, piece: bytes | bytearray) -> None:
+        """As :class:`Stream`."""
         rest = memoryview(piece)
         while rest:
             taken = self._header(rest) if self._tag is None else self._payload(rest, self._tag)
@@ -95,3 +119,55 @@ class MessageParser:
         if not self._left:
             self._tag = None
         return taken
+
+
+class Chunks:
+    """Instruction chunks one after another; the first bundle of each says how long it is."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._begun = bytearray()
+
+    @property
+    def held(self) -> int:
+        """As :class:`Stream`."""
+        return len(self._begun) + self._receiver.held_chunks
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """As :class:`Stream`."""
+        self._begun += piece
+        at = 0
+        while (size := self._chunk_bytes(at)) and len(self._begun) - at >= size:
+            self._receiver.push_chunk(bytes(memoryview(self._begun)[at : at + size]))
+            at += size
+        del self._begun[:at]
+
+    def _chunk_bytes(self, at: int) -> int:
+        """Bytes of the chunk that begins at a byte of what has come; 0: it does not say yet."""
+        if len(self._begun) - at < BUNDLE_BYTES:
+            return 0
+        bundle = int.from_bytes(self._begun[at : at + BUNDLE_BYTES], "little")
+        fields = {field.name: bundle >> field.offset & (1 << field.width) - 1 for field in _LOAD}
+        if fields["opcode"] != LOAD_PROGRAM.opcode:
+            raise ProtocolFault(
+                f"endpoint 1: opcode {fields['opcode']} where a chunk begins, which is not "
+                f"{LOAD_PROGRAM.name}"
+            )
+        return BUNDLE_BYTES * (fields["bundles"] + _BUNDLES_AROUND)
+
+
+class Data:
+    """Inputs or parameters."""
+
+    def __init__(self, receiver: Receiver, tag: DescriptorTag) -> None:
+        self._receiver = receiver
+        self._tag = tag
+
+    @property
+    def held(self) -> int:
+        """As :class:`Stream`."""
+        return self._receiver.held_data(self._tag)
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """As :class:`Stream`."""
+        self._receiver.push_data(self._tag, memoryview(piece))

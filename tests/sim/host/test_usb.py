@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from darwinn_sim.host.interface import DescriptorFault
 from darwinn_sim.host.register_file import RegisterFile
-from darwinn_sim.host.usb import MAX_DESCRIPTORS, UsbInterface
+from darwinn_sim.host.usb import CHUNK_OVERHEAD, MAX_DESCRIPTORS, UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag
 
 INPUT, PARAMETERS, OUTPUT = (
@@ -41,10 +41,10 @@ def test_chunks_are_fetched_while_the_scalar_core_runs() -> None:
     interface.push_chunk(b"chunk")
     assert interface.fetch_chunk() is None
     interface.registers.set("scalar_core_run_control", 1)
-    assert interface.held == 5
+    assert interface.held_chunks == 5 + CHUNK_OVERHEAD
     assert interface.fetch_chunk() == b"chunk"
     assert interface.fetch_chunk() is None
-    assert interface.held == 0
+    assert interface.held_chunks == 0
 
 
 def test_no_more_is_pulled_than_descriptors_ask_for() -> None:
@@ -60,7 +60,7 @@ def test_no_more_is_pulled_than_descriptors_ask_for() -> None:
     assert interface.waiting() == ("input stream: 5 bytes of issued descriptors not taken",)
     interface.push_data(INPUT, b"abcdef")
     assert interface.pull(INPUT, 100).tobytes() == b"abcde"
-    assert interface.held == 1
+    assert interface.held_data(INPUT) == 1
 
 
 def test_streams_are_apart() -> None:
@@ -112,6 +112,6 @@ def test_nothing_is_left_after_clearing() -> None:
     interface.issue(OUTPUT, 0, 4)
     interface.clear()
     interface.push(array(b"abcd"))
-    assert interface.held == 0
+    assert interface.held_chunks == interface.held_data(INPUT) == 0
     assert interface.output_pending
     assert host.seen == [(3, 0, 4)]

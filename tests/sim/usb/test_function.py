@@ -211,7 +211,7 @@ def test_a_host_that_does_not_read_makes_the_chip_wait(monkeypatch: pytest.Monke
     ("data", "endpoint", "reason"),
     [
         (message(9, b"x"), 1, "tag 9 is none"),
-        (b"instructions", 2, "endpoint 2, which is for multi-endpoint mode"),
+        (b"instructions", 2, "endpoint 2, which takes none unless multi_bo_ep is 1"),
         (message(0, bytes((1, 0))), 1, "length 0"),
         (message(0, bytes((8, 1))), 1, "unknown tag"),
     ],
@@ -237,11 +237,57 @@ def test_a_fault_is_told_and_a_reset_mends_it(data: bytes, endpoint: int, reason
     assert receive(function, OUTPUTS).data == b"right"
 
 
-def test_multi_endpoint_mode_is_refused_by_name() -> None:
+def test_an_endpoint_for_each_kind_of_data() -> None:
     function = application()
     write(function, usb.MULTI_ENDPOINT, 1)
+    send(function, b"inputs", 2)
+    send(function, b"parameters", 3)
+    settle(function)
+    # The core is asked for what has come: chunks of a real one say their length themselves.
+    core = function.core
+    assert isinstance(core, EchoCore)
+    core.host.push_chunk(bytes((2, 10, 1, 6, 3, 16, 4, 0)))
+    settle(function)
+    came = sorted(receive(function, OUTPUTS).data for _ in range(2))
+    assert came == [b"inputs", b"parameters"]
+    assert receive(function, EVENTS).data == INTERRUPT
+    function.reset()
+    write(function, RUN, 1)
+    send(function, PROGRAM + message(1, b"right"))
+    settle(function)
+    assert receive(function, OUTPUTS).data == b"right"
+
+
+def test_endpoints_are_bounded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usb, "HELD_BYTES", 1000)
+    function = application()
+    write(function, usb.MULTI_ENDPOINT, 1)
+    ahead = send(function, bytes(3000), 3)
+    settle(function)
+    assert (ahead.status, ahead.actual) == (None, 1000)
+    assert send(function, b"input", 2).status is Status.COMPLETED
+
+
+def test_credits_that_the_host_counts_are_refused_by_name() -> None:
+    function = application()
+    assert read(function, usb.CREDITS) == 0
+    assert function.fault is None
+    write(function, usb.MULTI_ENDPOINT, 1)
+    read(function, usb.CREDITS)
     assert isinstance(function.fault, ProtocolFault)
-    assert "multi-endpoint mode (multi_bo_ep = 1) is not implemented" in str(function.fault)
+    assert "USB_OPERATING_MODE=1) are not implemented" in str(function.fault)
+
+
+def test_tiny_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usb, "HELD_BYTES", 10_000)
+    function = application()
+    write(function, RUN, 0)
+    sent = 0
+    while send(function, message(0, b"x")).status is not None:
+        settle(function)
+        sent += 1
+        assert sent < 1000
+    assert sent > 10
 
 
 @pytest.mark.parametrize("cut", range(0, 40, 3))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import struct
 
 import pytest
+from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.usb.errors import ProtocolFault
-from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, MessageParser
+from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, Chunks, Messages
 from hypothesis import given
 from hypothesis import strategies as st
 
 
 class Collector:
+    held_chunks = 0
+
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
         self.data = {DescriptorTag.INPUT: b"", DescriptorTag.PARAMETERS: b""}
@@ -22,6 +25,9 @@ class Collector:
 
     def push_data(self, tag: DescriptorTag, data: bytes | memoryview) -> None:
         self.data[tag] += bytes(data)
+
+    def held_data(self, tag: DescriptorTag) -> int:
+        return 0
 
 
 def message(tag: int, payload: bytes) -> bytes:
@@ -37,7 +43,7 @@ def test_messages_are_the_same_however_the_stream_is_cut(
 ) -> None:
     stream = b"".join(message(*each) for each in messages)
     collector = Collector()
-    parser = MessageParser(collector)
+    parser = Messages(collector)
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         parser.feed(stream[:size])
@@ -51,7 +57,7 @@ def test_messages_are_the_same_however_the_stream_is_cut(
 
 def test_data_is_handed_on_before_its_message_is_complete() -> None:
     collector = Collector()
-    parser = MessageParser(collector)
+    parser = Messages(collector)
     parser.feed(message(1, b"0123456789")[:12])
     assert collector.data[DescriptorTag.INPUT] == b"0123"
     parser.feed(message(0, b"0123456789")[:3])
@@ -69,15 +75,27 @@ def test_data_is_handed_on_before_its_message_is_complete() -> None:
     ],
 )
 def test_what_is_no_message_is_named(stream: bytes, reason: str) -> None:
-    parser = MessageParser(Collector())
+    parser = Messages(Collector())
     with pytest.raises(ProtocolFault, match=reason):
         parser.feed(stream)
 
 
-def test_the_next_byte_begins_a_message_after_clearing() -> None:
+@given(bodies=st.lists(st.integers(0, 3), max_size=5), data=st.data())
+def test_chunks_say_their_length(bodies: list[int], data: st.DataObject) -> None:
+    chunks = [frame(bytes(16 * bundles)) for bundles in bodies]
+    stream = b"".join(chunks)
     collector = Collector()
-    parser = MessageParser(collector)
-    parser.feed(message(0, b"half of a chunk")[:10])
-    parser.clear()
-    parser.feed(message(0, b"chunk"))
-    assert collector.chunks == [b"chunk"]
+    parser = Chunks(collector)
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        parser.feed(stream[:size])
+        stream = stream[size:]
+    assert collector.chunks == chunks
+    assert parser.held == 0
+
+
+def test_what_is_no_chunk_is_named() -> None:
+    parser = Chunks(Collector())
+    parser.feed(bytes(15))
+    with pytest.raises(ProtocolFault, match="opcode 0 where a chunk begins"):
+        parser.feed(bytes(1))

@@ -94,6 +94,14 @@ def test_a_model_runs_in_this_process(corpus: Path, backend: Any, name: str) -> 
     assert backend.function.fault is None
 
 
+@pytest.mark.parametrize("name", ["dense_256", "keras_lstm_mnist_ptq", "gabor_64x64_7k_4o_2s"])
+def test_a_model_runs_by_an_endpoint_for_each_kind_of_data(
+    corpus: Path, backend: Any, name: str
+) -> None:
+    (model,) = open_models(path_of(corpus, name))
+    assert usb_inference.outputs_by_usb(model, SEED, backend, multiple=True) == expected(model)
+
+
 def by_libusb(path: Path, folder: Path) -> dict[str, bytes]:
     """Outputs by a process that opens the device with the stand-in for libusb."""
     if shutil.which("cc") is None:
@@ -141,9 +149,9 @@ class Unlucky(UsbClient):
             raise CablePulled
         self.left -= 1
 
-    def send_stream(self, data: bytes) -> None:
+    def send_stream(self, data: bytes, endpoint: int = 1) -> None:
         self._count()
-        super().send_stream(data)
+        super().send_stream(data, endpoint)
 
     def receive(self, size: int) -> bytes:
         self._count()
