@@ -63,6 +63,8 @@ class Script:
 
     folder: Path
     seed: int = 0
+    late: float = 0
+    """Seconds before each chunk."""
     lines: list[str] = field(default_factory=lambda: ["open"])
     requests: int = 0
 
@@ -93,6 +95,8 @@ class Script:
         }
         for chunk in link(call.executable, addresses):
             at = self.map(len(chunk), _TO_DEVICE, chunk)
+            if self.late:
+                self.lines.append(f"sleep {self.late}")
             self.lines.append(f"queue {at:#x} {len(chunk)}")
         self.requests += 1
         return {
@@ -134,8 +138,10 @@ class Script:
 class Replay:
     """The calls of an accelerator as a script: all queued at once, or one after another."""
 
-    def __init__(self, folder: Path, calls: list[Call], *, at_once: bool = False) -> None:
-        self.script = Script(folder)
+    def __init__(
+        self, folder: Path, calls: list[Call], *, at_once: bool = False, late: float = 0
+    ) -> None:
+        self.script = Script(folder, late=late)
         self._calls = calls
         places = []
         for number, call in enumerate(calls):

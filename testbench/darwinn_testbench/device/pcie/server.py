@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 import struct
 import threading
@@ -51,21 +52,26 @@ class Device:
         self.faults = 0
         """Faults of the chip."""
         self.faulted = threading.Event()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._owner: Connection | None = None
         function.failed = self._failed
 
     def claim(self, owner: Connection) -> None:
-        """Give the device to a connection; raises ``OSError`` if another one has it."""
-        with self._lock:
-            if self._owner is not None:
-                raise OSError(errno.EBUSY, "another program has the device open")
+        """Give the device to a connection; raises ``OSError`` if another one has it.
+
+        One whose program has ended is waited for: whoever saw that end finds the device free.
+        """
+        with self._changed:
+            while self._owner is not None:
+                if not self._owner.has_ended() or not self._changed.wait(messages.SECONDS):
+                    raise OSError(errno.EBUSY, "another program has the device open")
             self._owner = owner
 
     def release(self) -> None:
         """The device is free again."""
-        with self._lock:
+        with self._changed:
             self._owner = None
+            self._changed.notify_all()
 
     def _failed(self, error: SimulationError) -> None:
         if isinstance(error, HostFault):
@@ -108,6 +114,12 @@ class Connection:
         finally:
             self._leave()
             self._connection.close()
+
+    def has_ended(self) -> bool:
+        """Whether the program has closed its end, or its process is no more."""
+        ends = select.poll()
+        ends.register(self._connection, select.POLLRDHUP)
+        return bool(ends.poll(0))
 
     def hang_up(self) -> None:
         """Turn the program away: the device is gone for it."""

@@ -5,14 +5,16 @@ Each session is recorded, and replayed. A session of the vendor's driver is repl
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from apex_script import Call, Replay, build_client, calls_of
+from apex_script import Call, Replay, Script, build_client, calls_of
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device as Chip
@@ -141,6 +143,50 @@ def test_programs_follow_each_other_on_one_device(
         comes_out(client, device[0], Replay(tmp_path, asked))
     both = calls(*(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite") for name in names))
     comes_out(client, device[0], Replay(tmp_path, both))
+
+
+@pytest.mark.parametrize("last", ["close", "drop", "die", "kill"])
+def test_a_program_leaves_in_the_middle_of_an_inference(
+    client: Path, tmp_path: Path, corpus: Path, last: str
+) -> None:
+    """Wherever in it: the next program gets right results, on a chip that knows nothing of it."""
+    long = calls(model_of(corpus / "darwinn" / "mobilenet_v2_1.0_224_quant_edgetpu.tflite"), runs=1)
+    short = calls(model_of(corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite"))
+    said: list[str] = []
+    random = np.random.default_rng(3)
+    device = Device(new_function(), said.append)
+    with Server(device, tmp_path):
+        environ = environment(shim(), tmp_path)
+        for _ in range(4):
+            script = Script(tmp_path)
+            for call in long:
+                script.queue(call)
+            script.lines.append(f"sleep {random.uniform(0, 0.5):.3f}")
+            path = script.write("sleep 60" if last == "kill" else last)
+            process = subprocess.Popen([client, path], env=environ)
+            if last == "kill":
+                time.sleep(random.uniform(0, 0.8))
+                process.kill()
+            assert process.wait(60) in (0, -signal.SIGKILL)
+        comes_out(client, tmp_path, Replay(tmp_path, short))
+    assert said == []
+    assert device.faults == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gabor_64x64_7k_4o_2s",
+        # The one in two chunks.
+        pytest.param("deeplab_mobilenet_edgetpu_slim_cityscapes_quant", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_program_may_be_late(
+    client: Path, device: tuple[Path, Path], tmp_path: Path, corpus: Path, name: str
+) -> None:
+    """With each chunk: waiting for one is no deadlock."""
+    asked = calls(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite"))
+    comes_out(client, device[0], Replay(tmp_path, asked, late=0.2))
 
 
 def answers(events: list[Event]) -> list[str]:
