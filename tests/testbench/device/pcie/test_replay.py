@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,41 @@ def session() -> list[Event]:
 EVENTS = session()
 
 
+def any_session(seed: int) -> list[Event]:
+    """Requests that copy anywhere within two buffers, which the host changes now and then.
+
+    Several are queued at once, and the chip begins at once or when all are.
+    """
+    draw = random.Random(seed)
+    machine = Machine()
+    areas = {DATA: INPUT_AT, OUTPUT: OUTPUT_AT}
+    machine.give(PROGRAM_AT, bytes(64 * PAGE), BUFFER)
+    for device, host in areas.items():
+        machine.give(host, draw.randbytes(SIZE), device)
+    for _ in range(6):
+        for host in areas.values():
+            size = draw.randrange(1, SIZE)
+            machine.program.write(host + draw.randrange(SIZE - size), draw.randbytes(size))
+        for _ in range(draw.randrange(1, 4)):
+            descriptors: list[tuple[int, int, int]] = []
+            for _ in range(draw.randrange(1, 4)):
+                size = draw.randrange(1, SIZE)
+                for tag in (1, 3):
+                    area = draw.choice([*areas])
+                    descriptors.append((tag, size, area + draw.randrange(SIZE - size)))
+            chunk = program(*descriptors, (4, 0, 0))
+            at = 256 * machine.tail
+            machine.program.write(PROGRAM_AT + at, chunk)
+            machine.queue(BUFFER + at, len(chunk))
+            if draw.random() < 0.5:
+                machine.work()
+        machine.work()
+        machine.write("sc_host_int_status", 0xE)
+        machine.read("sc_host_int_count")
+    machine.driver.close()
+    return [event_of(each) for each in machine.seen]
+
+
 def played(events: list[Event]) -> Player:
     player = Player(PcieFunction(BusCore), events)
     player.play()
@@ -93,6 +129,17 @@ def test_the_same_device_answers_the_same() -> None:
     assert places["interrupt vector 4"].answers == 2
     assert places["register 486D0 sc_host_int_count"].answers == 2
     assert places["memory written"].bytes > 4 * SIZE
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_session_is_answered_the_same(seed: int) -> None:
+    events = any_session(seed)
+    assert differences(events) == []
+    draw = random.Random(seed)
+    answers = [n for n, event in enumerate(events) if isinstance(event, MemoryWrite | Interrupt)]
+    number = draw.choice(answers)
+    wrong = changed(events[number], draw.randrange(1 << 20))
+    assert differences([*events[:number], wrong, *events[number + 1 :]])
 
 
 @pytest.mark.parametrize(
