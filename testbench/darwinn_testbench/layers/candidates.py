@@ -1,7 +1,7 @@
 """Which layers of a program may hold a tensor: results put together, by size and zero point.
 
 A tap copies what a layer's instructions write; one layer, its executions, or several layers of one
-output stage may be a tensor (``layer_results``). Nothing is shifted, scaled or chosen to fit.
+output stage may be a tensor (``layers.results``). Nothing is shifted, scaled or chosen to fit.
 """
 
 from __future__ import annotations

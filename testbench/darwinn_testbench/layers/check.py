@@ -1,9 +1,10 @@
 """Is every byte of every layer right? What the tiles hold against the tensors of the network.
 
 The simulated chip is tapped at all of its layers, and each result is put together as the program
-spread it over the tiles (``layer_results``). A tensor of the network is found if one result has its
-size and equals it on every byte; nothing is shifted, scaled or chosen to make it fit. Tensors that
-no layer holds are named with the reason: fused into others, moved by other units, left to the host.
+spread it over the tiles (``layers.results``). A tensor of the network is found if one result has
+its size and equals it on every byte; nothing is shifted, scaled or chosen to make it fit. Tensors
+that no layer holds are named with the reason: fused into others, moved by other units, left to the
+host.
 """
 
 from __future__ import annotations
