@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import IntEnum
@@ -60,7 +60,6 @@ class Error(IntEnum):
     PIPE = -9
     INTERRUPTED = -10
     NO_MEMORY = -11
-    NOT_SUPPORTED = -12
 
 
 _ERROR_OF_STATUS = {
@@ -162,9 +161,12 @@ class Connection:
     async def leave(self) -> None:
         """The process is gone: what it began ends, and the next one finds a clean device."""
         self._transfers.cancel_all()
-        if self._has_used:
-            await self._server.waited(self._function.reset)
+        for task in self._tasks:
+            task.cancel()
+        if self._has_used and self._server.user is None:
+            self._server.user = self
         if self._server.user is self:
+            await self._server.waited(self._function.reset)
             self._server.user = None
 
     def reply(
@@ -183,6 +185,11 @@ class Connection:
         self.reply(Operation.DEVICE, number, Error.NONE, data=data)
 
     def _open(self, number: int, where: int, room: int, payload: bytes) -> None:
+        self._spawn(self._do_open(number, where))
+
+    async def _do_open(self, number: int, where: int) -> None:
+        # Behind the reset for a process that has gone.
+        await self._server.waited(lambda: None)
         error = Error.NONE
         if where >> 8 != self._function.address:
             error = Error.NO_DEVICE
@@ -198,6 +205,7 @@ class Connection:
         if self._opened:
             self._opened -= 1
             if not self._opened:
+                self._transfers.cancel_all()
                 self._server.user = None
         self.reply(Operation.CLOSE, number, Error.NONE)
 
@@ -242,7 +250,10 @@ class Connection:
         async def answer() -> None:
             self.reply(operation, number, *await self._server.waited(work))
 
-        task = self._loop.create_task(answer())
+        self._spawn(answer())
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,0 +1,133 @@
+"""Several clients of the socket, message by message."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+from darwinn_sim.usb.descriptors import Mode
+from darwinn_sim.usb.function import UsbFunction
+from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
+from echo_core import RUN, echo
+
+TIME_LIMIT = 20
+ADDRESS = 1 << 8
+
+
+class Client:
+    """A connection that sends requests and takes replies."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def begin(self, operation: Operation, where: int = 0, room: int = 0, data: bytes = b"") -> None:
+        """A request, whose number is that of its operation."""
+        self.writer.write(struct.pack("<5I", operation, operation, where, room, len(data)) + data)
+
+    async def reply(self) -> tuple[Operation, int, bytes]:
+        header = struct.unpack("<IIiII", await self.reader.readexactly(20))
+        return Operation(header[0]), header[2], await self.reader.readexactly(header[4])
+
+    async def call(self, operation: Operation, where: int = 0, data: bytes = b"") -> bytes:
+        self.begin(operation, where, data=data)
+        answered, error, answer = await self.reply()
+        assert (answered, error) == (operation, Error.NONE)
+        return answer
+
+    async def open(self) -> None:
+        await self.call(Operation.OPEN, ADDRESS)
+
+    async def run_control(self, command: int | None = None) -> int:
+        """Write or read a register."""
+        if command is None:
+            setup = struct.pack("<BBHHH", 0xC0, 0, RUN & 0xFFFF, RUN >> 16, 8)
+            return int.from_bytes(await self.call(Operation.CONTROL, ADDRESS, setup), "little")
+        setup = struct.pack("<BBHHH", 0x40, 0, RUN & 0xFFFF, RUN >> 16, 8)
+        await self.call(Operation.CONTROL, ADDRESS, setup + command.to_bytes(8, "little"))
+        return command
+
+    async def leave(self) -> None:
+        self.writer.close()
+        await self.writer.wait_closed()
+
+
+class Bench:
+    """A device on a socket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "device"
+        self.function = UsbFunction(echo, mode=Mode.APPLICATION)
+        self.server = SocketServer(self.function)
+
+    async def client(self) -> Client:
+        return Client(*await asyncio.open_unix_connection(self.path))
+
+    async def leave(self, client: Client) -> None:
+        """The client goes, and the server has seen it."""
+        before = len(self.server._connections)
+        await client.leave()
+        while len(self.server._connections) == before:
+            await asyncio.sleep(0.01)
+
+
+async def one_leaves_what_another_has(bench: Bench) -> None:
+    first, second = await bench.client(), await bench.client()
+    await first.open()
+    await first.call(Operation.CLOSE)
+    await second.open()
+    await second.run_control(1)
+    await bench.leave(first)
+    assert await second.run_control() == 1
+
+
+async def one_closes_and_still_reads(bench: Bench) -> None:
+    first, second = await bench.client(), await bench.client()
+    await first.open()
+    first.begin(Operation.IN, ADDRESS | 0x81, room=64)
+    first.begin(Operation.CLOSE)
+    ended = sorted([await first.reply(), await first.reply()])
+    assert ended == [(Operation.CLOSE, Error.NONE, b""), (Operation.IN, Error.INTERRUPTED, b"")]
+    await second.open()
+
+
+async def one_leaves_and_the_next_opens_at_once(bench: Bench) -> None:
+    first, second = await bench.client(), await bench.client()
+    await first.open()
+    await first.run_control(1)
+    await bench.leave(first)
+    await second.open()
+    assert await second.run_control() == 0
+
+
+async def one_leaves_while_it_opens(bench: Bench) -> None:
+    for _ in range(5):
+        first = await bench.client()
+        first.begin(Operation.OPEN, ADDRESS)
+        await first.leave()
+        await asyncio.sleep(0.02)
+    await (await bench.client()).open()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        one_leaves_what_another_has,
+        one_closes_and_still_reads,
+        one_leaves_and_the_next_opens_at_once,
+        one_leaves_while_it_opens,
+    ],
+)
+def test_clients_come_and_go(
+    tmp_path: Path, scenario: Callable[[Bench], Coroutine[object, object, None]]
+) -> None:
+    async def run() -> None:
+        bench = Bench(tmp_path)
+        listening = await bench.server.listen(bench.path)
+        await asyncio.wait_for(scenario(bench), TIME_LIMIT)
+        listening.close()
+        await bench.server.close()
+
+    asyncio.run(run())
