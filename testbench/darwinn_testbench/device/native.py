@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ _ARGUMENTS = (
 )
 _SOURCES = (".c", ".h", ".map")
 _SHOWN_CHARACTERS = 500
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def library(
@@ -28,7 +30,9 @@ def library(
 ) -> Path:
     """The library ``name``, made of all C sources of ``folder``; it is alone in its own folder.
 
-    It is in the user's cache folder, and is built again when a source changes.
+    It is in the user's cache folder, and is built again when a source changes. Programs execute
+    it, so it is used only where it and its folder are this user's, or root's, and nobody else may
+    write them.
 
     Args:
         folder: sources and headers, and maps of versions for the linker.
@@ -37,7 +41,8 @@ def library(
         headers: further ones that sources include: texts by file name.
 
     Raises:
-        Unavailable: there is no C compiler, or it fails; the message says what to do.
+        Unavailable: there is no C compiler, or it fails, or others may write the folder; the
+            message says what to do.
         OSError: the cache folder cannot be written.
     """
     headers = headers or {}
@@ -46,9 +51,15 @@ def library(
     for source in sorted(path for path in folder.iterdir() if path.suffix in _SOURCES):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     built = user_cache_path("darwinn-testbench") / "native" / digest.hexdigest()[:16] / name
-    if not built.exists():
+    if not (built.exists() and _is_private(built.parent) and _is_private(built)):
         _build(folder, built, arguments, headers)
     return built
+
+
+def _is_private(path: Path) -> bool:
+    """Whether nobody but this user, and root, can have written a file or what is in a folder."""
+    status = path.stat()
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
 def _build(
@@ -59,7 +70,9 @@ def _build(
         raise Unavailable(
             f"no C compiler (cc) to build {built.name} with: apt-get install gcc libc6-dev"
         )
-    built.parent.mkdir(parents=True, exist_ok=True)
+    built.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(built.parent):
+        raise Unavailable(f"{built.parent}: other users may write it; remove it")
     # Built beside its place and moved there whole: two may build at the same time.
     with tempfile.TemporaryDirectory(dir=built.parent) as work:
         for header, text in headers.items():
@@ -79,4 +92,5 @@ def _build(
         if done.returncode:
             said = " ".join(done.stderr.split())[:_SHOWN_CHARACTERS]
             raise Unavailable(f"{built.name} cannot be built: {compiler}: {said}")
+        result.chmod(0o755)
         result.replace(built)

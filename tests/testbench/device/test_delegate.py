@@ -213,6 +213,20 @@ def test_the_library_is_built_once_and_its_path_printed(
     assert Path(library).stat().st_mtime_ns == before
 
 
+def test_a_library_that_others_can_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = build.library()
+    good = path.read_bytes()
+    path.write_bytes(b"somebody's")
+    path.chmod(0o777)
+    assert build.library().read_bytes() == good
+    path.parent.chmod(0o777)
+    with pytest.raises(Unavailable, match="other users may write it"):
+        build.library()
+
+
 def test_without_a_compiler_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
