@@ -146,8 +146,17 @@ class Chip:
         return self._space.read(offset, width)
 
     def write(self, offset: int, value: int, width: int) -> None:
-        """Host write of a register of ``width`` bits; an unknown one is logged."""
-        self._space.write(offset, value, width)
+        """Host write of a register of ``width`` bits; an unknown one is logged.
+
+        Raises ``SimulationError`` as :meth:`advance`, if the host's memory does not take what a
+        pause of DMA held back, or the host no interrupt.
+        """
+        try:
+            self._space.write(offset, value, width)
+        except SimulationError as error:
+            if self.fault is None:
+                self._fail(error)
+                raise
         self.wake()
 
     def reset(self) -> None:
@@ -189,13 +198,13 @@ class Chip:
         try:
             self.waits = self._advance()
         except SimulationError as error:
-            self.waits, self.fault = Waits.RESET, error
-            self._report()
+            self._fail(error)
             raise
         return self.waits is Waits.NOTHING
 
-    def _report(self) -> None:
-        """Tell the host that there has been a fault, unless what found it has told already."""
+    def _fail(self, error: SimulationError) -> None:
+        """End the work, and tell the host, unless what found the fault has told already."""
+        self.waits, self.fault = Waits.RESET, error
         if not self.host.registers.get("hib_error_status"):
             # Nothing is known of a bit for what a program does; this is the nearest.
             with suppress(SimulationError):

@@ -57,7 +57,7 @@ class Core(Protocol):
         """Host read of a register of ``width`` bits."""
 
     def write(self, offset: int, value: int, width: int) -> None:
-        """Host write of a register of ``width`` bits."""
+        """Host write of a register of ``width`` bits; raises ``SimulationError`` as ``advance``."""
 
     def advance(self) -> bool:
         """Compute for a moment; False if it waits for the host.
@@ -143,16 +143,23 @@ class PcieFunction:
         _check(offset, size)
         if value >> 8 * size:
             raise ValueError(f"{value:#x} has more than {size} bytes")
-        with self._turns:
+
+        def access() -> None:
             self._see(("wr", offset, size, value))
             self.core.write(offset, value, 8 * size)
+
+        self._carried_out(access)
         self.wake()
 
     def work(self) -> bool:
         """Let the chip go on for a moment; False if there is nothing that it can do now."""
+        return bool(self._carried_out(self.core.advance))
+
+    def _carried_out(self, what: Callable[[], bool | None]) -> bool | None:
+        """Have the chip do something; what it gives, or None where that ends its work."""
         with self._turns:
             try:
-                return self.core.advance()
+                return what()
             except SimulationError as error:
                 fault = error
             except Exception as error:
@@ -160,7 +167,7 @@ class PcieFunction:
                 text = f"internal error, please report it: {type(error).__name__}: {error}"
                 fault = self.core.fault = SimulationError(text)
         self.failed(fault)
-        return False
+        return None
 
 
 def _check(offset: int, size: int) -> None:

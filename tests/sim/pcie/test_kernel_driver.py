@@ -7,10 +7,13 @@ import errno
 import numpy as np
 import pytest
 from bus_core import program
+from darwinn_sim.device.chip import Chip, behind_pcie
 from darwinn_sim.errors import PageFault, SimulationError
-from darwinn_sim.host.interface import DescriptorFault
+from darwinn_sim.host.interface import DescriptorFault, HostInterface
 from darwinn_sim.host.mmu import EXTENDED_BIT
-from darwinn_sim.pcie.function import HostFault
+from darwinn_sim.host.registers import register
+from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.pcie.function import HostFault, PcieFunction
 from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine, Program
 
 
@@ -104,6 +107,27 @@ def test_a_defect_of_the_model_is_a_fault_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     machine.driver.close()
     assert machine.function.core.fault is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("instruction_queue_tail", 9), ("dma_pause", 0)])
+def test_a_register_write_is_a_fault_if_what_it_lets_go_is_not_taken(name: str, value: int) -> None:
+    function = PcieFunction(behind_pcie)
+    failed: list[SimulationError] = []
+    function.failed = failed.append
+    function.write(register("fatal_err_int_control").offset, 1, 8)
+    function.write(register("dma_pause").offset, 1, 8)
+    assert isinstance(function.core, Chip)
+    assert isinstance(function.core.host, HostInterface)
+    function.core.host.issue(DescriptorTag.OUTPUT, BUFFER, 4)
+    function.core.host.push(np.zeros(4, np.uint8))
+    assert not failed
+    for _ in range(2):
+        function.write(register(name).offset, value, 8)
+    (fault,) = failed
+    assert isinstance(fault, HostFault)
+    assert function.core.fault is fault
+    assert function.read(register("hib_error_status").offset, 8)
+    assert not function.work()
 
 
 def test_a_host_that_is_gone_is_its_own_fault() -> None:
