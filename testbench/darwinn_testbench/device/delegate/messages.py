@@ -41,8 +41,9 @@ MAXIMUM_BYTES = 1 << 30
 MAXIMUM_COUNT = 1 << 12
 """Operators, tensors, indices or dimensions of one list, at most."""
 
-TIME_LIMIT = 60.0
-"""Seconds within which a message that has begun must be complete."""
+TIME_LIMIT = 600.0
+"""Seconds within which a message that has begun must be complete: a debugger may have stopped the
+application in its middle."""
 
 
 class Kind(IntEnum):
