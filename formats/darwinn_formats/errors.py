@@ -6,7 +6,10 @@ from typing import Self
 
 
 def printable(text: str) -> str:
-    """``text`` in one line that any terminal takes: other characters as escape sequences."""
+    """``text`` in one line that any terminal and XML take: other characters as escape sequences.
+
+    What a file calls its tensors passes through here wherever people or servers read it.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

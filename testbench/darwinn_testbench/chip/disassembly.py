@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, FieldOffset, Position, load
+from darwinn_formats.errors import printable
 from darwinn_formats.files import Source
 from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa import grading
@@ -139,6 +140,6 @@ def _relocations(file: DarwinnFile, number: int, index: int) -> Mapping[int, str
 def _describe(item: FieldOffset) -> str:
     meta = item.meta
     kind = meta.desc.name.removeprefix("BASE_ADDRESS_").lower().replace("_", " ")
-    name = f" {meta.name}" if meta.name else ""
+    name = f" {printable(meta.name)}" if meta.name else ""
     batch = f" batch {meta.batch}" if meta.batch else ""
     return f"{kind}{name}{batch}, {_HALVES[meta.position]} half of the address"

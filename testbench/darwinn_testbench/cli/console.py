@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
+from darwinn_formats.errors import printable
 from darwinn_sim.isa.grading import Assumption
 from rich.console import Console, RenderableType
 
@@ -20,6 +21,17 @@ _UNBOUNDED = 400
 """Characters of a line that no screen bounds."""
 
 RowType = TypeVar("RowType", bound=Row)
+
+
+class Lines(str):
+    """Several lines of a body, whose characters a terminal takes; any other string is one line."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> Lines:
+        """``lines``, each of which stays one whatever names it holds."""
+        return cls("\n".join(map(printable, lines)))
 
 
 def finish(
@@ -34,8 +46,8 @@ def finish(
     """Print ``report``, as JSON or as ``body`` and a verdict line, and end with its exit code.
 
     ``file`` is how the user named the file (the library does not know standard input). A string
-    of the body is printed as it is, anything else as rich renders it. Where JSON goes to standard
-    output, a line on standard error says why a report does not pass.
+    of the body is printed as one line, anything else as rich renders it. Where JSON goes to
+    standard output, a line on standard error says why a report does not pass.
     """
     report = replace(report, file=file)
     if as_json:
@@ -56,17 +68,23 @@ def _say_why(report: Report[RowType]) -> None:
 
 def assumption_lines(assumptions: Sequence[Assumption]) -> list[str]:
     """A line for each assumption, up to a number that a person reads."""
-    lines = [wrapped(f"assumed: {each.text}") for each in assumptions[:_MOST_ASSUMPTIONS]]
+    lines: list[str] = [
+        wrapped(f"assumed: {each.text}") for each in assumptions[:_MOST_ASSUMPTIONS]
+    ]
     more = len(assumptions) - len(lines)
     if more:
         lines.append(f"and {more:,} more assumptions; --json has them all")
     return [*lines, "(--no-assumptions refuses them)"] if lines else []
 
 
-def wrapped(line: str) -> str:
-    """``line`` in the width of the terminal, what follows indented; words stay whole."""
+def wrapped(*lines: str) -> Lines:
+    """``lines`` in the width of the terminal, what follows indented; words stay whole."""
+    return Lines.of(part for line in map(printable, lines) for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(
+    return textwrap.wrap(
         line,
         Console().width,
         subsequent_indent=f"{indent}    ",
@@ -82,15 +100,15 @@ def _print_body(parts: Sequence[RenderableType]) -> None:
     console = Console() if bounded else Console(width=_UNBOUNDED)
     for part in parts:
         if isinstance(part, str):
-            sys.stdout.write(part + "\n")
+            sys.stdout.write((part if isinstance(part, Lines) else printable(part)) + "\n")
         else:
             console.print(part)
 
 
 def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> None:
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
     console.print(styled(report.verdict), end="")
     detail = f": {report.headline}" if report.headline else ""
-    console.print(f"  {report.file}{detail}", markup=False)
+    console.print(printable(f"  {report.file}{detail}"), markup=False)
     if next_step:
-        console.print(f"next: {next_step}", style="dim", markup=False)
+        console.print(printable(f"next: {next_step}"), style="dim", markup=False)

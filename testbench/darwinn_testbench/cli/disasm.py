@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 from darwinn_testbench.chip.disassembly import ChunkRow, disassemble
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import RowType, finish
+from darwinn_testbench.cli.console import Lines, RowType, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.programs.contents import PartRow, list_program
 from darwinn_testbench.programs.formats import format_of
@@ -74,12 +74,13 @@ def _finish(
 
 
 def _lines(report: Report[PartRow]) -> Sequence[str]:
-    return [line for row in report.rows for line in row.lines]
+    return [Lines.of(row.lines) for row in report.rows]
 
 
 def _listing(report: Report[ChunkRow]) -> Sequence[str]:
     return [
-        f"; {row.name}: {row.bundles} bundles\n{row.text or row.message}" for row in report.rows
+        Lines.of([f"; {row.name}: {row.bundles} bundles", *(row.text or row.message).split("\n")])
+        for row in report.rows
     ]
 
 

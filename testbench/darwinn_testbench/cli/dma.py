@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.chip.dma_check import DmaFigures, check_dma
 from darwinn_testbench.cli import options, results
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import Lines, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report import Column, Report, table
@@ -76,12 +76,12 @@ def _body(report: Report[DmaFigures]) -> Sequence[RenderableType]:
     return [*map(_listing, report.rows), table(_SUMMARY, report.rows)]
 
 
-def _listing(row: DmaFigures) -> str:
+def _listing(row: DmaFigures) -> Lines:
     """Hints and transfers of one executable, one line each; where they differ, both."""
     head = f"{row.name} {row.type}"
     if row.comparison is None:
-        return f"{head}\n  {row.verdict.value}: {row.message}\n"
-    return "\n".join([head, *map(_line, row.comparison.rows), ""])
+        return Lines.of([head, f"  {row.verdict.value}: {row.message}", ""])
+    return Lines.of([head, *map(_line, row.comparison.rows), ""])
 
 
 def _line(entry: dma_trace.DmaRow) -> str:

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from darwinn_testbench.chip.bit_coverage import CoverageRow, coverage, percent
 from darwinn_testbench.chip.inspection import ExecutableRow, inspect
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.console import Lines, finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
@@ -126,12 +126,12 @@ def _program_body(report: Report[FunctionRow]) -> Sequence[RenderableType]:
     return [head, *map(wrapped, summary_lines(told)), *functions]
 
 
-def _function(row: FunctionRow) -> str:
+def _function(row: FunctionRow) -> Lines:
     """A function with what it takes and gives."""
     lines = [f"function {row.index} {row.name}: {row.instructions} instructions"]
     lines += [f"  input  {each}" for each in row.inputs]
     lines += [f"  output {each}" for each in row.outputs]
-    return "\n".join(map(wrapped, lines))
+    return wrapped(*lines)
 
 
 def _coverage_body(report: Report[CoverageRow]) -> Sequence[RenderableType]:
@@ -154,7 +154,7 @@ def _package(package: Mapping[str, Any]) -> str:
     )
 
 
-def _details(row: ExecutableRow) -> str:
+def _details(row: ExecutableRow) -> Lines:
     counts = ", ".join(f"{count} {name}" for name, count in row.operations.items())
     model = "" if row.model is None else f", model {row.model}"
     facts = [] if row.program_layers is None else [counted(row.program_layers, "layer")]
@@ -164,4 +164,4 @@ def _details(row: ExecutableRow) -> str:
     head = f"executable {row.index}{model}: {'; '.join(filter(None, [', '.join(facts), counts]))}"
     note = [f"  {row.message}"] if row.message else []
     lines = [head, *note, *(f"  {layer}" for layer in row.layers)]
-    return "\n".join(map(wrapped, lines))
+    return wrapped(*lines)

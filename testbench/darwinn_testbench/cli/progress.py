@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from darwinn_formats.errors import printable
 from darwinn_sim.kernel.compiled import announced
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -22,7 +23,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
     )
@@ -35,7 +36,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
         task = progress.add_task("reading", total=None)
 
         def advance(description: str, done: int, total: int | None) -> None:
-            progress.update(task, description=description, completed=done, total=total)
+            progress.update(task, description=printable(description), completed=done, total=total)
 
         yield advance
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from darwinn_formats.errors import printable
+
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
@@ -124,6 +126,7 @@ def _size(numbers: Sequence[int]) -> str:
 
 
 def _short(name: str, most: int = 30) -> str:
+    name = printable(name)
     return name if len(name) <= most else "…" + name[1 - most :]
 
 
@@ -138,7 +141,7 @@ def _dot(graph: Sequence[Node]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _picture(graph: Sequence[Node], kind: str) -> bytes:

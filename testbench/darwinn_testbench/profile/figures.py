@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
+from darwinn_formats.errors import printable
 from darwinn_sim import chip
 from darwinn_sim.analysis.narrow_usage import WORD_BYTES
 from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Timing
@@ -136,8 +137,9 @@ def memory_map(regions: Sequence[Region]) -> str:
             colour = matplotlib.colormaps["tab20"](number % 20)
             axes.barh(row, width, left=left, color=colour, edgecolor="white")
             if width > 6:
-                text = f"{region.name}\n{region.size:,} B"
-                axes.text(left + width / 2, row, text, ha="center", va="center", fontsize=6)
+                text = f"{printable(region.name)}\n{region.size:,} B"
+                middle = left + width / 2
+                axes.text(middle, row, text, ha="center", va="center", fontsize=6, parse_math=False)
         names = [f"{memory}\n{sizes[memory]:,} B" for memory in memories]
         axes.set_yticks(range(len(memories)), names)
         axes.invert_yaxis()

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from darwinn_formats.errors import printable
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from darwinn_testbench.report import Column, Verdict
 from darwinn_testbench.report.tables import cell_text
@@ -53,9 +55,15 @@ def render(page: Page) -> bytes:
         loader=PackageLoader("darwinn_testbench.profile", ""),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["shown"] = cell_text
     environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
     return environment.get_template("page.html.j2").render(page=page).encode()
+
+
+def _printable(value: Any) -> Any:
+    """Any text but the pictures, which are markup already."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from darwinn_formats.errors import printable
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from darwinn_testbench.report.result import Report, Row, telling_rows
@@ -24,16 +25,17 @@ def to_junit(reports: Sequence[Report[Row]]) -> bytes:
 
     NOT_COMPARED, MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT are errors, REFUSED is
     skipped. RAN passes, and the case says in its output that nothing was compared. A report whose
-    verdict no row carries gets a case of its own, so that it cannot look green.
+    verdict no row carries gets a case of its own, so that it cannot look green. Characters that XML
+    cannot hold are written as escape sequences.
     """
     document = JUnitXml("darwinn")
     for report in reports:
-        suite = TestSuite(report.file)
+        suite = TestSuite(printable(report.file))
         for name, value in report.figures.items():
             if isinstance(value, str | int | float):
-                suite.add_property(name, str(value))
+                suite.add_property(name, printable(str(value)))
         for number, assumption in enumerate(report.assumptions):
-            suite.add_property(f"assumption {number}", assumption.text)
+            suite.add_property(f"assumption {number}", printable(assumption.text))
         suite.add_testcases(_cases(report))
         document.add_testsuite(suite)
     document.update_statistics()
@@ -46,10 +48,11 @@ def _cases(report: Report[Row]) -> list[TestCase]:
 
 
 def _case(command: str, row: Row) -> TestCase:
-    case = TestCase(row.case, classname=f"darwinn.{command}", time=row.duration)
+    why = printable(row.why)
+    case = TestCase(printable(row.case), classname=f"darwinn.{command}", time=row.duration)
     kind = _RESULTS.get(row.verdict)
     if kind is not None:
-        case.result = [kind(row.why, str(row.verdict))]
-    elif row.why:
-        case.system_out = f"{row.verdict}: {row.why}" if row.verdict is Verdict.RAN else row.why
+        case.result = [kind(why, str(row.verdict))]
+    elif why:
+        case.system_out = f"{row.verdict}: {why}" if row.verdict is Verdict.RAN else why
     return case

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from darwinn_formats.errors import printable
+
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import Verdict, worst
 
@@ -64,7 +66,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _escaped(cell: str) -> str:
     """Text that ends no cell and no line of the table."""
-    return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|")
+    return printable(" ".join(cell.split())).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _mark(verdict: Verdict) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from darwinn_formats.errors import printable
 from rich.table import Table
 from rich.text import Text
 
@@ -71,14 +72,14 @@ def styled(verdict: Verdict) -> Text:
 
 
 def cell_text(value: Any) -> str:
-    """What a table shows of a value."""
+    """What a table shows of a value, in one line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"
-    return "" if value is None else str(value)
+    return "" if value is None else printable(str(value))
 
 
 def _cell(value: Any) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from darwinn_formats.errors import printable
 from matplotlib.axes import Axes
 
 from darwinn_testbench.profile.picture import picture_of, pictures_of
@@ -40,7 +41,7 @@ def verdicts(rows: Sequence[SurveyRow]) -> str:
 
 def models(rows: Sequence[SurveyRow]) -> str:
     """For each row its verdict (the colour), its cycles, and how its operators were compared."""
-    names = [row.name for row in rows]
+    names = [printable(row.name) for row in rows]
     colours = [colour_of(row.verdict) for row in rows]
     compared = any(row.operators for row in rows)
     with pictures_of(len(rows) + 2, 1 + compared) as ((cycles, *operators), picture):
@@ -48,7 +49,7 @@ def models(rows: Sequence[SurveyRow]) -> str:
         if any(row.cycles for row in rows):
             cycles.set_xscale("log")
         cycles.set_xlabel("cycles, approximate; colour: the verdict")
-        cycles.set_yticks(range(len(rows)), names)
+        cycles.set_yticks(range(len(rows)), names, parse_math=False)
         for label, colour in zip(cycles.get_yticklabels(), colours, strict=True):
             label.set_color(colour)
         cycles.set_ylim(len(rows) - 0.4, -0.6)
@@ -69,7 +70,9 @@ def _compared(axes: Axes, rows: Sequence[SurveyRow]) -> None:
 
 def dependence(rows: Sequence[SurveyRow]) -> str:
     """Which rows (down) hold which values that are assumed or refused (across); empty if none."""
-    held = [(row.name, each) for row in rows for each in row.values if each.grade != KNOWN]
+    held = [
+        (printable(row.name), each) for row in rows for each in row.values if each.grade != KNOWN
+    ]
     if not held:
         return ""
     files = list(dict.fromkeys(name for name, _ in held))
@@ -80,7 +83,7 @@ def dependence(rows: Sequence[SurveyRow]) -> str:
             colour = _OTHER if each.grade == REFUSED else _COLOURS[Verdict.REFUSED]
             axes.plot(x, files.index(name), "s", color=colour, markersize=7)
         axes.set_xticks(range(len(fields)), fields, rotation=45, ha="left")
-        axes.set_yticks(range(len(files)), files)
+        axes.set_yticks(range(len(files)), files, parse_math=False)
         axes.xaxis.tick_top()
         axes.set_xlim(-0.5, max(len(fields), 12) - 0.5)
         axes.set_ylim(len(files) - 0.5, -0.5)

@@ -71,7 +71,7 @@ def test_markdown_ends_after_many_rows() -> None:
 def test_github_escapes_what_would_end_the_command() -> None:
     assert workflow_commands([GREEN, RED]) == [
         "::error file=folder/bad%2C very%3A bad.tflite,title=darwinn regression::"
-        "a|b: 12 %25%0Aworse",
+        r"a|b: 12 %25\nworse",
         "::notice file=folder/bad%2C very%3A bad.tflite,title=darwinn refused::d: no such unit",
     ]
 
