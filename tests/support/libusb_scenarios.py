@@ -225,7 +225,7 @@ def two_at_once(path: str) -> Any:
         busy = bus.open()
         other.send_signal(signal.SIGKILL)
         other.wait()
-    return [error_name(bus, busy), open_in_time(bus).echo(b"right").decode()]
+    return [error_name(bus, busy), opened().echo(b"right").decode()]
 
 
 def killed_at(path: str, point: str) -> Any:
@@ -234,7 +234,7 @@ def killed_at(path: str, point: str) -> Any:
         wait_for(Path(path))
         other.send_signal(signal.SIGKILL)
         other.wait()
-    return open_in_time(Bus()).echo(b"right").decode()
+    return opened().echo(b"right").decode()
 
 
 def work_until(path: str, point: str) -> Any:
@@ -291,7 +291,7 @@ def in_a_child_after_fork() -> Any:
         own = opened()
         os._exit(own.echo(b"child") != b"child")
     _, status = os.waitpid(child, 0)
-    return [os.waitstatus_to_exitcode(status), open_in_time(Bus()).echo(b"right").decode()]
+    return [os.waitstatus_to_exitcode(status), opened().echo(b"right").decode()]
 
 
 def device_goes_away() -> Any:
@@ -333,17 +333,6 @@ def wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < end, f"{path} did not appear"
         time.sleep(0.01)
-
-
-def open_in_time(bus: Bus) -> Bus:
-    """Open what another process has just left."""
-    end = time.monotonic() + 20
-    while (status := bus.open()) == -6:
-        assert time.monotonic() < end, "the device stays busy"
-        time.sleep(0.01)
-    assert status == 0
-    bus.start()
-    return bus
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import errno
 import struct
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from darwinn_sim.usb.function import UsbFunction, Watcher
 from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.usb.attach import attached
+from darwinn_testbench.device.usb.log import Faults
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.errors import Unavailable
 
@@ -66,8 +68,8 @@ def pyusb_backend(
 ) -> Backend:
     """A backend for ``usb.core.find(backend=...)`` at whose port a simulated chip is plugged in.
 
-    The chip computes in a thread of this process until :meth:`Backend.close`; the backend is a
-    context manager too.
+    Faults of the chip are said on standard error. The chip computes in a thread of this process
+    until :meth:`Backend.close`; the backend is a context manager too.
 
     Args:
         speed: of the cable.
@@ -82,8 +84,13 @@ def pyusb_backend(
     except ImportError:
         raise Unavailable("PyUSB is not installed: pip install pyusb") from None
     stack = ExitStack()
+    watchers = (Faults(_say), *watchers)
     function = stack.enter_context(attached(speed=speed, boot=boot, watchers=watchers))
     return Backend(function, stack)
+
+
+def _say(text: str) -> None:
+    print(f"darwinn device: {text}", file=sys.stderr)
 
 
 @dataclass(eq=False)

@@ -76,7 +76,8 @@ class UsbIpServer:
         self.function = function
         self._waits = ThreadPoolExecutor(1, "darwinn-usbip")
         self._loop = asyncio.get_running_loop()
-        self._is_lent = False
+        self._is_lent = self._is_coming_back = False
+        self._is_back = asyncio.Event()
 
     async def listen(self, port: int = USUAL_PORT) -> asyncio.Server:
         """Begin to serve, on the loopback interface alone; raises ``OSError``."""
@@ -97,10 +98,13 @@ class UsbIpServer:
     async def _lend(
         self, bus_id: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        if self._is_coming_back:
+            await self._is_back.wait()
         if bus_id != BUS_ID.encode() or self._is_lent:
             writer.write(_reply(_IMPORT_REPLY, _BUSY if self._is_lent else _NOT_AVAILABLE))
             return
         self._is_lent = True
+        self._is_back.clear()
         kernel = _Kernel(self, writer)
         try:
             await self.waited(self.function.reset)
@@ -108,8 +112,10 @@ class UsbIpServer:
             await kernel.serve(reader)
         finally:
             kernel.leave()
+            self._is_coming_back = True
             await self.waited(self.function.reset)
-            self._is_lent = False
+            self._is_lent = self._is_coming_back = False
+            self._is_back.set()
 
     async def waited(self, what: Callable[[], object]) -> object:
         """What may wait for the chip's next look at the host, done in the order of the calls."""

@@ -212,12 +212,15 @@ def test_errors_are_those_of_libusb(backend: Any) -> None:
     assert client.read(0x486F0)
 
 
-def test_a_program_that_is_none_is_a_fault(sample: Path, backend: Any) -> None:
+def test_a_program_that_is_none_is_a_fault(
+    sample: Path, backend: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     client = UsbClient(backend)
     client.send(0, bytes(range(256)) * 16)
     with pytest.raises(usb.core.USBError, match="Pipe error"):
         client.event()
     assert backend.function.fault is not None
+    assert capsys.readouterr().err.startswith("darwinn device: fault: ")
     usb.util.dispose_resources(client.device)
     (model,) = open_models(sample)
     assert usb_inference.outputs_by_usb(model, SEED, backend) == expected(model)

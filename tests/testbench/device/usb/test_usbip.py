@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,13 +70,14 @@ def connect() -> Iterator[Connect]:
 
 
 def imported(connect: Connect) -> UsbIpClient:
-    """A client that has the device, which may still be another's for a moment."""
+    """A client that has the device; what another has sent may still be read."""
     for _ in range(1000):
         client = connect()
         if not client.take(BUS_ID):
             client.ctrl_transfer(0x40, 0, RUN & 0xFFFF, RUN >> 16, (1).to_bytes(8, "little"))
             return client
         client.close()
+        time.sleep(0.01)
     raise AssertionError("the device stays busy")
 
 
