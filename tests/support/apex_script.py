@@ -1,4 +1,4 @@
-"""Scripts for ``apex_client.c``: the runs of an accelerator, asked of /dev/apex_0."""
+"""Scripts for ``apex_client``: the runs of an accelerator, asked of /dev/apex_0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import PARAMETERS, AddressSpace, buffer_sizes, layer_bytes
 from darwinn_sim.host.mmu import EXTENDED_BIT
 
-SOURCE = Path(__file__).parent / "apex_client.c"
+SOURCES = Path(__file__).parent / "apex_client"
 _TO_DEVICE, _FROM_DEVICE, _BOTH = 1, 2, 0
 _INPUT = Description.BASE_ADDRESS_INPUT_ACTIVATION
 _OUTPUT = Description.BASE_ADDRESS_OUTPUT_ACTIVATION
@@ -25,8 +25,8 @@ _OUTPUT = Description.BASE_ADDRESS_OUTPUT_ACTIVATION
 def build_client(folder: Path) -> Path:
     """The client, compiled."""
     program = folder / "apex_client"
-    command = ("cc", "-std=gnu11", "-O2", "-Wall", "-Werror", "-pthread", "-o", program, SOURCE)
-    subprocess.run(command, check=True)
+    options = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+    subprocess.run(["cc", *options, "-o", program, *sorted(SOURCES.glob("*.c"))], check=True)
     return program
 
 

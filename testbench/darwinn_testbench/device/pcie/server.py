@@ -25,6 +25,7 @@ from darwinn_sim.pcie.kernel_driver import KernelDriver
 from darwinn_testbench.device.pcie import ioctls, messages
 from darwinn_testbench.device.pcie.messages import BrokenMessage, Message, Operation, answer
 from darwinn_testbench.device.pcie.program_memory import ProgramGone, ProgramMemory
+from darwinn_testbench.report import one_line
 
 MAX_CONNECTIONS = 32
 """Programs that may be connected; further ones are turned away."""
@@ -76,13 +77,13 @@ class Device:
     def _failed(self, error: SimulationError) -> None:
         if isinstance(error, HostFault):
             if not isinstance(error, ProgramGone):
-                self.write(str(error))
+                self.write(one_line(error))
             owner = self._owner
             if owner is not None:
                 owner.hang_up()
             return
         self.faults += 1
-        self.write(f"fault: {error}")
+        self.write(f"fault: {one_line(error)}")
         self.faulted.set()
 
 

@@ -6,7 +6,6 @@ import os
 import platform
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from darwinn_sim.pcie.function import PcieFunction
 
 from darwinn_testbench.device import native
 from darwinn_testbench.device.pcie.server import Device, Server
+from darwinn_testbench.device.private import private_folder
 from darwinn_testbench.errors import InputError, Unavailable
 
 FOLDER_VARIABLE = "DARWINN_APEX"
@@ -59,11 +59,8 @@ def run_command(
     """
     library = shim()
     device = Device(function, write)
-    with (
-        tempfile.TemporaryDirectory(prefix="darwinn-") as folder,
-        Server(device, Path(folder)),
-    ):
-        status = _run(command, environment(library, Path(folder)), device)
+    with private_folder() as folder, Server(device, folder):
+        status = _run(command, environment(library, folder), device)
     return status, device.faults
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from darwinn_sim.usb.function import UsbFunction
 
 from darwinn_testbench.device import native
+from darwinn_testbench.device.private import private_folder
 from darwinn_testbench.device.usb.socket_server import SocketServer
 from darwinn_testbench.errors import InputError
 
@@ -29,8 +29,6 @@ _LINK = "libusb-1.0.so"
 """What compilers, and PyUSB, look for."""
 
 _SOCKET_NAME = "device"
-_LONGEST_PATH = 100
-"""A little less than what addresses of sockets have room for."""
 
 
 def stand_in() -> Path:
@@ -46,17 +44,6 @@ def stand_in() -> Path:
         temporary.symlink_to(_NAME)
         temporary.replace(link)
     return library.parent
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder for a socket, which none but this user can enter."""
-    with tempfile.TemporaryDirectory(prefix="darwinn-") as folder:
-        if len(folder) <= _LONGEST_PATH:
-            yield Path(folder)
-            return
-    with tempfile.TemporaryDirectory(prefix="darwinn-", dir="/tmp") as folder:
-        yield Path(folder)
 
 
 def environment(libraries: Path, socket: Path) -> Mapping[str, str]:

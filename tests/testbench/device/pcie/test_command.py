@@ -9,22 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from apex_script import Script, build_client
+from apex_script import Script
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.device.pcie.wrapped import shim
-from darwinn_testbench.errors import Unavailable
 
 DARWINN = [sys.executable, "-c", "from darwinn_testbench.cli import main; main()", "device"]
 SESSION = "dense_edgetpu.pcie.trace"
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> str:
-    try:
-        shim()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    return str(build_client(tmp_path_factory.mktemp("client")))
 
 
 def device(*arguments: str | Path) -> int:
@@ -32,12 +21,12 @@ def device(*arguments: str | Path) -> int:
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
-def test_the_exit_code_is_that_of_the_command(client: str, script: str, code: int) -> None:
+def test_the_exit_code_is_that_of_the_command(client: Path, script: str, code: int) -> None:
     assert device("--pcie", "--", "sh", "-c", script) == code
 
 
 def test_a_session_is_recorded_shown_and_replayed(
-    client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    client: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script = Script(tmp_path).write("list", "close")
     session = tmp_path / "session"
@@ -54,7 +43,7 @@ def test_a_session_is_recorded_shown_and_replayed(
 
 
 def test_a_fault_is_said_and_ends_with_1(
-    client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    client: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script, session = Script(tmp_path), tmp_path / "session"
     script.lines.append(f"queue {script.map(64, 1, b'no program'):#x} 64")
@@ -74,7 +63,7 @@ def test_the_vendors_driver_would_get_the_same(
     assert "125 events, no difference" in capsys.readouterr().out
 
 
-def test_sigterm_is_for_the_command(client: str) -> None:
+def test_sigterm_is_for_the_command(client: Path) -> None:
     script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done"
     process = subprocess.Popen(
         [*DARWINN, "--pcie", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
@@ -85,7 +74,7 @@ def test_sigterm_is_for_the_command(client: str) -> None:
     assert process.wait(60) == 9
 
 
-def test_killed_it_leaves_the_command_behind(client: str, tmp_path: Path) -> None:
+def test_killed_it_leaves_the_command_behind(client: Path, tmp_path: Path) -> None:
     """Without the device, which is gone, but without hanging."""
     script = Script(tmp_path).write("say open", "sleep 0.5", "instructions")
     process = subprocess.Popen(
@@ -114,7 +103,7 @@ def test_killed_it_leaves_the_command_behind(client: str, tmp_path: Path) -> Non
     ],
 )
 def test_what_makes_no_sense_is_said(
-    client: str, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
+    client: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     assert device(*arguments) == 2
     assert reason in capfd.readouterr().err
@@ -129,7 +118,7 @@ def test_other_machines_are_refused_by_name(
 
 
 def test_without_a_compiler_it_is_said_what_to_install(
-    client: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CC", "there-is-no-such-compiler")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

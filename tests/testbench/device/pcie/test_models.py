@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from apex_script import Call, Replay, Script, build_client, calls_of
+from apex_script import Call, Replay, Script, calls_of
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device as Chip
@@ -33,7 +33,6 @@ from darwinn_testbench.device.pcie.replay import Player, replay
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.pcie.wrapped import environment, shim
 from darwinn_testbench.device.trace import Octets, SessionFile, read_session
-from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.report import Verdict
 
 TRACE = "dense_edgetpu.pcie.trace"
@@ -64,15 +63,6 @@ SLOW = (
     "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
 )
 NAMES = (*QUICK, *(pytest.param(name, marks=pytest.mark.nightly) for name in SLOW))
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        shim()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    return build_client(tmp_path_factory.mktemp("client"))
 
 
 @pytest.fixture

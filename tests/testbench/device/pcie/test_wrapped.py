@@ -9,20 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from apex_script import Script, build_client
+from apex_script import Script
 from bus_core import BusCore, program
 from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device.pcie import wrapped
-from darwinn_testbench.device.pcie.wrapped import run_command, shim
+from darwinn_testbench.device.pcie.wrapped import run_command
 from darwinn_testbench.errors import InputError, Unavailable
 
-
-@pytest.fixture(scope="module", autouse=True)
-def library() -> Path:
-    try:
-        return shim()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+pytestmark = pytest.mark.usefixtures("library")
 
 
 def run(*command: str | Path) -> tuple[int, int, list[str]]:
@@ -62,14 +56,14 @@ def test_a_command_that_is_not_there() -> None:
 
 
 def test_a_command_that_waits_for_ever_after_a_fault_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wrapped, "GRACE_SECONDS", 0.3)
     script = Script(tmp_path)
     code = program((9, 1, 0))
     script.lines.append(f"queue {script.map(len(code), 1, code):#x} {len(code)}")
     begin = time.monotonic()
-    status, faults, said = run(build_client(tmp_path), script.write("wait 1"))
+    status, faults, said = run(client, script.write("wait 1"))
     assert (status, faults) == (128 + signal.SIGTERM, 1)
     assert "descriptor tag 9" in said[0]
     assert time.monotonic() - begin < 30

@@ -16,6 +16,7 @@ import pytest
 from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction
+from darwinn_testbench.device.private import private_folder
 from darwinn_testbench.device.usb import wrapped
 from darwinn_testbench.device.usb.log import Faults
 from echo_core import echo
@@ -208,7 +209,7 @@ def test_faults_are_counted_and_said(tmp_path: Path) -> None:
 
 
 def test_the_socket_is_for_this_user_alone() -> None:
-    with wrapped.private_folder() as folder:
+    with private_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
 
