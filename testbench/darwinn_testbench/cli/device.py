@@ -209,14 +209,11 @@ class _Attachment:
         shim()
         with ExitStack() as stack:
             watchers: list[Callable[[Seen], None]] = [PcieLog(_say)] if self._log else []
-            recorder = None
             if self._record is not None:
-                recorder = pcie_events.Recorder(stack.enter_context(SessionFile(self._record)))
-                watchers.append(recorder)
+                file = stack.enter_context(SessionFile(self._record))
+                watchers.append(pcie_events.Recorder(file))
             function = pcie_attach.new_function(tuple(watchers), _say if self._log else None)
             status, faults = run_command(function, command, _say)
-            if recorder is not None and recorder.error is not None:
-                raise recorder.error
         return EXIT_CODES[Verdict.FAULT] if faults else status
 
     def by_usbip(self, port: int) -> int:

@@ -90,15 +90,20 @@ class SessionFile:
     """Writes a session, event by event; a context manager.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; at the end, so that a device goes on until then.
     """
 
     def __init__(self, path: Path) -> None:
+        self._error: OSError | None = None
         self._file = gzip.GzipFile(path, "wb", compresslevel=_FAST, mtime=0)
 
     def write(self, event: msgspec.Struct) -> None:
-        """Append an event."""
-        self._file.write(msgspec.json.encode(event) + b"\n")
+        """Append an event, as long as the file can be written."""
+        if self._error is None:
+            try:
+                self._file.write(msgspec.json.encode(event) + b"\n")
+            except OSError as error:
+                self._error = error
 
     def __enter__(self) -> SessionFile:
         return self
@@ -110,3 +115,5 @@ class SessionFile:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
+        if self._error is not None:
+            raise self._error

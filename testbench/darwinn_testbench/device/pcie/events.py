@@ -77,19 +77,11 @@ def event_of(seen: Seen) -> Event:
 
 
 class Recorder:
-    """A watcher that writes what it sees to a file, as long as the file can be written.
-
-    ``error`` is what ended that: the device goes on without.
-    """
+    """A watcher that writes what it sees to a file."""
 
     def __init__(self, file: SessionFile) -> None:
-        self.error: OSError | None = None
         self._file = file
 
     def __call__(self, seen: Seen) -> None:
         """Write one event."""
-        if self.error is None:
-            try:
-                self._file.write(event_of(seen))
-            except OSError as error:
-                self.error = error
+        self._file.write(event_of(seen))

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from darwinn_sim.usb.descriptors import Mode, Speed
-from darwinn_sim.usb.endpoints import Transfer
+from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
@@ -227,3 +227,14 @@ def test_the_speed_is_that_of_the_recorded_device(tmp_path: Path) -> None:
         function.control(Setup(0x80, 6, 0x100, 0, 18))
         function.control(Setup(0x80, 6, 0x200, 0, 521))
     assert replay(path).verdict is Verdict.PASS
+
+
+def test_a_device_goes_on_when_the_recording_does_not() -> None:
+    with pytest.raises(OSError, match="No space left"), SessionFile(Path("/dev/full")) as file:
+        function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
+        data = os.urandom(1 << 20)
+        done: list[Transfer] = []
+        for _ in range(2):
+            function.submit(Transfer(1, done.append, data=data))
+        function.control(Setup(0x80, 6, 0x100, 0, 18))
+        assert [each.status for each in done] == 2 * [Status.COMPLETED]
