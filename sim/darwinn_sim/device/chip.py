@@ -11,11 +11,12 @@ it runs: it recognises programs from the chunks that it fetches.
     chip.reset()                        as after power-up, whatever it was doing
     chip.wake                           called after a write that may let it go on
 
-``advance`` raises ``SimulationError`` if the program does what the chip cannot do, once: the fault
-is told to the host (``hib_error_status``, fatal interrupt), stands in ``chip.fault``, and lasts
-until a reset. That a host has not sent yet what the program waits for is no deadlock. A chip is not
-for several threads at once: whoever has threads calls one method at a time (``host.turns``). While
-the kernels compute, other threads run.
+``advance`` raises ``SimulationError`` if the program does what the chip cannot do, once; so does a
+write that lets something go on, as the end of a pause of DMA. The fault is told to the host
+(``hib_error_status``, fatal interrupt), stands in ``chip.fault``, and lasts until a reset. That a
+host has not sent yet what the program waits for is no deadlock. A chip is not for several threads
+at once: whoever has threads calls one method at a time (``host.turns``). While the kernels compute,
+other threads run.
 
 A driver in the same process that knows what it has submitted says so (:meth:`Chip.expect`), and has
 the run observed.
