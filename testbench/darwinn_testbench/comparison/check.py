@@ -25,12 +25,13 @@ from darwinn_testbench.report.progress import ProgressCallback
 
 CHIP_ARITHMETIC = "chip arithmetic"
 LITERT = "LiteRT"
+RTL = "RTL"
 REFERENCE = "reference"
 STORED = "stored outputs"
 COMPLETION = "completion"
 NOTHING = "nothing"
-"""What may decide an output's verdict: COMPLETION if nothing was given to compare with, NOTHING if
-the given network's references do not compute the output."""
+"""What may decide an output's verdict: RTL and COMPLETION if no reference was given to compare
+with, NOTHING if the given network's references do not compute the output."""
 
 _OF_NETWORKS = {"json": lambda row: row.counterpart is None}
 _OF_PROGRAMS = {"json": lambda row: row.counterpart is not None}

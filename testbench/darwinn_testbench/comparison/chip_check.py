@@ -26,6 +26,7 @@ from darwinn_testbench.comparison.check import (
     COMPLETION,
     LITERT,
     NOTHING,
+    RTL,
     Check,
     OutputRow,
     decided,
@@ -170,7 +171,7 @@ class ChipCheck(Check):
             own = expectation.find_litert(port.name)
             reason = f"no chip-arithmetic oracle: {chip_missing}"
             row = _decided_by_litert(replace(row, litert=own or row.litert), reason)
-        return _worsened(row, Verdict.MISMATCH, *expectation.problems(port.name))
+        return _worsened(row, *expectation.problems(port.name))
 
     def _beside(
         self, rtl: RtlProgram, rows: Sequence[OutputRow], given: TensorMap, number: int
@@ -188,12 +189,11 @@ class ChipCheck(Check):
                 zero_point=ports[row.name].zero_point,
             )
             row = replace(row, rtl=found, rtl_cycles=cycles)
+            if row.verdict is Verdict.RAN:
+                # A comparison where the model had none.
+                row = replace(row, verdict=Verdict.PASS, decided_by=RTL, policy=found.policy)
             if found.reason:
-                text = f"the RTL differs from the model: {found.reason}"
-                row = _worsened(row, Verdict.MISMATCH, text)
-            elif row.verdict is Verdict.RAN:
-                # Equal bytes are a comparison where the model had none.
-                row = replace(row, verdict=Verdict.PASS)
+                row = _worsened(row, f"the RTL differs from the model: {found.reason}")
             checked.append(row)
         return checked
 
@@ -273,12 +273,12 @@ def _decided_by_litert(row: OutputRow, reason: str = "") -> OutputRow:
     return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=message)
 
 
-def _worsened(row: OutputRow, verdict: Verdict, *reasons: str) -> OutputRow:
-    """The row with what else is wrong, if there is something."""
+def _worsened(row: OutputRow, *reasons: str) -> OutputRow:
+    """The row, a mismatch for these reasons if there are any."""
     if not reasons:
         return row
     message = "; ".join(filter(None, (row.message, *reasons)))
-    return replace(row, verdict=worst((row.verdict, verdict)), message=message)
+    return replace(row, verdict=worst((row.verdict, Verdict.MISMATCH)), message=message)
 
 
 def _with_assumptions(row: OutputRow) -> OutputRow:
