@@ -20,7 +20,6 @@ from darwinn_sim.host.registers import (
     PAGE_TABLE_ENTRIES,
     SOC_REGISTERS,
     Register,
-    RegisterField,
     register,
 )
 from darwinn_sim.pcie.function import Host, PcieFunction
@@ -32,9 +31,6 @@ MAX_COHERENT_BYTES = 1 << 20
 _SOC = {entry.name: entry for entry in SOC_REGISTERS}
 _SCU_CTRL_2, _SCU_CTRL_3 = _SOC["scu_ctrl_2"], _SOC["scu_ctrl_3"]
 _FORCED = 3
-_RELEASE = RegisterField("release", 26, 2, "2, once the core is out of reset")
-_PERFORMANCE = RegisterField("performance", 28, 4, "8 or the division of the clocks")
-"""Fields of ``scu_ctrl_3``."""
 _NEVER_IDLE = 1 << 31
 _SLOWEST = 3
 _POLLS = 100
@@ -84,10 +80,13 @@ class KernelDriver:
         state = _SCU_CTRL_3.field(field)
         self._await(_SCU_CTRL_3, lambda found: state.extract(found) == value)
 
-    def _change(self, entry: Register, field: RegisterField, value: int) -> None:
-        """Write one field of a register of 32 bits."""
+    def _change(self, entry: Register, **values: int) -> None:
+        """Write fields of a register of 32 bits."""
         found = self._function.read(entry.offset, 4)
-        self._function.write(entry.offset, found & ~field.mask | value << field.low, 4)
+        for name, value in values.items():
+            field = entry.field(name)
+            found = found & ~field.mask | value << field.low
+        self._function.write(entry.offset, found, 4)
 
     # Open and close.
 
@@ -122,24 +121,24 @@ class KernelDriver:
         self._write("idle_register", _NEVER_IDLE)
         self._write("dma_pause", 1)
         self._expect("dma_paused", 1)
-        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 1)
-        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 1)
-        self._change(_SCU_CTRL_3, _SCU_CTRL_3.field("rg_force_ram_sd"), _FORCED)
+        self._change(_SCU_CTRL_2, rg_rst_gcb=1)
+        self._change(_SCU_CTRL_2, rg_gated_gcb=1)
+        self._change(_SCU_CTRL_3, rg_force_ram_sd=_FORCED)
         self._await_power("cur_ram_sd", 1)
 
     def _leave_reset(self) -> None:
-        self._change(_SCU_CTRL_3, _SCU_CTRL_3.field("rg_force_ram_sd"), 0)
-        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_gated_gcb"), 0)
-        self._change(_SCU_CTRL_2, _SCU_CTRL_2.field("rg_rst_gcb"), 2)
+        self._change(_SCU_CTRL_3, rg_force_ram_sd=0)
+        self._change(_SCU_CTRL_2, rg_gated_gcb=0)
+        self._change(_SCU_CTRL_2, rg_rst_gcb=2)
         self._await_power("cur_ram_sd", 0)
         self._await_power("cur_rst_gcb", 0)
-        self._change(_SCU_CTRL_3, _RELEASE, 2)
+        self._change(_SCU_CTRL_3, released=2)
 
     def expect_performance(self, level: int) -> None:
         """Divide the clocks for a level from 0 (lowest) to 3."""
         if not 0 <= level <= _SLOWEST:
             raise _refuse(errno.EINVAL, f"there is no level {level}")
-        self._change(_SCU_CTRL_3, _PERFORMANCE, 8 | _SLOWEST - level)
+        self._change(_SCU_CTRL_3, gcb_clkdiv=_SLOWEST - level, axi_125=0, mcu_250=1)
 
     # Page table.
 

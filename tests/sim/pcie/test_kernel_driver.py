@@ -47,6 +47,13 @@ def test_opening_resets_and_sets_vectors() -> None:
     assert machine.read("fatal_err_int_vector") == 12
 
 
+@pytest.mark.parametrize("level", range(4))
+def test_a_level_divides_the_clock(level: int) -> None:
+    machine = Machine()
+    machine.driver.expect_performance(level)
+    assert machine.function.read(0x1A318, 4) >> 26 == 2 | (8 | 3 - level) << 2
+
+
 def test_what_was_mapped_is_gone_with_the_program() -> None:
     machine = Machine()
     machine.give(PROGRAM_AT, program((4, 0, 0)), BUFFER)
