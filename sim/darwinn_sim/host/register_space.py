@@ -72,7 +72,7 @@ class RegisterSpace:
             return self._file_of(offset).read(offset, width)
         except UnknownRegister as fault:
             self.log(f"read: {fault}")
-            return self._unknown.get(offset, 0)
+            return self._unknown.get(offset, 0) & (1 << width) - 1
         except RegisterFault as fault:
             self.log(f"read: {fault}")
             return 0

@@ -72,12 +72,13 @@ class InEndpoint(Waiting):
         is_stream: packets may be split and joined: a transfer takes what fits, up to the first
             packet that is shorter than ``packet_bytes``. Otherwise a transfer takes one packet,
             and overflows if the packet is longer.
+        packet_bytes: the longest packet.
         seen: told of the bytes that reach the host.
     """
 
-    def __init__(self, is_stream: bool, seen: Callable[[bytes], None]) -> None:
+    def __init__(self, is_stream: bool, packet_bytes: int, seen: Callable[[bytes], None]) -> None:
         super().__init__()
-        self.packet_bytes = 1024
+        self.packet_bytes = packet_bytes
         self._is_stream = is_stream
         self._seen = seen
         self._packets: deque[bytes] = deque()

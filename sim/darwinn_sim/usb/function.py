@@ -10,14 +10,23 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.turns import Turns
 from darwinn_sim.host.usb import UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.usb import descriptors
-from darwinn_sim.usb.descriptors import ENDPOINTS, ERRORS, EVENTS, OUTPUTS, OUTS, Mode, Speed
+from darwinn_sim.usb.descriptors import (
+    ENDPOINTS,
+    ERRORS,
+    EVENTS,
+    OUTPUTS,
+    OUTS,
+    Endpoint,
+    Mode,
+    Speed,
+)
 from darwinn_sim.usb.endpoints import InEndpoint, OutEndpoint, Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.firmware import Firmware, Request
@@ -49,6 +58,8 @@ CREDITS = 0x4C150
 """Register ``ep_status_credit``: what a host asks that counts credits itself."""
 
 _INTERRUPTS_ONLY = 0xF0
+
+Result = TypeVar("Result")
 
 
 class Core(Protocol):
@@ -163,7 +174,11 @@ class UsbFunction:
             for address, intake in self._intakes.items()
         }
         self._ins = {
-            endpoint.address: InEndpoint(endpoint.address == OUTPUTS, self._seer(endpoint.address))
+            endpoint.address: InEndpoint(
+                endpoint.address == OUTPUTS,
+                endpoint.packet_bytes(speed),
+                self._seer(endpoint.address),
+            )
             for endpoint in ENDPOINTS
             if endpoint.address & 0x80
         }
@@ -239,6 +254,7 @@ class UsbFunction:
         self._configuration = 1
         self._goes_on = False
         self.fault = None
+        self._ins[OUTPUTS].packet_bytes = Endpoint(OUTPUTS).packet_bytes(self.speed)
         for endpoint in (*self._outs.values(), *self._ins.values()):
             endpoint.end_all(Status.NO_DEVICE)
             endpoint.clear()
@@ -319,11 +335,12 @@ class UsbFunction:
         with self._turns:
             if setup.to_host:
                 self._check_read(offset)
-                return self.core.read(offset, 8 * size).to_bytes(size, "little")
+                value = self._carried_out(lambda: self.core.read(offset, 8 * size))
+                return (value or 0).to_bytes(size, "little")
             if len(data) != size:
                 raise Stall(f"{len(data)} bytes for a register of {size}")
             value = int.from_bytes(data, "little")
-            self.core.write(offset, value, 8 * size)
+            self._carried_out(lambda: self.core.write(offset, value, 8 * size))
             self._written(offset, value)
         self.wake()
         return b""
@@ -386,12 +403,8 @@ class UsbFunction:
                 for intake, data in arrived:
                     intake.arrived = bytearray()
                     intake.taken += len(data)
-            try:
-                for intake, data in arrived:
-                    intake.feed(data)
-                self._goes_on = self.core.advance()
-            except SimulationError as error:
-                self._fail(error)
+            self._goes_on = bool(self._carried_out(lambda: self._go_on_with(arrived)))
+            if self.fault is not None:
                 return False
             with self._lock:
                 for intake in self._intakes.values():
@@ -399,6 +412,11 @@ class UsbFunction:
                 for endpoint in self._outs.values():
                     endpoint.move()
                 return self._goes_on or any(each.arrived for each in self._intakes.values())
+
+    def _go_on_with(self, arrived: list[tuple[_Intake, bytearray]]) -> bool:
+        for intake, data in arrived:
+            intake.feed(data)
+        return self.core.advance()
 
     # What the chip sends: it calls these while it computes.
 
@@ -432,6 +450,18 @@ class UsbFunction:
         return see
 
     # Faults.
+
+    def _carried_out(self, what: Callable[[], Result]) -> Result | None:
+        """What the chip gives, or None where that ends its work."""
+        try:
+            return what()
+        except SimulationError as error:
+            self._fail(error)
+        except Exception as error:
+            # A defect of this program: nobody should wait for ever because of it.
+            text = f"internal error, please report it: {type(error).__name__}: {error}"
+            self._fail(SimulationError(text))
+        return None
 
     def _fail(self, error: SimulationError) -> None:
         """The chip can do no more: tell the host on endpoint 3, and stall what moves data."""

@@ -90,3 +90,10 @@ def test_what_a_register_does_not_allow_is_noted_and_does_nothing() -> None:
     assert "dma_paused cannot be written" in bench.said[0]
     assert bench.space.read(SCU_CTRL_3, 64) == 0
     assert "is 32 bits wide" in bench.said[1]
+
+
+def test_an_unknown_register_gives_no_more_bits_than_are_asked_for() -> None:
+    space = Bench(by_usb=True).space
+    space.write(NOWHERE, 0x0123_4567_89AB_CDEF, 64)
+    assert space.read(NOWHERE, 64) == 0x0123_4567_89AB_CDEF
+    assert space.read(NOWHERE, 32) == 0x89AB_CDEF

@@ -25,8 +25,7 @@ class Cable:
 def test_a_stream_comes_in_any_pieces() -> None:
     cable = Cable()
     seen: list[bytes] = []
-    endpoint = InEndpoint(True, seen.append)
-    endpoint.packet_bytes = 16
+    endpoint = InEndpoint(True, 16, seen.append)
     output = bytes(range(40))
     endpoint.put(output)
     assert endpoint.held == 40
@@ -39,7 +38,7 @@ def test_a_stream_comes_in_any_pieces() -> None:
 
 def test_a_read_that_waits_gets_the_next_bytes() -> None:
     cable = Cable()
-    endpoint = InEndpoint(True, lambda data: None)
+    endpoint = InEndpoint(True, 1024, lambda data: None)
     first, second = cable.read(endpoint, 10), cable.read(endpoint, 10)
     assert first.status is None
     endpoint.put(b"abc")
@@ -52,7 +51,7 @@ def test_a_read_that_waits_gets_the_next_bytes() -> None:
 
 def test_an_event_is_one_packet() -> None:
     cable = Cable()
-    endpoint = InEndpoint(False, lambda data: None)
+    endpoint = InEndpoint(False, 1024, lambda data: None)
     for event in (b"0123456789abcdef", b"x" * 16, b"y" * 16):
         endpoint.put(event)
     assert cable.read(endpoint, 64).data == b"0123456789abcdef"
@@ -62,7 +61,7 @@ def test_an_event_is_one_packet() -> None:
 
 def test_a_halted_endpoint_gives_what_it_has_and_stalls() -> None:
     cable = Cable()
-    endpoint = InEndpoint(True, lambda data: None)
+    endpoint = InEndpoint(True, 1024, lambda data: None)
     endpoint.put(b"abc")
     endpoint.halt()
     assert cable.read(endpoint, 3).data == b"abc"

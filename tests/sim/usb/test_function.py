@@ -348,3 +348,24 @@ def test_a_core_is_reset_with_the_bus() -> None:
     before = core.resets
     function.reset()
     assert core.resets == before + 1
+
+
+@pytest.mark.parametrize("error", [ValueError("of ours"), ProtocolFault("of the program")])
+def test_whatever_goes_wrong_in_the_chip_is_a_fault(error: Exception) -> None:
+    function = application()
+
+    def fail(*_: object) -> bool:
+        raise error
+
+    core = function.core
+    assert isinstance(core, EchoCore)
+    core.advance = fail  # type: ignore[method-assign]
+    armed = receive(function, OUTPUTS)
+    assert not function.work()
+    assert str(error) in str(function.fault)
+    assert armed.status is Status.STALLED
+    del core.advance
+    function.reset()
+    core.write = fail  # type: ignore[method-assign,assignment]
+    write(function, RUN, 1)
+    assert str(error) in str(function.fault)
