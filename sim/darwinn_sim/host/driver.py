@@ -39,8 +39,9 @@ from darwinn_sim.host.interface import (
     AddressMapping,
     HostInterface,
 )
+from darwinn_sim.host.interrupts import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region, pages_of
-from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
+from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
 from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, SCALAR_CORE_UNITS, register
 
 SIMPLE_ENTRIES = 6144
@@ -58,39 +59,11 @@ EXTENDED_BYTES = 1 << 32
 
 ALL_TILES = 0x7F
 RUN, HALT = 1, 2
-_VALID = 1
 _ALL_HOST_INTERRUPTS = 0xF
 _COUNTER_MODULUS = 1 << 16
-_SC_HOST_VECTORS = (4, 5, 6, 7)
-_TOP_LEVEL_VECTORS = (8, 9, 10, 11)
-_FATAL_VECTOR = 12
-_QUEUE_VECTORS = (
-    "instruction_queue_int_vector",
-    "input_actv_queue_int_vector",
-    "param_queue_int_vector",
-    "output_actv_queue_int_vector",
-)
-
 
 Placement = Callable[[Buffer, int], int | None]
 """Chooses a device address for a buffer of a size in bytes; None leaves it to the driver."""
-
-
-def set_up_vectors(write: Callable[[str, int], None]) -> None:
-    """The kernel driver's share: MSI-X vectors after reset; ``write`` takes a register by name."""
-    for vector, name in enumerate(_QUEUE_VECTORS):
-        write(name, vector)
-    for name, prefix, vectors in (
-        ("sc_host_int_vector", "sc_host_int", _SC_HOST_VECTORS),
-        ("top_level_int_vector", "top_level_int", _TOP_LEVEL_VECTORS),
-    ):
-        fields = register(name)
-        packed = sum(
-            vector << fields.field(f"{prefix}_{number}").low
-            for number, vector in enumerate(vectors)
-        )
-        write(name, packed)
-    write("fatal_err_int_vector", _FATAL_VECTOR)
 
 
 class Driver:
@@ -187,7 +160,7 @@ class Driver:
             (self._status, STATUS_BLOCK_ADDRESS),
         ):
             region.store(bytes(region.size))
-            self._write_entry(address >> PAGE_SHIFT, int(region.page_addresses[0]) | _VALID)
+            self._write_entry(address >> PAGE_SHIFT, int(region.page_addresses[0]) | VALID)
         self._tail = self._completed_head = 0
         self._write("instruction_queue_base", QUEUE_ADDRESS)
         self._write("instruction_queue_status_block_base", STATUS_BLOCK_ADDRESS)
@@ -248,11 +221,10 @@ class Driver:
         """Write the second-level entries of the extended pages from ``address`` on."""
         page = (address & ~EXTENDED_BIT) >> PAGE_SHIFT
         done = 0
-        while done < entries.size:
-            directory, within = divmod(page + done, SECOND_LEVEL_ENTRIES)
-            part = entries[done : done + SECOND_LEVEL_ENTRIES - within]
+        for directory, within, count in by_table(page, entries.size):
+            part = entries[done : done + count]
             self._table(directory).store(part.astype("<u8").tobytes(), 8 * within)
-            done += part.size
+            done += count
 
     def _table(self, directory: int) -> Region:
         """The second-level table number ``directory``, made when it is first needed."""
@@ -261,7 +233,7 @@ class Driver:
             table = self._memory.allocate(f"page table {directory}", PAGE_BYTES)
             table.store(bytes(PAGE_BYTES))
             self._tables[entry] = table
-            self._write_entry(entry, int(table.page_addresses[0]) | _VALID)
+            self._write_entry(entry, int(table.page_addresses[0]) | VALID)
         return self._tables[entry]
 
     # Buffers.
@@ -292,7 +264,7 @@ class Driver:
         order = self._page_order(pages_of(offset, size))
         region = self._memory.allocate(name, size, page_offset=offset, page_order=order)
         address = EXTENDED_BIT | relative
-        self._set_pages(address, region.page_addresses | np.uint64(_VALID))
+        self._set_pages(address, region.page_addresses | np.uint64(VALID))
         mapping = AddressMapping(address, size, kind, buffer, chunk)
         self._host.mappings.add(mapping)
         return MappedBuffer(region, address, mapping)

@@ -18,6 +18,33 @@ HOST_INTERRUPTS = 4
 _COUNTER_MASK = 0xFFFF
 _ERROR_BITS = {field.name: field.mask for field in HIB_ERRORS}
 
+_SC_HOST_VECTORS = (4, 5, 6, 7)
+_TOP_LEVEL_VECTORS = (8, 9, 10, 11)
+_FATAL_VECTOR = 12
+_QUEUE_VECTORS = (
+    "instruction_queue_int_vector",
+    "input_actv_queue_int_vector",
+    "param_queue_int_vector",
+    "output_actv_queue_int_vector",
+)
+
+
+def set_up_vectors(write: Callable[[str, int], None]) -> None:
+    """The kernel driver's share: MSI-X vectors after reset; ``write`` takes a register by name."""
+    for vector, name in enumerate(_QUEUE_VECTORS):
+        write(name, vector)
+    for name, prefix, vectors in (
+        ("sc_host_int_vector", "sc_host_int", _SC_HOST_VECTORS),
+        ("top_level_int_vector", "top_level_int", _TOP_LEVEL_VECTORS),
+    ):
+        fields = register(name)
+        packed = sum(
+            vector << fields.field(f"{prefix}_{number}").low
+            for number, vector in enumerate(vectors)
+        )
+        write(name, packed)
+    write("fatal_err_int_vector", _FATAL_VECTOR)
+
 
 class InterruptSource(Enum):
     """Who interrupts the host."""

@@ -10,6 +10,7 @@ address. Bit 0 of an entry says that it is valid. Facts: docs/host-interface.md,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -28,8 +29,10 @@ SECOND_LEVEL_ENTRIES = 512
 EXTENDED_LIMIT = 1 << 34
 """Extended addresses, bit 63 aside, are below this."""
 
+VALID = 1
+"""Bit of an entry, of either level, which says that it is valid."""
+
 _ADDRESS_LIMIT = 1 << 64
-_VALID = np.uint64(1)
 _PAGE_MASK = np.uint64(_ADDRESS_LIMIT - PAGE_BYTES)
 
 
@@ -38,6 +41,16 @@ class Piece(NamedTuple):
 
     address: int
     size: int
+
+
+def by_table(page: int, count: int) -> Iterator[tuple[int, int, int]]:
+    """Extended pages by second-level table: its number, the first entry in it, how many."""
+    while count:
+        table, within = divmod(page, SECOND_LEVEL_ENTRIES)
+        part = min(count, SECOND_LEVEL_ENTRIES - within)
+        yield table, within, part
+        page += part
+        count -= part
 
 
 class Mmu:
@@ -132,7 +145,7 @@ class Mmu:
         page = first
         while page <= last and page < room:
             table = int(self._entries[base + page // SECOND_LEVEL_ENTRIES])
-            if not table & 1:
+            if not table & VALID:
                 break
             low = page % SECOND_LEVEL_ENTRIES
             high = min(SECOND_LEVEL_ENTRIES, low + last + 1 - page)
@@ -144,7 +157,7 @@ class Mmu:
         # of the second; the first of them in address order is the one reported.
         complete = page > last
         error = "extended_page_fault" if complete else "inbound_page_fault"
-        if not complete and not (entries & _VALID).all():
+        if not complete and not (entries & VALID).all():
             error = "extended_page_fault"
         return self._checked(entries, last - first + 1, address, size, error)
 
@@ -152,7 +165,7 @@ class Mmu:
         self, entries: NDArray[np.uint64], expected: int, address: int, size: int, error: str
     ) -> NDArray[np.uint64]:
         """Pages of ``entries`` if there are ``expected`` of them, all valid; else the fault."""
-        valid = (entries & _VALID).astype(np.bool_)
+        valid = (entries & VALID).astype(np.bool_)
         good = entries.size if valid.all() else int(valid.argmin())
         if good < expected:
             skipped = max(0, good * PAGE_BYTES - address % PAGE_BYTES)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.host.driver import set_up_vectors
+from darwinn_sim.host.interrupts import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, pages_of
-from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES
+from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
 from darwinn_sim.host.registers import (
     PAGE_TABLE_ENTRIES,
     SOC_REGISTERS,
@@ -34,7 +34,6 @@ _FORCED = 3
 _NEVER_IDLE = 1 << 31
 _SLOWEST = 3
 _POLLS = 100
-_VALID = np.uint64(1)
 
 
 def _refuse(number: int, reason: str) -> OSError:
@@ -164,7 +163,7 @@ class KernelDriver:
         if any(self._mapped(page, count, simple)):
             raise _refuse(errno.EBUSY, f"device address {device:#x} is mapped")
         entries = np.uint64(bus) + np.arange(count, dtype=np.uint64) * np.uint64(PAGE_BYTES)
-        self._enter(page, entries | _VALID, simple)
+        self._enter(page, entries | np.uint64(VALID), simple)
 
     def _reaches(self, begin: int, end: int) -> bool:
         """The addresses are a program's, or lie in the coherent buffer."""
@@ -193,7 +192,7 @@ class KernelDriver:
         if simple:
             yield not self._simple.isdisjoint(range(page, page + count))
             return
-        for table, within, part in _split(page, count):
+        for table, within, part in by_table(page, count):
             if table in self._tables:
                 yield bool(self._tables[table][1][within : within + part].any())
 
@@ -202,7 +201,7 @@ class KernelDriver:
             self._enter_simple(page, entries)
             return
         done = 0
-        for table, within, part in _split(page, entries.size):
+        for table, within, part in by_table(page, entries.size):
             values = entries[done : done + part]
             if table in self._tables or values.any():
                 self._table(table)[within : within + part] = values
@@ -223,7 +222,7 @@ class KernelDriver:
             entries = np.zeros(SECOND_LEVEL_ENTRIES, np.uint64)
             address = self._opened().give(entries.view(np.uint8))
             self._tables[number] = address, entries
-            self._write_entry(self.simple_entries + number, address | int(_VALID))
+            self._write_entry(self.simple_entries + number, address | VALID)
         return self._tables[number][1]
 
     def _write_entry(self, index: int, value: int) -> None:
@@ -251,13 +250,3 @@ class KernelDriver:
         if self._coherent is not None:
             self._opened().take_back(*self._coherent)
             self._coherent = None
-
-
-def _split(page: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Extended pages by table: its number, the first entry in it, how many."""
-    while count:
-        table, within = divmod(page, SECOND_LEVEL_ENTRIES)
-        part = min(count, SECOND_LEVEL_ENTRIES - within)
-        yield table, within, part
-        page += part
-        count -= part
