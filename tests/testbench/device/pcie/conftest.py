@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from apex_bench import SOON, Bench, bench_in
+from apex_bench import Bench, bench_in
 from apex_script import build_client
-from darwinn_testbench.device.pcie import messages, program_memory
 from darwinn_testbench.device.pcie.wrapped import environment, shim
 from darwinn_testbench.errors import Unavailable
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr(messages, "SECONDS", SOON)
-    monkeypatch.setattr(program_memory, "SECONDS", SOON)
+def bench(tmp_path: Path) -> Iterator[Bench]:
     with bench_in(tmp_path) as made:
         yield made
         assert made.device.faults == 0

@@ -33,11 +33,20 @@ from apex_connection import (
 )
 from darwinn_sim.host.interface import DescriptorFault
 from darwinn_sim.host.registers import REGISTERS
-from darwinn_testbench.device.pcie import server
+from darwinn_testbench.device.pcie import messages, program_memory, server
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices do not wait long for what clients owe; until the next client is served."""
+    for module in (messages, program_memory):
+        monkeypatch.setattr(module, "SECONDS", SOON)
+
 
 # Messages.
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("size", [1, MESSAGE.size - 1])
 def test_half_a_message_and_silence(bench: Bench, size: int) -> None:
     with ExitStack() as stack:
@@ -79,6 +88,7 @@ def test_noise(bench: Bench) -> None:
     bench.serves_the_next()
 
 
+@pytest.mark.usefixtures("hasty")
 def test_answers_that_nobody_takes(bench: Bench) -> None:
     with ExitStack() as stack:
         connection = bench.opened(stack)
@@ -254,6 +264,7 @@ def in_drops(self: Connection, kind: int, address: int, size: int, data: bytes) 
     return b""
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("reply", [late, never, half, short, long, refusing, in_drops])
 def test_wrong_answers_of_memory(bench: Bench, reply: Reply) -> None:
     with ExitStack() as stack:
@@ -268,6 +279,7 @@ def test_wrong_answers_of_memory(bench: Bench, reply: Reply) -> None:
     assert "DMA read of" in bench.said[0]
 
 
+@pytest.mark.usefixtures("hasty")
 def test_only_writes_are_not_answered(bench: Bench) -> None:
     def reply(self: Connection, kind: int, address: int, size: int, data: bytes) -> bytes | None:
         return honest(self, kind, address, size, data) if kind == 1 else b""
