@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from darwinn_testbench.cli.terminal import Exit
+from darwinn_testbench.device.command import status_of
 from darwinn_testbench.device.delegate.build import LIBRARY, library
-from darwinn_testbench.errors import InputError
 
 EXAMPLES = """**Examples**
 
@@ -53,12 +53,7 @@ def command(command: Command = None) -> None:
     if not command:
         print(path)
         return
-    try:
-        done = subprocess.run(command, env=environment(path, os.environ), check=False)
-    except OSError as error:
-        raise InputError(f"{command[0]}: {error.strerror}") from error
-    # A shell's status of a command that a signal ended.
-    raise Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+    raise Exit(asyncio.run(status_of(command, environment(path, os.environ))))
 
 
 def environment(path: Path, given: Mapping[str, str]) -> dict[str, str]:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
-import signal
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from darwinn_sim.pcie.function import PcieFunction
 
 from darwinn_testbench.device import native
+from darwinn_testbench.device.command import status_of
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.private import private_folder
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import Unavailable
 
 FOLDER_VARIABLE = "DARWINN_APEX"
 """Where the shim finds the device."""
 
-GRACE_SECONDS = 5.0
-"""How long a command may go on after a fault of the chip: many drivers wait for ever then."""
-
 _SOURCES = Path(__file__).parent / "shim"
 _NAME = "apex.so"
 _MACHINES = ("x86_64", "AMD64")
-_LOOK_SECONDS = 0.2
 
 
 def shim() -> Path:
@@ -60,7 +55,8 @@ def run_command(
     library = shim()
     device = Device(function, write)
     with private_folder() as folder, Server(device, folder):
-        status = _run(command, environment(library, folder), device)
+        environ = environment(library, folder)
+        status = asyncio.run(status_of(command, environ, device.faulted.is_set))
     return status, device.faults
 
 
@@ -72,43 +68,3 @@ def environment(library: Path, folder: Path) -> Mapping[str, str]:
         "LD_PRELOAD": ":".join(filter(None, [str(library), others])),
         FOLDER_VARIABLE: str(folder),
     }
-
-
-def _run(command: Sequence[str], environ: Mapping[str, str], device: Device) -> int:
-    try:
-        process = subprocess.Popen(command, env=environ)
-    except OSError as error:
-        raise InputError(f"{command[0]}: {error.strerror}") from None
-    with _signals_for(process):
-        status = _wait(process, device)
-    return 128 - status if status < 0 else status
-
-
-def _wait(process: subprocess.Popen[bytes], device: Device) -> int:
-    """The end of the command, which comes soon after a fault of the chip."""
-    while not device.faulted.is_set():
-        try:
-            return process.wait(_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-    for end in (process.terminate, process.kill):
-        try:
-            return process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            end()
-    return process.wait()
-
-
-@contextmanager
-def _signals_for(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Keys at the terminal are for the command, which gets them too; SIGTERM is handed on."""
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGQUIT: signal.signal(signal.SIGQUIT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -12,7 +12,7 @@ import pytest
 from apex_script import Script
 from bus_core import BusCore, program
 from darwinn_sim.pcie.function import PcieFunction
-from darwinn_testbench.device.pcie import wrapped
+from darwinn_testbench.device import command
 from darwinn_testbench.device.pcie.wrapped import run_command
 from darwinn_testbench.errors import InputError, Unavailable
 
@@ -58,7 +58,7 @@ def test_a_command_that_is_not_there() -> None:
 def test_a_command_that_waits_for_ever_after_a_fault_is_ended(
     client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wrapped, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(command, "GRACE_SECONDS", 0.3)
     script = Script(tmp_path)
     code = program((9, 1, 0))
     script.lines.append(f"queue {script.map(len(code), 1, code):#x} {len(code)}")
