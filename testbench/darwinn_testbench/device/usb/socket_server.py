@@ -53,6 +53,7 @@ class Error(IntEnum):
     """Errors of libusb, and 0."""
 
     NONE = 0
+    IO = -1
     NO_DEVICE = -4
     NOT_FOUND = -5
     BUSY = -6
@@ -98,13 +99,15 @@ class SocketServer:
             return
         connection = Connection(self, writer)
         self._connections.add(connection)
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            await connection.serve(reader)
-        await connection.leave()
-        self._connections.discard(connection)
-        writer.close()
-        if not self._connections:
-            self._alone.set()
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                await connection.serve(reader)
+        finally:
+            await connection.leave()
+            self._connections.discard(connection)
+            writer.close()
+            if not self._connections:
+                self._alone.set()
 
     def _changed(self) -> None:
         """By whatever thread resets the device."""
@@ -248,7 +251,13 @@ class Connection:
             return
 
         async def answer() -> None:
-            self.reply(operation, number, *await self._server.waited(work))
+            try:
+                answered = await self._server.waited(work)
+            except Exception:
+                # A defect of this program, which is said; a client should not wait for ever.
+                self.reply(operation, number, Error.IO)
+                raise
+            self.reply(operation, number, *answered)
 
         self._spawn(answer())
 
