@@ -32,6 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_testbench.device.sockets import take
+
 HEADER = struct.Struct("=4sIQ")
 MAGIC = b"DWN1"
 
@@ -194,21 +196,12 @@ def receive(connection: socket.socket) -> tuple[Kind, bytearray] | None:
 
 
 def _rest(connection: socket.socket, size: int, deadline: float) -> bytearray:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise Broken(f"a message was not complete within {TIME_LIMIT:g} s")
-        connection.settimeout(left)
-        try:
-            count = connection.recv_into(view)
-        except TimeoutError:
-            continue
-        if not count:
-            raise Broken("the stream ends within a message")
-        view = view[count:]
-    return data
+    try:
+        return take(connection, size, deadline)
+    except TimeoutError:
+        raise Broken(f"a message was not complete within {TIME_LIMIT:g} s") from None
+    except EOFError:
+        raise Broken("the stream ends within a message") from None
 
 
 def send(connection: socket.socket, kind: Kind, content: Sequence[bytes]) -> None:

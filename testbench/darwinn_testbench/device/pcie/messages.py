@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from enum import IntEnum
 
+from darwinn_testbench.device.sockets import take
+
 _WORDS = 5
 _MESSAGE = struct.Struct(f"<II{_WORDS}Q")
 
@@ -59,7 +61,7 @@ def receive(connection: socket.socket) -> Message | None:
     if not data:
         return None
     try:
-        data += take(connection, _MESSAGE.size - len(data), SECONDS)
+        data += take(connection, _MESSAGE.size - len(data), time.monotonic() + SECONDS)
     except (TimeoutError, EOFError):
         raise BrokenMessage(f"{len(data)} of {_MESSAGE.size} bytes of a message") from None
     what, argument, *words = _MESSAGE.unpack(data)
@@ -84,26 +86,3 @@ def send(connection: socket.socket, message: Message, descriptor: int | None = N
         connection.sendall(data[sent:])
     except TimeoutError:
         raise BrokenMessage("an answer is not taken") from None
-
-
-def take(connection: socket.socket, size: int, seconds: float) -> bytes:
-    """``size`` bytes.
-
-    Raises:
-        TimeoutError: not all of them come in time.
-        EOFError: the other side has gone.
-        OSError: so it has.
-    """
-    data = bytearray(size)
-    view = memoryview(data)
-    deadline = time.monotonic() + seconds
-    while view:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        connection.settimeout(left)
-        count = connection.recv_into(view)
-        if not count:
-            raise EOFError
-        view = view[count:]
-    return bytes(data)

@@ -6,12 +6,13 @@ import os
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from enum import IntEnum
 
 from darwinn_sim.pcie.function import HostFault
 
-from darwinn_testbench.device.pcie import messages
+from darwinn_testbench.device.sockets import take
 
 PIECE_BYTES = 1 << 16
 """What is asked for at once."""
@@ -85,7 +86,7 @@ class ProgramMemory:
 
     def _take(self, size: int, what: str) -> bytes:
         try:
-            return messages.take(self._channel, size, SECONDS)
+            return bytes(take(self._channel, size, time.monotonic() + SECONDS))
         except TimeoutError:
             raise HostFault(f"the program does not answer {what} in {SECONDS:g} s") from None
 

@@ -10,7 +10,6 @@ import errno
 import os
 import select
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -25,6 +24,7 @@ from darwinn_sim.pcie.kernel_driver import KernelDriver
 from darwinn_testbench.device.pcie import ioctls, messages
 from darwinn_testbench.device.pcie.messages import BrokenMessage, Message, Operation, answer
 from darwinn_testbench.device.pcie.program_memory import ProgramGone, ProgramMemory
+from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.report import one_line
 
 MAX_CONNECTIONS = 32
@@ -35,7 +35,6 @@ WINDOWS = (0x40000, 0x44000, 0x48000)
 
 _PRIVATE = 0o700
 _PAGE_MASK = ~0xFFF
-_CREDENTIALS = struct.Struct("iII")
 
 
 class Device:
@@ -266,7 +265,7 @@ class Server:
             except OSError:
                 return
             with self._lock:
-                welcome = len(self._served) < MAX_CONNECTIONS and _is_ours(connection)
+                welcome = len(self._served) < MAX_CONNECTIONS and is_of_this_user(connection)
                 if welcome:
                     self._start(Connection(self._device, connection))
             if not welcome:
@@ -283,9 +282,3 @@ class Server:
         finally:
             with self._lock:
                 del self._served[threading.current_thread()]
-
-
-def _is_ours(connection: socket.socket) -> bool:
-    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(data)
-    return bool(user == os.geteuid())

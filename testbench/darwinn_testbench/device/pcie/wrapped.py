@@ -13,7 +13,7 @@ from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device import native
 from darwinn_testbench.device.command import status_of
 from darwinn_testbench.device.pcie.server import Device, Server
-from darwinn_testbench.device.private import private_folder
+from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.errors import Unavailable
 
 FOLDER_VARIABLE = "DARWINN_APEX"

@@ -7,8 +7,6 @@ device; whoever goes away without closing it leaves it reset.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import struct
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -22,12 +20,12 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 
+from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 
 _REQUEST = struct.Struct("<IIIII")
 _REPLY = struct.Struct("<IIiII")
-_PEER = struct.Struct("iII")
 _SETUP_BYTES = 8
 
 Result = TypeVar("Result")
@@ -94,7 +92,8 @@ class SocketServer:
         return await self._loop.run_in_executor(self._waits, what)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if _user_of(writer) != os.getuid() or len(self._connections) >= MAX_CONNECTIONS:
+        ours = is_of_this_user(writer.get_extra_info("socket"))
+        if not ours or len(self._connections) >= MAX_CONNECTIONS:
             writer.close()
             return
         connection = Connection(self, writer)
@@ -125,13 +124,6 @@ class SocketServer:
         if self._connections:
             await self._alone.wait()
         self._waits.shutdown()
-
-
-def _user_of(writer: asyncio.StreamWriter) -> int:
-    """The user at the other end."""
-    other = writer.get_extra_info("socket")
-    peer = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return int(_PEER.unpack(peer)[1])
 
 
 class Connection:

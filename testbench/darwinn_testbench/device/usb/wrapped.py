@@ -11,7 +11,7 @@ from darwinn_sim.usb.function import UsbFunction
 
 from darwinn_testbench.device import native
 from darwinn_testbench.device.command import status_of
-from darwinn_testbench.device.private import private_folder
+from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb.socket_server import SocketServer
 
 SOCKET_VARIABLE = "DARWINN_USB_SOCKET"

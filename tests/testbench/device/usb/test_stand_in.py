@@ -16,7 +16,7 @@ import pytest
 from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction
-from darwinn_testbench.device.private import private_folder
+from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import wrapped
 from darwinn_testbench.device.usb.log import Faults
 from echo_core import echo
