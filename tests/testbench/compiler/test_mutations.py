@@ -210,7 +210,7 @@ def resize(old: int, new: int) -> Edit:
         (1000, 992, Verdict.FAULT, "deadlock"),
         (1000, 1008, Verdict.FAULT, "that nothing has written"),
         (72, 80, Verdict.FAULT, "8 bytes not delivered"),
-        (72, 64, Verdict.MISMATCH, "differs from the hints"),
+        (72, 64, Verdict.FAULT, "8 bytes wait for a descriptor"),
     ],
 )
 def test_a_wrong_transfer_size_is_caught(
