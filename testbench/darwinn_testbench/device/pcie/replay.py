@@ -30,7 +30,7 @@ from darwinn_testbench.device.pcie.events import (
     RegisterRead,
     RegisterWrite,
 )
-from darwinn_testbench.device.pcie.log import named
+from darwinn_testbench.device.shown import named
 from darwinn_testbench.device.trace import read_session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report

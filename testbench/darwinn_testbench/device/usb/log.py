@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.host.registers import REGISTERS, SOC_REGISTERS, USB_REGISTERS
 from darwinn_sim.usb.descriptors import DEVICE, EVENTS
 from darwinn_sim.usb.firmware import Request
 from darwinn_sim.usb.function import Watcher
 from darwinn_sim.usb.requests import Kind, Setup, Standard
 
+from darwinn_testbench.device.shown import named, octets
 from darwinn_testbench.report import one_line
-
-_NAMES: Mapping[int, str] = {
-    register.offset: register.name for register in (*REGISTERS, *USB_REGISTERS, *SOC_REGISTERS)
-}
-_SHOWN_BYTES = 16
 
 
 class Faults(Watcher):
@@ -53,7 +48,7 @@ class Log(Watcher):
 
     def sent(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""
-        self._write(f"out {endpoint}: {_bytes(data)}")
+        self._write(f"out {endpoint}: {octets(data)}")
 
     def received(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""
@@ -62,7 +57,7 @@ class Log(Watcher):
             size = int.from_bytes(data[8:12], "little")
             self._write(f"in {endpoint}: event tag {data[12]} address {address:#x} size {size}")
         else:
-            self._write(f"in {endpoint}: {_bytes(data)}")
+            self._write(f"in {endpoint}: {octets(data)}")
 
     def was_reset(self, quiet: bool) -> None:
         """As :class:`Watcher`."""
@@ -76,11 +71,5 @@ class Log(Watcher):
 def _access(setup: Setup, data: bytes, answer: bytes) -> str:
     offset = setup.index << 16 | setup.value
     value = int.from_bytes(answer if setup.to_host else data, "little")
-    name = _NAMES.get(offset, "unknown register")
     arrow = "->" if setup.to_host else "<-"
-    return f"{'read' if setup.to_host else 'write'} {offset:05X} {name} {arrow} {value:X}"
-
-
-def _bytes(data: bytes) -> str:
-    more = " .." if len(data) > _SHOWN_BYTES else ""
-    return f"{len(data)} bytes {data[:_SHOWN_BYTES].hex()}{more}"
+    return f"{'read' if setup.to_host else 'write'} {named(offset)} {arrow} {value:X}"
