@@ -67,7 +67,7 @@ def compile_kernels() -> None:
     schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
 
 
-class Engine(Protocol):
+class ChipEngine(Protocol):
     """What executes programs: the kernels of the model, or another implementation of the chip."""
 
     def power_up(self, memory: HostMemory) -> HostInterface:
@@ -117,7 +117,7 @@ class Accelerator:
         dma_only: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
         assumptions: bool = True,
-        engine: Engine | None = None,
+        engine: ChipEngine | None = None,
     ) -> None:
         self.engine = engine or ModelEngine()
         self.strict = strict

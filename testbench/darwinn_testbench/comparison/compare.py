@@ -26,8 +26,6 @@ from darwinn_testbench.policy import (
     within,
 )
 
-Verdict = Literal["pass", "mismatch"]
-
 _OWN_BINS = 8
 """Integer differences up to this magnitude have a histogram bin of their own."""
 
@@ -70,7 +68,7 @@ class Comparison:
     side is all zero.
     """
 
-    verdict: Verdict
+    verdict: Literal["pass", "mismatch"]
     policy: str
     reason: str
     shape: tuple[int, ...]

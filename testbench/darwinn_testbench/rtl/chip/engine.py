@@ -204,7 +204,7 @@ class _RtlRun(ProgramRun):
 
 
 class RtlEngine:
-    """A chip in RTL (``accelerator.Engine``).
+    """A chip in RTL (``accelerator.ChipEngine``).
 
     Args are those of :class:`RtlAccelerator`; it raises ``SimulationFailed`` at power-up.
     """
