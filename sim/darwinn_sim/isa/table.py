@@ -513,3 +513,6 @@ INSTRUCTIONS: dict[int, Instruction] = {
 
 BY_NAME: dict[str, Instruction] = {entry.name: entry for entry in INSTRUCTIONS.values()}
 """Every instruction by name."""
+
+TENSOR_NAMES = ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
+"""Instructions with which the tensor unit computes."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.fields import Field, Instruction
-from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.isa.table import BY_NAME, TENSOR_NAMES
 from darwinn_sim.kernel import sync, traversal
 
 SHARED = {
-    "Tensor": ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate"),
+    "Tensor": TENSOR_NAMES,
     "RingConsumer": ("RingConsumerA", "RingConsumerB"),
     "Mesh": ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast"),
 }

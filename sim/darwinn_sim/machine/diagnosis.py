@@ -13,25 +13,11 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.kernel.instructions import ScalarFence, TileFence
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.machine.lowering import TABLE_OF, LoweredProgram
 from darwinn_sim.units import scalar_fence, tile_fence
 
 SCALAR_FLAG_NAMES = tuple(flag.label for flag in ScalarFlag)
 TILE_FLAG_NAMES = tuple(flag.label for flag in TileFlag)
-
-_TILE_TABLES = (
-    "tensor",
-    "ring_producer",
-    "ring_consumer",
-    "ring_consumer",
-    "narrow_to_wide",
-    "wide_to_narrow",
-    "mesh",
-    "mesh",
-    "mesh",
-    "mesh",
-)
-"""Table of ``units.tables.Tables`` for each tile unit."""
 
 _SCALAR_TABLES = {
     ScalarUnit.PARAMETER_POP: "pop",
@@ -158,6 +144,6 @@ def _tile(tile: state.Tile, program: LoweredProgram) -> Iterator[str]:
         instruction = int(unit["current"])
         chunk, pc = program.locate(int(tables.pc[instruction]))
         name = INSTRUCTIONS[int(tables.opcode[instruction])].name
-        row = getattr(tables, _TILE_TABLES[which])[int(tables.row[instruction])]
+        row = getattr(tables, TABLE_OF[name])[int(tables.row[instruction])]
         watchers = _watchers(tile["flags"], TILE_FLAG_NAMES, row["watchers"], unit["waited"])
         yield f"tile {number} {unit_name}, {name} at chunk {chunk}, pc {pc}: {watchers}"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from darwinn_sim.isa.codec import Columns, DecodedChunk
-from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.isa.codes import OutputFunction
+from darwinn_sim.isa.table import BY_NAME, TENSOR_NAMES
 
-TENSOR_NAMES = ("TensorMac", "TensorMax", "TensorSum", "TensorInterpolate")
 _OPCODES = tuple(BY_NAME[name].opcode for name in TENSOR_NAMES)
 _INTERPOLATE = BY_NAME["TensorInterpolate"].opcode
 
@@ -34,8 +34,8 @@ _OUTPUT_STAGE = (
     "apply_bias",
     "use_scales",
 )
-_FROM_TABLE = 1
-_16BIT = 4
+_FROM_TABLE = 1 << OutputFunction.TABLE
+_16BIT = 1 << OutputFunction.OUTPUT_16BIT
 """Bits of the field ``function`` that belong to the output stage too."""
 
 _INFINITY = 0x7F800000

@@ -86,7 +86,8 @@ _KINDS = {
 }
 """What is in the tables of ``Tables``."""
 
-_TABLE_OF = {name: table for table, kind in _KINDS.items() for name in kind.instructions}
+TABLE_OF = {name: table for table, kind in _KINDS.items() for name in kind.instructions}
+"""The table of ``Tables`` that an instruction is in, by its name."""
 
 
 def lower(
@@ -271,7 +272,7 @@ def _unsupported(use: ValueUse) -> UnsupportedInstruction:
 
 def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) -> Table:
     """Decoded instructions of one opcode as records of their table."""
-    table = _TABLE_OF[instruction.name]
+    table = TABLE_OF[instruction.name]
     out = records.lower(instruction, columns, pc, _KINDS[table].record.dtype)
     derive = _KINDS[table].derive
     if derive is not None:
@@ -296,7 +297,7 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
             members = np.flatnonzero(program.opcode == opcode)
             if opcode != _SCALAR:
                 tiles[members] = scalar_core.lower_dispatch(columns, len(members))
-            table = _TABLE_OF.get(instruction.name)
+            table = TABLE_OF.get(instruction.name)
             if table is None or (dma_only and instruction.tile_unit is not None):
                 continue
             filled = _lower(instruction, columns, program.pc[members] + start)
@@ -313,7 +314,7 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
         rows.append(row)
         pcs.append(program.pc + start)
         dispatch.append(tiles)
-    units = np.full(64, -1, np.int64)
+    units = np.full(max(INSTRUCTIONS) + 1, -1, np.int64)
     for opcode, instruction in INSTRUCTIONS.items():
         if instruction.tile_unit is not None:
             units[opcode] = instruction.tile_unit

@@ -9,9 +9,8 @@ import numpy as np
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.isa.table import BY_NAME, TENSOR_NAMES
 from darwinn_sim.kernel.state import Handover
-from darwinn_sim.machine.layers import TENSOR_NAMES
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.trace import record
