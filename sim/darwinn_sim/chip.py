@@ -30,7 +30,10 @@ WIDE_ROWS: Final = 2080
 ROW_WORDS: Final = 64
 """32-bit words of a wide-memory row and of a full ring row."""
 
-ROW_BYTES: Final = 4 * ROW_WORDS
+WORD_BYTES: Final = 4
+"""Bytes of a word of a wide-memory row, and of narrow memory."""
+
+ROW_BYTES: Final = WORD_BYTES * ROW_WORDS
 """Bytes of a wide-memory row."""
 
 TILE_FLAGS: Final = len(TileFlag)

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import tensor_cells
-
-WORD_BYTES = 4
 
 
 def used_narrow_bytes(program: LoweredProgram) -> int:

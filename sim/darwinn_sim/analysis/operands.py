@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import tensor_cells
@@ -24,7 +25,6 @@ from darwinn_sim.units.tensor_records import Parameters, Segment
 Places = NDArray[np.int64]
 Words = NDArray[np.uint32]
 
-WORD_BYTES = 4
 PARAMETER_MARK = 0xFF
 """Highest byte of a word of parameters. Layers and inputs have marks from 1 to the byte below."""
 

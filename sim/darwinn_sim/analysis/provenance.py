@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis import operands
 from darwinn_sim.analysis.operands import (
-    WORD_BYTES,
     Look,
     Places,
     Words,
     no_places,
     to_observe,
 )
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption

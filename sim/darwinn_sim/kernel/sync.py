@@ -101,7 +101,7 @@ def lower_producer(name: str, columns: Columns, rows: int) -> Records[Producer]:
 @compiled
 def reached(flag: int, expected: int) -> bool:
     """True if a 16-bit ``flag`` has reached ``expected``."""
-    return (((flag - expected) + 0x8000) & 0xFFFF) >= 0x8000
+    return ((flag - expected) & FLAG_MASK) <= FLAG_MASK >> 1
 
 
 @compiled

@@ -138,7 +138,7 @@ def _expect(machine: Machine, index: int, cycle: int) -> None:
     station = machine.stations[index]
     missing = station.need - rates.seen(machine, station.waits_on, cycle)
     if is_flag(station.waits_on):
-        missing &= 0xFFFF
+        missing &= sync.FLAG_MASK
     reached = rates.reached_in(machine, station.waits_on, missing, cycle)
     if reached != rates.UNREACHED:
         wake_at(machine, index, reached)

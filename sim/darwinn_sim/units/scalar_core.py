@@ -52,6 +52,13 @@ _INFEED = BY_NAME["RingInfeed"].opcode
 _OUTFEED = BY_NAME["RingOutfeed"].opcode
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 
+_ALL_TILES = (1 << chip.TILES) - 1
+_REGISTER = chip.SCALAR_REGISTERS - 1
+_REGISTER_BITS = _REGISTER.bit_length()
+_PREDICATE = chip.PREDICATES - 1
+_DESCRIPTOR_WORD = len(DescriptorWord) - 1
+"""Bits of a field that hold a tile set, a register, a predicate, a word of the descriptor."""
+
 
 def lower_dispatch(columns: Columns, rows: int) -> Records[Dispatch]:
     """What decoded instructions have in common, as an array of ``Dispatch``."""
@@ -188,8 +195,8 @@ def _unit(tables: Tables, opcode: int, row: int) -> int:
 def _targets(core: state.Core, where: Dispatch) -> int:
     """The set of tiles (bit t: tile t) that an instruction goes to; a register may name them."""
     if where.tiles_override:
-        _use_now(core, where.tiles_register, np.uint32(0xFFFF))
-        return int(core.registers[where.tiles_register]) & 0xFFFF
+        _use_now(core, where.tiles_register, np.uint32(_ALL_TILES))
+        return int(core.registers[where.tiles_register]) & _ALL_TILES
     return where.tiles
 
 
@@ -288,9 +295,9 @@ def _store_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32])
     where = bundle.store_address
     if operation == StoreOperation.DESCRIPTOR:
         _use(core, bundle.store_register)
-        core.descriptor[where & 3] = value
+        core.descriptor[where & _DESCRIPTOR_WORD] = value
     elif StoreOperation.DIRECT <= operation <= StoreOperation.POST_INCREMENT:
-        pointer = where & 31
+        pointer = where & _REGISTER
         if operation != StoreOperation.DIRECT:
             _use(core, pointer)
         address = _memory_address(
@@ -299,7 +306,7 @@ def _store_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32])
         core.memory[address] = value
         core.memory_written[address] = core.operands_written[bundle.store_register]
         if operation == StoreOperation.POST_INCREMENT:
-            core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+            core.registers[pointer] = registers[pointer] + np.uint32(where >> _REGISTER_BITS)
 
 
 @inner
@@ -308,7 +315,7 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     if operation == LoadOperation.NONE:
         return
     where = bundle.load_address
-    pointer = where & 31
+    pointer = where & _REGISTER
     if operation != LoadOperation.DIRECT:
         _use(core, pointer)
     address = _memory_address(
@@ -317,7 +324,7 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == LoadOperation.POST_INCREMENT:
-        core.registers[pointer] = registers[pointer] + np.uint32(where >> 5)
+        core.registers[pointer] = registers[pointer] + np.uint32(where >> _REGISTER_BITS)
 
 
 @inner
@@ -326,15 +333,15 @@ def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -
     if operation == AluOperation.NONE:
         return
     a = registers[bundle.alu_a]
-    b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & 31]
+    b = np.uint32(bundle.alu_b) if bundle.alu_immediate else registers[bundle.alu_b & _REGISTER]
     a_written = core.operands_written[bundle.alu_a]
     b_written = state.ALL_BITS
     if not bundle.alu_immediate:
-        b_written = core.operands_written[bundle.alu_b & 31]
+        b_written = core.operands_written[bundle.alu_b & _REGISTER]
     # A register less itself is 0, and equals itself, whatever it holds.
-    same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & 31
+    same = not bundle.alu_immediate and bundle.alu_a == bundle.alu_b & _REGISTER
     if AluOperation.EQUAL <= operation <= AluOperation.GREATER_EQUAL_UNSIGNED:
-        predicate = bundle.alu_destination & 7
+        predicate = bundle.alu_destination & _PREDICATE
         core.predicates[predicate] = scalar_alu.compare(operation, a, b)
         core.predicates_written[predicate] = same or scalar_alu.compared_written(
             operation, a, a_written, b, b_written

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import PartialSumMode, RingChannel, TileFlag
 from darwinn_sim.isa.table import BY_NAME
@@ -30,7 +31,6 @@ from darwinn_testbench.compiler.assembler import (
 from darwinn_testbench.compiler.network import Convolution
 from darwinn_testbench.compiler.parameters import (
     INPUTS_PER_ROW,
-    WORD_BYTES,
     Block,
     convolution_block,
     convolution_bounds,

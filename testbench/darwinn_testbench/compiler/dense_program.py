@@ -13,6 +13,7 @@ import itertools
 from dataclasses import dataclass
 
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.codes import PartialSumMode, TileFlag
 
 from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wait, walk
@@ -23,7 +24,6 @@ from darwinn_testbench.compiler.parameters import (
     INPUTS_PER_ROW,
     SCALE_ROW,
     SIGN_OFFSET,
-    WORD_BYTES,
     ZERO_POINT_ROW,
     Block,
     dense_blocks,

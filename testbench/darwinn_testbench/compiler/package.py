@@ -32,12 +32,13 @@ from darwinn_formats.darwinn import (
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import MULTIPLE_CHIPS
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from flatbuffers import flexbuffers
 
 from darwinn_testbench.compiler import convolution_program, dense_program
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.network import Convolution, DenseNetwork, Quantisation, Sample
-from darwinn_testbench.compiler.parameters import SIGN_OFFSET, WORD_BYTES, Block, blob, sign_offset
+from darwinn_testbench.compiler.parameters import SIGN_OFFSET, Block, blob, sign_offset
 from darwinn_testbench.compiler.program import barrier, begin, end, load_parameters
 from darwinn_testbench.compiler.uncompiled import GraphWriter, add_activations
 

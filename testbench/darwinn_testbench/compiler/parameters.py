@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.network import Convolution, DenseLayer, Quantisation
 
 INPUTS_PER_ROW = 4
-WORD_BYTES = 4
 UNIT_BYTES = chip.PARAMETER_UNIT_BYTES
 """Bytes that the parameter buffer moves at a time."""
 OUTFEED_LANES = 8

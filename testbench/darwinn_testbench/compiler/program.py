@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from darwinn_formats.darwinn import Description
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import (
     DescriptorTag,
@@ -42,7 +43,7 @@ from darwinn_testbench.compiler.assembler import (
     wait,
     walk,
 )
-from darwinn_testbench.compiler.parameters import WORD_BYTES, Block
+from darwinn_testbench.compiler.parameters import Block
 
 ALL_TILES = (1 << chip.TILES) - 1
 OUTFEED = 1 << chip.TILES

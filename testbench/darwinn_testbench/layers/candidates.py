@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
@@ -21,7 +22,6 @@ from darwinn_sim.units import observation
 from numpy.typing import NDArray
 
 from darwinn_testbench.layers.results import (
-    WORD_BYTES,
     Bytes,
     Pass,
     Piece,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Provenance
+from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.layers.kinds import (
@@ -21,7 +22,6 @@ from darwinn_testbench.layers.kinds import (
     softmax,
 )
 from darwinn_testbench.layers.shapes import (
-    WORD_BYTES,
     Placement,
     Shape,
     Window,

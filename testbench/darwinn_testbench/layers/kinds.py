@@ -12,11 +12,12 @@ from functools import cached_property, reduce
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Origin, Provenance, Reads
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.units import output_stage, tensor_cells
 from darwinn_sim.units.tensor_records import Parameters
 
-from darwinn_testbench.layers.shapes import WORD_BYTES, Walk, walk
+from darwinn_testbench.layers.shapes import Walk, walk
 
 CONVOLUTION, DEPTHWISE, DENSE = "conv", "depthwise", "dense"
 ADD, MULTIPLY, AVERAGE_POOL = "add", "multiply", "average pool"

@@ -22,6 +22,7 @@ from itertools import accumulate
 
 import numpy as np
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.machine.lowering import LoweredProgram
 from numpy.typing import NDArray
@@ -30,7 +31,6 @@ Bytes = NDArray[np.uint8]
 Shape = tuple[int, int, int]
 """Rows, columns and channels."""
 
-WORD_BYTES = 4
 _GRID = (chip.GRID, chip.GRID)
 
 

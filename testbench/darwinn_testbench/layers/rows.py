@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim.analysis.provenance import Provenance
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.units import tensor_cells
 
@@ -25,7 +26,7 @@ from darwinn_testbench.layers.kinds import (
     WINDOWED,
     Facts,
 )
-from darwinn_testbench.layers.shapes import WORD_BYTES, Shape, Window
+from darwinn_testbench.layers.shapes import Shape, Window
 from darwinn_testbench.report import Row, Verdict
 
 

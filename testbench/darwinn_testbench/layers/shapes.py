@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.analysis.operands import group_operands
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.units import output_stage, tensor_cells
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_records import Parameters
@@ -23,7 +24,6 @@ Places = NDArray[np.int64]
 Shape = tuple[int, int, int]
 """Rows, columns and channels."""
 
-WORD_BYTES = 4
 _MOST_STRIDE = 16
 
 

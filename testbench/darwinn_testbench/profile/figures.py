@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from darwinn_formats.errors import printable
 from darwinn_sim import chip
-from darwinn_sim.analysis.narrow_usage import WORD_BYTES
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Timing
 from numpy.typing import NDArray
 

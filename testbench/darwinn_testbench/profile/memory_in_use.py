@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_sim import chip
-from darwinn_sim.analysis.narrow_usage import WORD_BYTES
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.lowering import LoweredProgram

@@ -10,7 +10,7 @@ import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
-from darwinn_sim.analysis.narrow_usage import WORD_BYTES
+from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.completeness import incomplete_note
