@@ -96,11 +96,14 @@ class LayerCheck:
     def __post_init__(self) -> None:
         self.on_chip = tensors_on_chip(self.network, self.inputs, self.outputs)
         self.groups = same_bytes(self.network)
-        self.taken = {member: each for k, each in self.taken.items() for member in self.groups[k]}
+        # Whatever has the same bytes as a tensor that was taken was taken, too.
+        self.taken_group = {
+            member: each for k, each in self.taken.items() for member in self.groups[k]
+        }
         self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
         # A layer that is one tensor is not looked at as another.
         equal = [each.layers for found in self.equal.values() for each in found]
-        taken = [each.layers for each in self.taken.values()]
+        taken = [each.layers for each in self.taken_group.values()]
         self.claimed = set(chain.from_iterable(equal + taken))
         self.layers = self._assign()
 
@@ -128,14 +131,14 @@ class LayerCheck:
     def _assign(self) -> dict[tuple[int, ...], tuple[int, ...]]:
         """The layers of each equal tensor: of several that equal it, one that is no other's yet."""
         assigned: dict[tuple[int, ...], tuple[int, ...]] = {}
-        taken: set[int] = set()
+        used: set[int] = set()
         for operator in self.network.operators:
             for group in (self.groups[index] for index in operator.outputs):
                 choices = [each.layers for each in self.equal[group]]
                 if choices and group not in assigned:
-                    free = (each for each in choices if taken.isdisjoint(each))
+                    free = (each for each in choices if used.isdisjoint(each))
                     assigned[group] = next(free, choices[0])
-                    taken.update(assigned[group])
+                    used.update(assigned[group])
         return assigned
 
     def _closest(self, group: tuple[int, ...]) -> Match | None:
@@ -174,7 +177,7 @@ class LayerCheck:
             output=not self.outputs.keys().isdisjoint(group),
             elements=tensor.size,
         )
-        taken = self.taken.get(tensor.index)
+        taken = self.taken_group.get(tensor.index)
         if taken is not None:
             why = "; ".join(taken.reasons)
             message = f"taken as the chip has it ({taken.identified}): {why}"
