@@ -36,6 +36,7 @@ from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.comparison.expectation import Expectation, References, device_inputs
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.comparison.sides import RtlProgram, open_device
+from darwinn_testbench.comparison.tapped_inference import TappedInference
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
@@ -119,10 +120,11 @@ class ChipCheck(Check):
         self.warnings += [f"inference {number}: {text}" for text in inference.result.warnings]
         if inference.result.incomplete:
             raise IncompleteProgram(len(program.chunks))
-        if self.references is not None and expectation is not None:
-            expectation = self.references.complete(
-                expectation, program, inference, tensors, self.asked.policy
-            )
+        seen: TappedInference | None = None
+        if expectation is not None:
+            policy = self.asked.policy
+            seen = TappedInference(expectation, program, inference, tensors, number, policy)
+            expectation = seen.expectation
             self.operators.append(expectation.coverage.records)
         self.excitation.add(inference.outputs, {} if expectation is None else expectation.values)
         rows = [
@@ -130,14 +132,10 @@ class ChipCheck(Check):
             for item in self.device.model.outputs
         ]
         self.rows += rows if self.rtl is None else self._beside(self.rtl, rows, given, number)
-        if self.references is None or expectation is None:
-            return
-        if self.asked.layers:
-            self.tensors += self.references.check_layers(expectation, program, inference, number)
-        if self.asked.localise:
-            self.divergences += self.references.localise(
-                expectation, program, inference, tensors, number
-            )
+        if seen is not None and self.asked.layers:
+            self.tensors += seen.check_layers()
+        if seen is not None and self.asked.localise:
+            self.divergences += seen.localise()
 
     def _judge(
         self,

@@ -12,23 +12,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from darwinn_formats.files import Source
-from darwinn_sim.machine.lowering import LoweredProgram
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
-from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.compare import Comparison
-from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts, cover
+from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts
 from darwinn_testbench.comparison.pairing import parse_maps
 from darwinn_testbench.comparison.sides import port_of, refuse_compiled
 from darwinn_testbench.errors import InputError, ModelError
-from darwinn_testbench.layers.candidates import Candidates, find_candidates
-from darwinn_testbench.layers.check import LayerCheck, TensorRow
-from darwinn_testbench.layers.localise import Divergence, localise_layers
 from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
-from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
-from darwinn_testbench.policy import AnyArray, Policy
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, TensorValues
+from darwinn_testbench.layers.taken_tensors import TakenTensor
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.reference.tflite.stored_weights import LayerShare, layer_shares
 
@@ -40,7 +35,9 @@ class References:
     """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
 
     ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
-    the compiled model, where they differ, as for :func:`verify`.
+    the compiled model, where they differ, as for :func:`verify`. Of its tensors, ``outputs`` are
+    those that the chip sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
+    computes; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
 
     Raises:
         FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
@@ -54,12 +51,12 @@ class References:
         network = self.cpu.network
         self.names = _tensor_names(network, bound, maps)
         self.ports = tuple(_port(network, network.tensors[index]) for index in network.inputs)
-        self._tensors: dict[str, int] = {}
+        self.outputs: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
         for output in bound.outputs:
             name = output.port.name
             try:
-                self._tensors[name] = self._match(output, "output")
+                self.outputs[name] = self._match(output, "output")
             except ModelError as error:
                 self._unmatched[name] = error.reason
         for given in bound.inputs:
@@ -67,10 +64,10 @@ class References:
             with suppress(ModelError):
                 self._match(given, "input")
         ports = [network.tensor(self.name(port.name)) for port in bound.ports]
-        self._inputs = frozenset(network.inputs).union(each.index for each in ports if each)
-        self.on_chip = frozenset(tensors_on_chip(network, self._inputs, self._tensors.values()))
-        self._groups = same_bytes(network)
-        self._parts = LiteRtParts(self.cpu.data, network)
+        self.inputs = frozenset(network.inputs).union(each.index for each in ports if each)
+        self.on_chip = frozenset(tensors_on_chip(network, self.inputs, self.outputs.values()))
+        self.groups = same_bytes(network)
+        self.parts = LiteRtParts(self.cpu.data, network)
         self._check_weights(bound)
 
     def name(self, port: str) -> str:
@@ -103,8 +100,8 @@ class References:
         """How much of each layer's weights the executables of ``bound`` hold."""
         compiled = (bound.compiled.inference, bound.compiled.caching)
         executables = [each for each in compiled if each is not None]
-        outputs = self._tensors.values()
-        return tuple(layer_shares(self.cpu.network, executables, outputs, self._inputs))
+        outputs = self.outputs.values()
+        return tuple(layer_shares(self.cpu.network, executables, outputs, self.inputs))
 
     def expect(self, inputs: TensorMap, states: TensorMap) -> Expectation:
         """Every tensor of the graph for ``inputs`` (by port name), by both references.
@@ -135,7 +132,7 @@ class References:
         """What a reference expects of an output, or None and the reason why there is nothing."""
         if isinstance(values, str):
             return None, values
-        index = self._tensors.get(output)
+        index = self.outputs.get(output)
         if index is None:
             return None, self._unmatched[output]
         if index in values.missing:
@@ -144,7 +141,7 @@ class References:
 
     def assumed(self, values: TensorValues, output: str) -> tuple[str, ...]:
         """What the chip arithmetic of an output rests on that no file has shown."""
-        index = self._tensors.get(output)
+        index = self.outputs.get(output)
         if index is None or index not in values or not values.assumed:
             return ()
         return tuple(
@@ -153,114 +150,13 @@ class References:
             if each.index in values.assumed
         )
 
-    def complete(
-        self,
-        expectation: Expectation,
-        program: LoweredProgram,
-        inference: Inference,
-        tensors: TensorMap,
-        policy: Policy | None,
-    ) -> Expectation:
-        """The expectation, gone on from what the chip has where the oracle could not.
-
-        An incomplete one needs an inference with ``layer_taps``.
-        """
-        sent = self._sent(inference)
-        candidates = find_candidates(program, inference.result.tapped)
-        taker = TensorTaker(self.cpu.chip, candidates, sent, self.on_chip, self._parts.estimate)
-        values = expectation.chip
-        rows: tuple[TensorRow, ...] = ()
-        if expectation.incomplete:
-            given = [tensors[port.name] for port in self.ports]
-            values = self.cpu.chip.run(given, expectation.variables, taker.supply)
-            rows = self._compare_tensors(candidates, values, sent, taker.taken)
-        coverage = cover(
-            self.cpu.network,
-            values,
-            self.on_chip,
-            self._inputs,
-            sent,
-            taker.taken,
-            rows,
-            self._parts,
-            policy,
-            expectation.variables,
-        )
-        return replace(expectation, chip=values, coverage=coverage)
-
-    def localise(
-        self,
-        expectation: Expectation,
-        program: LoweredProgram,
-        inference: Inference,
-        tensors: TensorMap,
-        run: int,
-    ) -> list[Divergence]:
-        """The tensors that the chip computes wrongly, each from what it was given itself."""
-        values = [tensors[port.name] for port in self.ports]
-        taken = expectation.coverage.taken
-        candidates = find_candidates(program, inference.result.tapped)
-        sent = self._sent(inference)
-        supplied = {index: each.value for index, each in taken.items()}
-        supplied |= expectation.variables
-
-        def check(given: Mapping[int, AnyArray]) -> tuple[TensorRow, ...]:
-            expected = self.cpu.chip.run(values, {**supplied, **given})
-            return self._compare_tensors(candidates, expected, sent, taken, run)
-
-        return localise_layers(check, run)
-
-    def check_layers(
-        self, expectation: Expectation, program: LoweredProgram, inference: Inference, run: int
-    ) -> tuple[TensorRow, ...]:
-        """Every tensor that the chip computes on the way; the inference had ``layer_taps``."""
-        candidates = find_candidates(program, inference.result.tapped)
-        return self._compare_tensors(
-            candidates,
-            expectation.chip,
-            self._sent(inference),
-            expectation.coverage.taken,
-            run,
-        )
-
-    def _compare_tensors(
-        self,
-        candidates: Candidates,
-        expected: TensorValues,
-        sent: Mapping[int, AnyArray],
-        taken: Mapping[int, TakenTensor],
-        run: int = 0,
-    ) -> tuple[TensorRow, ...]:
-        network = self.cpu.network
-        return LayerCheck(network, expected, candidates, self._inputs, sent, run, taken).rows()
-
-    def _sent(self, inference: Inference) -> dict[int, AnyArray]:
-        """What was sent to the host, by tensor of the graph."""
-        return {
-            self._tensors[name]: tensor
-            for name, tensor in inference.outputs.items()
-            if name in self._tensors
-        }
-
-    def taken_as(self, output: str, taken: Mapping[int, TakenTensor]) -> TakenTensor | None:
-        """The taken tensor that an output is, if it is one, or has the same bytes."""
-        index = self._tensors.get(output)
-        if index is None:
-            return None
-        return next((taken[k] for k in self._groups[index] if k in taken), None)
-
-    def problems(self, output: str, coverage: Coverage) -> list[str]:
-        """What is wrong before an output and does not show in it."""
-        index = self._tensors.get(output)
-        return [] if index is None else coverage.problems(self.cpu.network, index)
-
 
 @dataclass(frozen=True)
 class Expectation:
     """What the references say of one inference; text in place of LiteRT's values is the reason.
 
     ``variables`` are the values that variables began with, by tensor of the graph. ``coverage``
-    says how each operator was compared (see :meth:`References.complete`).
+    says how each operator was compared (see :mod:`tapped_inference`).
     """
 
     references: References
@@ -276,20 +172,27 @@ class Expectation:
 
     def find_chip(self, output: str) -> tuple[AnyArray | None, str]:
         """The chip arithmetic of an output; none of one that was taken from the chip."""
-        taken = self.references.taken_as(output, self.coverage.taken)
+        taken = self._taken_as(output)
         if taken is not None:
             return None, "; ".join(taken.reasons)
         return self.references.find(self.chip, output)
 
     def find_litert(self, output: str) -> Comparison | None:
         """How a taken output compares with LiteRT from the chip's own bytes; None of others."""
-        taken = self.references.taken_as(output, self.coverage.taken)
+        taken = self._taken_as(output)
         judged = None if taken is None else self.coverage.judged.get(taken.tensor)
         return None if isinstance(judged, str) else judged
 
     def problems(self, output: str) -> list[str]:
         """What is wrong before an output and does not show in it."""
-        return self.references.problems(output, self.coverage)
+        index = self.references.outputs.get(output)
+        return [] if index is None else self.coverage.problems(self.references.cpu.network, index)
+
+    def _taken_as(self, output: str) -> TakenTensor | None:
+        """The taken tensor that an output is, if it is one, or has the same bytes."""
+        group = self.references.groups.get(self.references.outputs.get(output, ABSENT), ())
+        taken = self.coverage.taken
+        return next((taken[k] for k in group if k in taken), None)
 
     @property
     def values(self) -> dict[int, AnyArray]:
