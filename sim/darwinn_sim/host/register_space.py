@@ -15,12 +15,13 @@ from darwinn_sim.host.registers import (
     USB_REGISTERS,
     RegisterFault,
     UnknownRegister,
+    register,
 )
 
 MAX_UNKNOWN = 1 << 12
 """Unknown registers of which the values are kept."""
 
-_SCU_CTRL_3 = next(entry for entry in SOC_REGISTERS if entry.name == "scu_ctrl_3")
+_SCU_CTRL_3 = register("scu_ctrl_3")
 _SLEEP, _WAKE, _FORCE = 3, 2, 3
 _AWAKE, _ASLEEP = 0, 2
 

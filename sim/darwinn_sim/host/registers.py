@@ -503,7 +503,7 @@ USB_REGISTERS: tuple[Register, ...] = (
     Register(
         "descr_ep",
         0x4C148,
-        "bit t: descriptors of tag t are told on endpoint 2",
+        "bit t: tell descriptors of tag t (4 to 7: interrupts) on endpoint 2; 0: interrupts alone",
         TRACED,
     ),
     Register(
@@ -590,7 +590,7 @@ SOC_REGISTERS: tuple[Register, ...] = (
 SCU_CTRL_3_BY_PCIE = 0x5005004C
 """What ``scu_ctrl_3`` is after power-up with PCIe: awake, and its memories shut down [T]."""
 
-_BY_NAME = {register.name: register for register in REGISTERS}
+_BY_NAME = {entry.name: entry for entry in (*REGISTERS, *USB_REGISTERS, *SOC_REGISTERS)}
 
 
 def register(name: str) -> Register:

@@ -18,7 +18,6 @@ from darwinn_sim.host.memory import PAGE_BYTES, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
 from darwinn_sim.host.registers import (
     PAGE_TABLE_ENTRIES,
-    SOC_REGISTERS,
     Register,
     register,
 )
@@ -28,8 +27,7 @@ from darwinn_sim.pcie.kernel_memory import FIRST_ADDRESS, KernelMemory
 MAX_COHERENT_BYTES = 1 << 20
 """The largest coherent buffer; a ring of 256 descriptors and a status block need 16 KiB."""
 
-_SOC = {entry.name: entry for entry in SOC_REGISTERS}
-_SCU_CTRL_2, _SCU_CTRL_3 = _SOC["scu_ctrl_2"], _SOC["scu_ctrl_3"]
+_SCU_CTRL_2, _SCU_CTRL_3 = register("scu_ctrl_2"), register("scu_ctrl_3")
 _FORCED = 3
 _NEVER_IDLE = 1 << 31
 _SLOWEST = 3

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.registers import register
 from darwinn_sim.host.turns import Turns
 from darwinn_sim.host.usb import UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag
@@ -46,16 +47,16 @@ EVENT_BYTES = 16
 _EVENT = struct.Struct("<QIB3x")
 _FATAL = struct.pack("<I", 1)
 
-DESCRIPTOR_EVENTS = 0x4C148
-"""Register ``descr_ep``: bit t, whether descriptors of tag t are told on endpoint 2."""
-CHUNK_LENGTH = 0x4C058
-"""Register ``outfeed_chunk_length``: bytes of a packet of outputs, in units of 8."""
-FATAL_CONTROL = 0x4C060
-"""Register ``fatal_err_int_control``: bit 0, whether errors are told on endpoint 3."""
-MULTI_ENDPOINT = 0x4C160
-"""Register ``multi_bo_ep``: 1 for an endpoint for each kind of data."""
-CREDITS = 0x4C150
-"""Register ``ep_status_credit``: what a host asks that counts credits itself."""
+DESCRIPTOR_EVENTS = register("descr_ep").offset
+"""Bit t: descriptors of tag t are told on endpoint 2 (4 and up: interrupts); 0: interrupts are."""
+CHUNK_LENGTH = register("outfeed_chunk_length").offset
+"""Bytes of a packet of outputs, in units of 8."""
+FATAL_CONTROL = register("usb_fatal_err_int_control").offset
+"""Bit 0: whether errors are told on endpoint 3."""
+MULTI_ENDPOINT = register("multi_bo_ep").offset
+"""1 for an endpoint for each kind of data."""
+CREDITS = register("ep_status_credit").offset
+"""What a host asks that counts credits itself."""
 
 _INTERRUPTS_ONLY = 0xF0
 
