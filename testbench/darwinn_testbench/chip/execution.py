@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,14 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
-from darwinn_testbench.chip.inputs import Inputs, Origin, choose_inputs, few_runs, origin_of
+from darwinn_testbench.chip.inputs import (
+    Inputs,
+    Origin,
+    choose_inputs,
+    few_runs,
+    member_name,
+    origin_of,
+)
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.pipeline import Pipeline
@@ -252,7 +260,7 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
 
     ``.npz``: every output by name, then ``tap0``, ``tap1`` ... in the order of the taps; ``.npy``:
     the only output; any other name: its bytes. Several inferences give a further leading
-    dimension.
+    dimension. Names are members of an ``.npz`` as :func:`member_name` says.
 
     Raises:
         InputError: several outputs, or none, for a form that holds one.
@@ -266,7 +274,9 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
     stream = io.BytesIO()
     if suffix == ".npz":
         taps = {f"tap{number}": tap.data for number, tap in enumerate(report.figures["taps"])}
-        np.savez(stream, allow_pickle=False, **arrays, **taps)
+        if both := taps.keys() & arrays:
+            raise InputError(f"{target}: {min(both)} is an output and a tap")
+        _write_archive(stream, {**arrays, **taps})
         return stream.getvalue()
     if len(arrays) != 1:
         raise InputError(
@@ -278,3 +288,11 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
         np.save(stream, array, allow_pickle=False)
         return stream.getvalue()
     return array.tobytes()
+
+
+def _write_archive(stream: io.BytesIO, arrays: Mapping[str, AnyArray]) -> None:
+    """An .npz as ``np.savez`` writes it, which takes names for its own arguments."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{member_name(name)}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

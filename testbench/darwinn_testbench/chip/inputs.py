@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
+from urllib.parse import quote, unquote
 
 import numpy as np
 from darwinn_formats.errors import FormatError
@@ -25,6 +27,10 @@ TensorMap = Mapping[str, AnyArray]
 
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
 _IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP")
+"""Of the suffixes above, whatever a file is called: Pillow knows others that run programs."""
+_IMAGE_PIXELS = 1 << 26
+"""Pixels of the largest image, 8192 x 8192: one takes four bytes, and a second time to convert."""
 _IMAGE_MIDDLE = 128
 """Pixels are 0 to 255; a signed tensor holds them less this."""
 
@@ -317,9 +323,20 @@ def read_archive(path: Path) -> dict[str, AnyArray]:
         if sizes > _DATA_LIMIT:
             raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_DATA_LIMIT}")
         with np.load(path, allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name]) for name in archive.files}
+            return {unquote(name): np.asarray(archive[name]) for name in archive.files}
     except _DAMAGED as error:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
+
+
+def member_name(name: str) -> str:
+    """What the tensor ``name`` is called in an .npz, so that nobody unpacks it somewhere else.
+
+    It is the name itself, unless that is no relative path of printable characters: then it is
+    written as in a URL, without slashes. :func:`read_archive` takes that back.
+    """
+    parts = name.split("/")
+    plain = name.isprintable() and not {"%", "\\"} & set(name) and not {"", ".", ".."} & set(parts)
+    return name if plain else quote(name, safe="")
 
 
 def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, AnyArray]]:
@@ -343,7 +360,13 @@ def _read_image(path: Path, port: TensorPort) -> AnyArray:
         raise InputError(f"{path}: {port} is no image (height x width x 1, 3 or 4 channels)")
     height, width, channels = shape
     try:
-        with Image.open(path) as image:
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+            opened = Image.open(path, formats=_IMAGE_FORMATS)
+        with opened as image:
+            if image.width * image.height > _IMAGE_PIXELS:
+                raise InputError(
+                    f"{path}: {image.width} x {image.height} pixels, more than {_IMAGE_PIXELS}"
+                )
             scaled = image.convert(_IMAGE_MODES[channels]).resize(
                 (width, height), Image.Resampling.BILINEAR
             )
