@@ -1,13 +1,16 @@
 """The journal of long work: finished outcomes on disk, a line each, so that a kill loses none.
 
 The journal is only ever appended to, and each line is on the disk before the next task counts as
-begun. A line that a kill cut short is dropped.
+begun. A line is an object whose first member is the checksum of the others; one that a kill cut
+short, or that is not as it was written, is dropped.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
+import zlib
 from collections.abc import Iterable
 from io import BufferedRandom
 from pathlib import Path
@@ -17,6 +20,8 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from darwinn_testbench.errors import InputError
+
+_LINE = re.compile(rb'\{"crc32":"([0-9a-f]{8})",(.*\})\n', re.DOTALL)
 
 
 class Keyed(Protocol):
@@ -75,7 +80,7 @@ class Journal(Generic[OutcomeType]):
 
     def append(self, outcome: OutcomeType) -> None:
         """Keep ``outcome``; it is on the disk when this returns."""
-        self._stream.write(msgspec.json.encode(outcome) + b"\n")
+        self._stream.write(_line(outcome))
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._outcomes[outcome.key] = outcome
@@ -88,12 +93,24 @@ class Journal(Generic[OutcomeType]):
             if not line.endswith(b"\n"):
                 break
             end += len(line)
-            try:
-                outcome = msgspec.json.decode(line, type=self._kind)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                # Of another version of this program, or damaged: its task is done again.
-                continue
-            outcomes[outcome.key] = outcome
+            outcome = self._outcome_of(line)
+            if outcome is not None:
+                outcomes[outcome.key] = outcome
         # What is appended now must not continue a line that was cut short.
         self._stream.truncate(end)
         return outcomes
+
+    def _outcome_of(self, line: bytes) -> OutcomeType | None:
+        """None of a line of another version of this program, or damaged: its task is done again."""
+        match = _LINE.fullmatch(line)
+        if match is None or int(match[1], 16) != zlib.crc32(match[2]):
+            return None
+        try:
+            return msgspec.json.decode(line, type=self._kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+
+def _line(outcome: Keyed) -> bytes:
+    members = msgspec.json.encode(outcome)[1:]
+    return b'{"crc32":"%08x",%s\n' % (zlib.crc32(members), members)

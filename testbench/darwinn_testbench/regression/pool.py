@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, TimeoutError, as_completed
 from typing import Any, Protocol, TypeVar
@@ -45,7 +47,7 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
     # Not forked: LiteRT and the compiled kernels have threads.
     context = multiprocessing.get_context("spawn")
     workers = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
-    with ProcessPool(max_workers=workers, context=context) as pool:
+    with ProcessPool(max_workers=workers, context=context, initializer=_die_with_parent) as pool:
         futures: dict[Future[Result], Work[Result]] = {
             pool.schedule(_perform, args=[task], timeout=task.timeout): task for task in tasks
         }
@@ -55,6 +57,18 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
         finally:
             # Also where the caller has had enough: nothing is left running behind.
             pool.stop()
+
+
+def _die_with_parent() -> None:
+    """Let this process end when the one that started it has ended, even by a kill."""
+    threading.Thread(target=_await_end_of_parent, daemon=True).start()
+
+
+def _await_end_of_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _perform(task: Work[Result]) -> Result:

@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -204,6 +205,22 @@ def test_a_damaged_line_costs_its_task_only(tmp_path: Path) -> None:
         assert journal.outcome("a") == made("a")
 
 
+def test_no_flipped_bit_changes_an_outcome(tmp_path: Path) -> None:
+    path = tmp_path / JOURNAL
+    with Journal(path, Outcome) as journal:
+        journal.append(made("a"))
+        journal.append(made("b", Verdict.FAULT))
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        with Journal(path, Outcome) as journal:
+            found = {key: journal.outcome(key) for key in "ab"}
+        assert all(each in (None, made(key, VERDICTS[key])) for key, each in found.items()), bit
+        assert any(found.values()) or data.count(b"\n") != 2, bit
+
+
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     with Journal(tmp_path / JOURNAL, Outcome), pytest.raises(InputError, match="another process"):
         Journal(tmp_path / JOURNAL, Outcome)
@@ -263,6 +280,53 @@ def test_a_process_that_dies_or_hangs_is_a_fault_and_the_rest_goes_on() -> None:
     ]
     assert found[0].message == "the process died: exit code 9"
     assert found[1].message == "not finished within 3 s"
+
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from typing import Any
+from darwinn_testbench.regression.pool import perform_here
+
+class Endless:
+    key, timeout = "endless", 600.0
+    def perform(self):
+        Path(sys.argv[1]).write_text(str(os.getpid()))
+        time.sleep(600)
+    def failed(self, message):
+        return message
+
+if __name__ == "__main__":
+    list(perform_here([Endless()], 1))
+"""
+
+
+def test_no_process_outlives_a_killed_parent(tmp_path: Path) -> None:
+    script, mark = tmp_path / "parent.py", tmp_path / "pid"
+    script.write_text(PARENT)
+    with subprocess.Popen([sys.executable, str(script), str(mark)]) as parent:
+        try:
+            worker = int(awaited(lambda: mark.exists() and mark.read_text()))
+        finally:
+            parent.kill()
+    awaited(lambda: not alive(worker))
+
+
+def awaited(found: Callable[[], Any]) -> Any:
+    """What ``found`` gives as soon as that is something."""
+    for _ in range(600):
+        if result := found():
+            return result
+        time.sleep(0.1)
+    raise AssertionError("not within a minute")
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
 
 
 @pytest.fixture
