@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -84,14 +85,16 @@ def test_sigterm_is_for_the_command() -> None:
 
 
 def test_by_usbip_until_it_is_interrupted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     process = subprocess.Popen(
-        [*DARWINN, "--usbip", "--port", "33240"], stderr=subprocess.PIPE, text=True
+        [*DARWINN, "--usbip", "--port", str(port)], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     line = process.stderr.readline()
     found = re.search(r"attach -r 127\.0\.0\.1 -b (\S+)", line)
     assert found, line
-    assert UsbIpClient(33240).devices() == [(found[1], 5, 0x18D1, 0x9302)]
+    assert UsbIpClient(port).devices() == [(found[1], 5, 0x18D1, 0x9302)]
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
 
