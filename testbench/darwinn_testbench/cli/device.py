@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from darwinn_sim.kernel.compiled import announced
 from darwinn_sim.pcie.function import Seen
 from darwinn_sim.usb.descriptors import Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
@@ -17,6 +18,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.progress import say_compiling
 from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.device.pcie import attach as pcie_attach
@@ -151,7 +153,8 @@ def command(
     if replay is not None:
         if record or booted:
             raise InputError("--replay takes neither --record nor --booted")
-        _replay(replay, log, json)
+        with announced(say_compiling):
+            _replay(replay, log, json)
     if (usb or pcie) and not command:
         name = "--usb" if usb else "--pcie"
         raise InputError(f"{name} needs a command: darwinn device {name} -- COMMAND")
@@ -160,9 +163,10 @@ def command(
     if json:
         raise InputError("--json is for --replay")
     attachment = _Attachment(record, log, speed, booted or usbip)
-    if usbip:
-        raise Exit(attachment.by_usbip(port))
-    raise Exit((attachment.by_pcie if pcie else attachment.by_usb)(command or []))
+    with announced(say_compiling):
+        if usbip:
+            raise Exit(attachment.by_usbip(port))
+        raise Exit((attachment.by_pcie if pcie else attachment.by_usb)(command or []))
 
 
 def _say(text: str) -> None:

@@ -31,7 +31,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
         Progress(
             *columns, console=console, transient=True, disable=not console.is_terminal
         ) as progress,
-        announced(_say_compiling),
+        announced(say_compiling),
     ):
         task = progress.add_task("reading", total=None)
 
@@ -41,5 +41,6 @@ def progress_bar() -> Iterator[ProgressCallback]:
         yield advance
 
 
-def _say_compiling() -> None:
+def say_compiling() -> None:
+    """Say on standard error why nothing happens for a while."""
     print_line("compiling kernels: the model of the chip, once, which takes up to a minute")

@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.device.usb import attach
 from usbip_client import UsbIpClient
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -130,3 +132,12 @@ def test_without_a_compiler_it_is_said_what_to_install(
     assert run_command_line(["device", "--usb", "--", "true"]) == 3
     assert "apt-get install gcc" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_that_kernels_are_compiled_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "compile_kernels", lambda: numba.njit("int64()")(lambda: 1))
+    assert run_command_line(["device", "--usb", "--", "true"]) == 0
+    assert "compiling kernels" in capsys.readouterr().err
