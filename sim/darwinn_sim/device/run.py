@@ -12,7 +12,7 @@ from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, UninitialisedRead
 from darwinn_sim.host.attachment import Attachment
 from darwinn_sim.isa.codec import DecodedChunk
-from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.isa.codes import DescriptorTag, InputFifo
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone, diagnosis, schedule
@@ -20,6 +20,11 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, patch
 from darwinn_sim.machine.observer import Observer, Wanted
 from darwinn_sim.units import scalar_core
+
+_INPUTS = (
+    (InputFifo.PARAMETERS, DescriptorTag.PARAMETERS),
+    (InputFifo.ACTIVATIONS, DescriptorTag.INPUT),
+)
 
 _DESCRIPTOR_WORK = 1 << 13
 """Work that a descriptor counts for: about as long as the host takes to serve it, so that a program
@@ -83,10 +88,10 @@ class ProgramRun:
         self.observer = Observer(self.core, program, wanted)
 
     def begin(self) -> None:
-        """It is about to begin."""
+        """It is about to begin; for engines that have more to do then, as the RTL has."""
 
     def end(self) -> None:
-        """It is over, or there was a fault."""
+        """It is over, or there was a fault; for the same."""
 
     @property
     def taken(self) -> tuple[DecodedChunk, ...]:
@@ -191,7 +196,7 @@ class ProgramRun:
     def _serve_host(self) -> bool:
         """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""
         moved = False
-        for fifo, tag in ((0, DescriptorTag.PARAMETERS), (1, DescriptorTag.INPUT)):
+        for fifo, tag in _INPUTS:
             stream = self.core["input"][fifo]
             room = chip.HOST_FIFO_BYTES - int(stream["length"])
             known = self.host.next_known(tag, room)

@@ -1,4 +1,4 @@
-"""Interrupts of the PCIe attachment: host interrupts 0 to 3, instruction queue, fatal error.
+"""Interrupts of the chip: host interrupts 0 to 3, instruction queue, fatal error.
 
 Facts: docs/host-interface.md, section "Interrupts".
 """
