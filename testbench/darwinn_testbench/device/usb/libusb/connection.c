@@ -15,7 +15,7 @@
 enum { NOT_CONNECTED, CONNECTED, BROKEN };
 
 static int state = NOT_CONNECTED, channel = -1, kick = -1;
-static uint32_t last_id;
+static uint32_t last_number;
 static struct pending *waiting;
 static pthread_cond_t replied;
 static pthread_mutex_t sending = PTHREAD_MUTEX_INITIALIZER;
@@ -47,9 +47,9 @@ static bool discard(size_t size) {
     return true;
 }
 
-static struct pending *take(uint32_t id) {
+static struct pending *take(uint32_t number) {
     for (struct pending **at = &waiting; *at; at = &(*at)->next)
-        if ((*at)->id == id) {
+        if ((*at)->number == number) {
             struct pending *found = *at;
             *at = found->next;
             return found;
@@ -81,7 +81,7 @@ static bool read_reply(void) {
         pthread_mutex_unlock(&big);
         return true;
     }
-    struct pending *pending = take(reply.id);
+    struct pending *pending = take(reply.number);
     pthread_mutex_unlock(&big);
     if (!pending) return discard(reply.size);
     /* Nobody else knows of it now, so that its buffer is filled without the lock. */
@@ -104,7 +104,7 @@ static void lose(void) {
     pthread_mutex_lock(&big);
     state = BROKEN;
     while (waiting) {
-        struct pending *pending = take(waiting->id);
+        struct pending *pending = take(waiting->number);
         pending->status = ERROR_NO_DEVICE;
         pending->moved = pending->came = 0;
         conclude(pending);
@@ -127,7 +127,7 @@ static int expire(void) {
         if (!at->transfer || at->timed_out || !has_deadline(at)) {
             at = at->next;
         } else if (!is_before(&now, &at->deadline)) {
-            struct pending over = {.id = at->id};
+            struct pending over = {.number = at->number};
             at->timed_out = true;
             pthread_mutex_unlock(&big);
             cancel(&over);
@@ -225,7 +225,7 @@ static bool send_all(const void *data, size_t size) {
 }
 
 /* Send a message, in two parts; its reply goes to `pending`, if it is not NULL. */
-int start(struct pending *pending, enum operation operation, uint32_t number, uint32_t room,
+int start(struct pending *pending, enum operation operation, uint32_t where, uint32_t room,
           const void *first, size_t first_size, const void *second, size_t second_size) {
     pthread_mutex_lock(&sending);
     pthread_mutex_lock(&big);
@@ -234,11 +234,11 @@ int start(struct pending *pending, enum operation operation, uint32_t number, ui
         pthread_mutex_unlock(&sending);
         return ERROR_NO_DEVICE;
     }
-    if (!++last_id) ++last_id;
-    struct request request = {operation, last_id, number, room,
+    if (!++last_number) ++last_number;
+    struct request request = {operation, last_number, where, room,
                               (uint32_t)(first_size + second_size)};
     if (pending) {
-        pending->id = request.id;
+        pending->number = request.number;
         pending->done = pending->timed_out = false;
         pending->next = waiting;
         waiting = pending;
@@ -273,9 +273,9 @@ void finish(struct pending *pending) {
     pthread_mutex_unlock(&big);
 }
 
-int call(enum operation operation, uint32_t number, void *into, size_t room, size_t *came) {
+int call(enum operation operation, uint32_t where, void *into, size_t room, size_t *came) {
     struct pending pending = {.into = into, .room = room};
-    int status = start(&pending, operation, number, (uint32_t)room, NULL, 0, NULL, 0);
+    int status = start(&pending, operation, where, (uint32_t)room, NULL, 0, NULL, 0);
     if (status) return status;
     finish(&pending);
     if (came) *came = pending.came;
@@ -290,5 +290,5 @@ void limit(struct pending *pending, unsigned int milliseconds) {
 
 /* The reply comes all the same: it says whether it was in time. */
 void cancel(const struct pending *pending) {
-    start(NULL, OP_CANCEL, pending->id, 0, NULL, 0, NULL, 0);
+    start(NULL, OP_CANCEL, pending->number, 0, NULL, 0, NULL, 0);
 }

@@ -18,24 +18,24 @@
 /* Messages. The same numbers stand in socket_server.py. */
 enum operation {
     OP_DEVICE = 1,  /* what is plugged in: struct device_reply */
-    OP_OPEN,        /* begin to use it; number: ON(address, 0), as for the next two */
+    OP_OPEN,        /* begin to use it; where: ON(address, 0), as for the next two */
     OP_CLOSE,
     OP_RESET,
-    OP_CONTROL,     /* number: ON(address, 0); payload: setup packet and data */
-    OP_OUT,         /* number: ON(address, endpoint); payload: data */
+    OP_CONTROL,     /* where: ON(address, 0); payload: setup packet and data */
+    OP_OUT,         /* where: ON(address, endpoint); payload: data */
     OP_IN,          /* the same; room: bytes */
-    OP_CANCEL,      /* number: the id of the message to cancel */
+    OP_CANCEL,      /* where: the number of the message to cancel */
     OP_CHANGED      /* from the chip's process alone: another device is plugged in */
 };
 
 #define ON(address, endpoint) ((uint32_t)(address) << 8 | (endpoint))
 
 struct request {
-    uint32_t operation, id, number, room, size;
+    uint32_t operation, number, where, room, size;
 };
 
 struct reply {
-    uint32_t operation, id;
+    uint32_t operation, number;
     int32_t status; /* SUCCESS or an error of libusb */
     uint32_t moved, size;
 };
@@ -49,7 +49,7 @@ struct device_reply {
 /* A message that waits for its reply: of a call (`call`), or of a transfer. */
 struct pending {
     struct pending *next;
-    uint32_t id;
+    uint32_t number;
     struct transfer *transfer;
     unsigned char *into; /* where the payload goes */
     size_t room;
@@ -113,10 +113,10 @@ extern pthread_mutex_t big;
 extern struct libusb_context *contexts;
 
 /* connection.c */
-int start(struct pending *pending, enum operation operation, uint32_t number, uint32_t room,
+int start(struct pending *pending, enum operation operation, uint32_t where, uint32_t room,
           const void *first, size_t first_size, const void *second, size_t second_size);
 void finish(struct pending *pending);
-int call(enum operation operation, uint32_t number, void *into, size_t room, size_t *came);
+int call(enum operation operation, uint32_t where, void *into, size_t room, size_t *came);
 void cancel(const struct pending *pending);
 void limit(struct pending *pending, unsigned int milliseconds);
 

@@ -92,7 +92,7 @@ EXPORT int libusb_cancel_transfer(struct libusb_transfer *public) {
     struct transfer *transfer = inside(public);
     pthread_mutex_lock(&big);
     bool is_under_way = transfer->progress == UNDER_WAY && !transfer->cancelled;
-    struct pending pending = {.id = transfer->pending.id};
+    struct pending pending = {.number = transfer->pending.number};
     if (is_under_way) transfer->cancelled = true;
     pthread_mutex_unlock(&big);
     if (!is_under_way) return ERROR_NOT_FOUND;
