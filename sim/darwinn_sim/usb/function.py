@@ -3,6 +3,9 @@
 Transfers may come from any thread and never wait for the chip: what it computes, it computes in
 :meth:`UsbFunction.work`, which a :class:`~darwinn_sim.host.worker.Worker` calls. The chip itself is
 whatever has the methods of :class:`Core`.
+
+Two locks: ``_turns`` is for the chip, ``_lock`` for endpoints and what waits in them. Who needs
+both takes ``_turns`` first; what is only assigned (configuration, detach) needs neither.
 """
 
 from __future__ import annotations
