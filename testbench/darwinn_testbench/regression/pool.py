@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, TimeoutError, as_completed
+from concurrent.futures import CancelledError, Future, TimeoutError, as_completed
 from typing import Any, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -90,7 +90,7 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
     The workers need this package, and must see the files under the same paths.
 
     Raises:
-        InputError: Dask is not installed, or no scheduler answers.
+        InputError: Dask is not installed, no scheduler answers, or it went away.
     """
     try:
         import distributed
@@ -110,6 +110,11 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
         try:
             for future in distributed.as_completed(futures):
                 yield _cluster_result(future, futures[future])
+        except CancelledError:
+            raise InputError(
+                f"--scheduler {address}: the connection was lost; "
+                "the same command goes on with the rest"
+            ) from None
         finally:
             client.cancel(list(futures))
 

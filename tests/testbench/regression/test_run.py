@@ -353,3 +353,32 @@ def test_without_a_scheduler_at_the_address_it_says_so(
     monkeypatch.setattr(pool, "_CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match=r"--scheduler tcp://127\.0\.0\.1:9"):
         regress(folder / "nightly.toml", tmp_path, scheduler="tcp://127.0.0.1:9")
+
+
+CLUSTER = """
+import time, distributed
+cluster = distributed.LocalCluster(
+    n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
+    dashboard_address=None, worker_dashboard_address=None,
+)
+print(cluster.scheduler_address, flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_scheduler_that_goes_away_is_an_error_that_says_so(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    case = f'[[case]]\nfile = "dense_edgetpu.tflite"\nseeds = {list(range(200))}\n'
+    source = written(folder, case)
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdout=subprocess.PIPE) as cluster:
+        assert cluster.stdout is not None
+        address = cluster.stdout.readline().decode().strip()
+
+        def kill(description: str, done: int, total: int | None) -> None:
+            if done:
+                cluster.kill()
+
+        with pytest.raises(InputError, match="the connection was lost"):
+            regress(source, tmp_path / "out", scheduler=address, progress=kill)
+        cluster.kill()
+    assert (tmp_path / "out" / JOURNAL).read_bytes().count(b"\n") >= 1
