@@ -56,22 +56,31 @@ async def _end_of(process: asyncio.subprocess.Process, has_failed: Callable[[], 
 
 @contextmanager
 def _signals_for(started: Sequence[asyncio.subprocess.Process]) -> Iterator[None]:
-    """Keys at the terminal are for what is started, which gets them too; SIGTERM is handed on."""
+    """Keys at the terminal are for what is started, which gets them too; the rest is handed on.
+
+    A signal that is ignored (``nohup``) stays so, here and in what is started.
+    """
     loop = asyncio.get_running_loop()
 
-    def terminate() -> None:
+    def hand_on(number: signal.Signals) -> None:
         for process in started:
-            process.terminate()
+            process.send_signal(number)
 
-    handlers = {signal.SIGINT: _ignore, signal.SIGQUIT: _ignore, signal.SIGTERM: terminate}
-    for number, handler in handlers.items():
-        loop.add_signal_handler(number, handler)
+    handlers = {
+        signal.SIGINT: _ignore,
+        signal.SIGQUIT: _ignore,
+        signal.SIGTERM: hand_on,
+        signal.SIGHUP: hand_on,
+    }
+    handled = [each for each in handlers if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in handled:
+        loop.add_signal_handler(number, handlers[number], number)
     try:
         yield
     finally:
-        for number in handlers:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
-def _ignore() -> None:
+def _ignore(number: signal.Signals) -> None:
     pass

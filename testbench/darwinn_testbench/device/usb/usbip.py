@@ -58,10 +58,10 @@ _ERRORS = {
 
 
 async def serve_until_signal(function: UsbFunction, port: int, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; raises ``OSError`` if the port is taken."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; raises ``OSError`` if the port is taken."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
     listening = await UsbIpServer(function).listen(port)
     say(f"at {LOOPBACK}:{port}: usbip --tcp-port {port} attach -r {LOOPBACK} -b {BUS_ID}")

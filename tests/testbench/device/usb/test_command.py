@@ -75,18 +75,20 @@ def test_a_command_that_waits_for_ever_after_a_fault_is_ended(tmp_path: Path) ->
 
 
 @needs_compiler
-def test_sigterm_is_for_the_command() -> None:
-    script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done"
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_are_for_the_command(number: signal.Signals) -> None:
+    script = f"trap 'exit 9' {number.value}; echo ready; while :; do sleep 0.1; done"
     process = subprocess.Popen(
         [*DARWINN, "--usb", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert process.wait(60) == 9
 
 
-def test_by_usbip_until_it_is_interrupted() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_by_usbip_until_it_is_interrupted(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(
@@ -97,7 +99,7 @@ def test_by_usbip_until_it_is_interrupted() -> None:
     found = re.search(r"attach -r 127\.0\.0\.1 -b (\S+)", line)
     assert found, line
     assert UsbIpClient(port).devices() == [(found[1], 5, 0x18D1, 0x9302)]
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.wait(60) == 0
 
 
