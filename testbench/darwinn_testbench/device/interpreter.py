@@ -8,9 +8,11 @@ and runs the whole model: the custom operators on the chip, the operators around
 from __future__ import annotations
 
 import copy
+import functools
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from darwinn_formats import tflite
@@ -40,12 +42,29 @@ Signatures = dict[str, dict[str, dict[str, int]]]
 """Of each signature ``inputs`` and ``outputs``: tensor indices by name."""
 
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
 class Named(Protocol):
     """An enumeration's member, such as those of LiteRT's ``OpResolverType``."""
 
     @property
     def name(self) -> str:
         """Its name."""
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Interpreter, Given], Result],
+) -> Callable[Concatenate[Interpreter, Given], Result]:
+    """A method that other threads wait for."""
+
+    @functools.wraps(method)
+    def alone(self: Interpreter, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone
 
 
 class Interpreter:
@@ -65,7 +84,8 @@ class Interpreter:
         time_limit: seconds for one request to LiteRT.
 
     Methods raise ``ValueError`` for what LiteRT's raise it for: tensors that do not exist or do not
-    fit, calls before ``allocate_tensors``.
+    fit, calls before ``allocate_tensors``. Threads may share an interpreter: each call is whole, as
+    is each of a signature's runner, but what a thread sets another may set anew before it invokes.
 
     Raises:
         FormatError: the model is not valid.
@@ -88,6 +108,7 @@ class Interpreter:
         device: Device | None = None,
         time_limit: float = TIME_LIMIT,
     ) -> None:
+        self._lock = threading.RLock()
         source = model_path if model_content is None else bytes(model_content)
         if source is None or (model_path is not None and model_content is not None):
             raise ValueError("one of model_path and model_content is needed")
@@ -130,6 +151,7 @@ class Interpreter:
         details = (_value(each) for each in described["tensors"])
         return {each["index"]: each for each in details}, described["signatures"]
 
+    @_one_at_a_time
     def allocate_tensors(self) -> None:
         """Make everything ready: LiteRT's operators, and the chip with program and parameters.
 
@@ -165,6 +187,7 @@ class Interpreter:
         port = port_of(self._graph.tensors[index])
         return np.zeros(tuple(self._details[index]["shape"]), port.dtype)
 
+    @_one_at_a_time
     def reset_all_variables(self) -> None:
         """Give variables the value that they have before the first inference."""
         self._check_allocated()
@@ -173,6 +196,7 @@ class Interpreter:
             if tensor.is_variable:
                 self._values[index] = initial_value(port_of(tensor))
 
+    @_one_at_a_time
     def invoke(self) -> None:
         """One inference.
 
@@ -202,6 +226,7 @@ class Interpreter:
         _check_first(subgraph_index)
         return [self._detail(index) for index in self._details]
 
+    @_one_at_a_time
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
         """Copy ``value`` into an input; ValueError if it is none, or of another type or shape."""
         self._check_allocated()
@@ -223,6 +248,7 @@ class Interpreter:
             )
         np.copyto(self._values[index], array)
 
+    @_one_at_a_time
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> AnyArray:
         """A copy of a tensor: an input, an output, a constant, or what passes between chip and
         host; ValueError if it is not kept, or of another graph than the first."""
@@ -312,11 +338,12 @@ class SignatureRunner:
                 f"the inputs of the signature are {', '.join(self._inputs)}, "
                 f"not {', '.join(inputs) or 'none'}"
             )
-        self._interpreter.allocate_tensors()
-        for name, value in inputs.items():
-            self._interpreter.set_tensor(self._inputs[name], value)
-        self._interpreter.invoke()
-        return {name: self._interpreter.get_tensor(k) for name, k in self._outputs.items()}
+        with self._interpreter._lock:
+            self._interpreter.allocate_tensors()
+            for name, value in inputs.items():
+                self._interpreter.set_tensor(self._inputs[name], value)
+            self._interpreter.invoke()
+            return {name: self._interpreter.get_tensor(k) for name, k in self._outputs.items()}
 
     def get_input_details(self) -> dict[str, Details]:
         """As of :meth:`Interpreter.get_input_details`, by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ def test_operators_around_several_chip_operators_run_too() -> None:
         interpreter.invoke()
         found = interpreter.get_tensor(result["index"])
         assert np.array_equal(found, whole_expected(networks, floats))
+
+
+def test_threads_may_share_an_interpreter() -> None:
+    networks = segments()
+    interpreter = Interpreter(model_content=whole_model(networks))
+    (source,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    floats = random_floats(0)
+
+    def infer(_: int) -> bool:
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(source["index"], floats)
+        interpreter.invoke()
+        found = interpreter.get_tensor(result["index"])
+        return np.array_equal(found, whole_expected(networks, floats))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(infer, range(40)))
 
 
 def test_a_convolution_and_interpreters_that_share_a_chip() -> None:
