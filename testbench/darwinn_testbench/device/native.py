@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -62,13 +63,23 @@ def _is_private(path: Path) -> bool:
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
+def _compiler() -> list[str]:
+    """The words of the compiler's command: as in make, ``CC`` may have arguments."""
+    command = os.environ.get("CC", "cc")
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise Unavailable(f"CC is no command: {command!r}: {error}") from None
+
+
 def _build(
     folder: Path, built: Path, arguments: tuple[str, ...], headers: Mapping[str, str]
 ) -> None:
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
+    compiler = _compiler()
+    if not compiler or shutil.which(compiler[0]) is None:
         raise Unavailable(
-            f"no C compiler (cc) to build {built.name} with: apt-get install gcc libc6-dev"
+            f"no C compiler ({shlex.join(compiler) or 'CC is empty'}) to build {built.name} with: "
+            "apt-get install gcc libc6-dev"
         )
     built.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(built.parent):
@@ -81,7 +92,7 @@ def _build(
         sources = sorted(path.name for path in folder.glob("*.c"))
         done = subprocess.run(
             [
-                *(compiler, *_ARGUMENTS, f"-I{work}", f"-Wl,-soname,{built.name}"),
+                *(*compiler, *_ARGUMENTS, f"-I{work}", f"-Wl,-soname,{built.name}"),
                 *("-o", str(result), *sources, *arguments),
             ],
             cwd=folder,
@@ -91,6 +102,7 @@ def _build(
         )
         if done.returncode:
             said = " ".join(done.stderr.split())[:_SHOWN_CHARACTERS]
-            raise Unavailable(f"{built.name} cannot be built: {compiler}: {said}")
+            reason = said or f"status {done.returncode}, without a word"
+            raise Unavailable(f"{built.name} cannot be built: {shlex.join(compiler)}: {reason}")
         result.chmod(0o755)
         result.replace(built)

@@ -65,3 +65,28 @@ def test_what_the_compiler_says_is_handed_on(sources: Path) -> None:
     with pytest.raises(Unavailable, match=r"libanswer\.so\.1 cannot be built: .*error"):
         build(sources, 42)
     assert not list((sources.parent / "cache").rglob("libanswer*"))
+
+
+def test_the_compiler_s_command_may_have_arguments(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_compiler()
+    monkeypatch.setenv("CC", "env cc -DUNUSED")
+    assert ctypes.CDLL(str(build(sources, 42))).answer() == 42
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("false --quiet", r"cannot be built: false --quiet: status 1, without a word"),
+        ("'cc", 'CC is no command: "\'cc": No closing quotation'),
+        ("", "no C compiler .CC is empty. to build"),
+        ("there-is-none -m64", "no C compiler .there-is-none -m64. to build"),
+    ],
+)
+def test_why_a_compiler_cannot_be_used_is_said(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, command: str, reason: str
+) -> None:
+    monkeypatch.setenv("CC", command)
+    with pytest.raises(Unavailable, match=reason):
+        build(sources, 42)
