@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 import typer
 from darwinn_formats.errors import printable
@@ -15,8 +16,15 @@ BROKEN_PIPE = 141
 
 
 def print_line(text: str) -> None:
-    """One line on standard error, whatever characters names of files in it have."""
-    sys.stderr.write(printable(text) + "\n")
+    """One line on standard error, whatever characters names of files in it have.
+
+    Where it cannot be written (its reader went away, a full disk) nobody is told, and work goes on.
+    """
+    try:
+        sys.stderr.write(printable(text) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
 
 
 def reader_went_away() -> int:
@@ -27,4 +35,8 @@ def reader_went_away() -> int:
 
 def discard_output() -> None:
     """Let nothing of what standard output still holds fail at the end of the interpreter."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
+
+
+def _discard(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -102,11 +102,13 @@ class SocketServer:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 await connection.serve(reader)
         finally:
-            await connection.leave()
-            self._connections.discard(connection)
-            writer.close()
-            if not self._connections:
-                self._alone.set()
+            try:
+                await connection.leave()
+            finally:
+                self._connections.discard(connection)
+                writer.close()
+                if not self._connections:
+                    self._alone.set()
 
     def _changed(self) -> None:
         """By whatever thread resets the device."""
@@ -161,8 +163,10 @@ class Connection:
         if self._has_used and self._server.user is None:
             self._server.user = self
         if self._server.user is self:
-            await self._server.waited(self._function.reset)
-            self._server.user = None
+            try:
+                await self._server.waited(self._function.reset)
+            finally:
+                self._server.user = None
 
     def reply(
         self, operation: int, number: int, error: Error, moved: int = 0, data: bytes = b""

@@ -42,6 +42,19 @@ def test_a_session_is_recorded_shown_and_replayed(
     assert set(lines) >= {line for line in shown.err.splitlines() if " read " in line}
 
 
+def test_a_log_that_cannot_be_written_changes_nothing(client: Path, tmp_path: Path) -> None:
+    script = Script(tmp_path).write("list", "instructions", "close")
+    with Path("/dev/full").open("w") as full:
+        came = subprocess.run(
+            [*DARWINN, "--pcie", "--log", "--", client, script],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            timeout=300,
+            check=False,
+        )
+    assert (came.returncode, came.stdout) == (0, b"apex_0\n")
+
+
 def test_a_fault_is_said_and_ends_with_1(
     client: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,12 @@ except usb.core.USBError as error:
     print(error)
 """
 
+LOOK = """
+import usb.core
+device = usb.core.find(idVendor=0x18D1)
+print(device.ctrl_transfer(0xC0, 1, 0x4018, 4, 4).tolist())
+"""
+
 
 def device(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -63,6 +69,20 @@ def test_a_fault_is_said_and_ends_with_1(tmp_path: Path) -> None:
     again = device("--replay", str(path))
     assert again.returncode == 1
     assert "tag 9 is none that a host sends" in again.stdout
+
+
+@needs_compiler
+def test_a_log_that_cannot_be_written_changes_nothing() -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    with Path("/dev/full").open("w") as full:
+        came = subprocess.run(
+            [*DARWINN, "--usb", "--booted", "--log", "--", sys.executable, "-c", LOOK],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            timeout=300,
+            check=False,
+        )
+    assert (came.returncode, came.stdout) == (0, b"[0, 0, 0, 0]\n")
 
 
 @needs_compiler

@@ -131,3 +131,21 @@ def test_clients_come_and_go(
         await bench.server.close()
 
     asyncio.run(run())
+
+
+def test_a_reset_that_fails_keeps_neither_the_device_nor_the_server(tmp_path: Path) -> None:
+    def fail() -> bool:
+        raise RuntimeError("no reset")
+
+    async def run() -> None:
+        bench = Bench(tmp_path)
+        listening = await bench.server.listen(bench.path)
+        first, second = await bench.client(), await bench.client()
+        await first.open()
+        bench.function.reset = fail  # type: ignore[method-assign]
+        await bench.leave(first)
+        await second.open()
+        listening.close()
+        await asyncio.wait_for(bench.server.close(), TIME_LIMIT)
+
+    asyncio.run(run())
