@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from darwinn_testbench.errors import InputError
 
@@ -13,6 +15,7 @@ GRACE_SECONDS = 5.0
 """How long a command may go on after a fault of the chip: many drivers wait for ever then."""
 
 _LOOK_SECONDS = 0.2
+_KEYS = (signal.SIGINT, signal.SIGQUIT)
 
 
 async def status_of(
@@ -56,25 +59,22 @@ async def _end_of(process: asyncio.subprocess.Process, has_failed: Callable[[], 
 
 @contextmanager
 def _signals_for(started: Sequence[asyncio.subprocess.Process]) -> Iterator[None]:
-    """Keys at the terminal are for what is started, which gets them too; the rest is handed on.
+    """Signals are for what is started; those of the terminal's keys reach it by themselves.
 
     A signal that is ignored (``nohup``) stays so, here and in what is started.
     """
     loop = asyncio.get_running_loop()
 
     def hand_on(number: signal.Signals) -> None:
+        if number in _KEYS and _has_terminal():
+            return
         for process in started:
             process.send_signal(number)
 
-    handlers = {
-        signal.SIGINT: _ignore,
-        signal.SIGQUIT: _ignore,
-        signal.SIGTERM: hand_on,
-        signal.SIGHUP: hand_on,
-    }
-    handled = [each for each in handlers if signal.getsignal(each) is not signal.SIG_IGN]
+    signals = (*_KEYS, signal.SIGTERM, signal.SIGHUP)
+    handled = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
     for number in handled:
-        loop.add_signal_handler(number, handlers[number], number)
+        loop.add_signal_handler(number, hand_on, number)
     try:
         yield
     finally:
@@ -82,5 +82,10 @@ def _signals_for(started: Sequence[asyncio.subprocess.Process]) -> Iterator[None
             loop.remove_signal_handler(number)
 
 
-def _ignore(number: signal.Signals) -> None:
-    pass
+def _has_terminal() -> bool:
+    """Whether keys of the terminal are signals to this process, and so to what it has started."""
+    try:
+        with Path("/dev/tty").open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -95,16 +96,39 @@ def test_a_command_that_waits_for_ever_after_a_fault_is_ended(tmp_path: Path) ->
 
 
 @needs_compiler
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_signals_are_for_the_command(number: signal.Signals) -> None:
     script = f"trap 'exit 9' {number.value}; echo ready; while :; do sleep 0.1; done"
     process = subprocess.Popen(
-        [*DARWINN, "--usb", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
+        [*DARWINN, "--usb", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     assert process.wait(60) == 9
+
+
+@needs_compiler
+def test_a_key_at_the_terminal_reaches_the_command_once() -> None:
+    script = "n=3; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5; do sleep 0.2; done; "
+    in_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);" + DARWINN[2]
+    keyboard, terminal = os.openpty()
+    process = subprocess.Popen(
+        [*DARWINN[:2], in_terminal, "device", "--usb", "--", "sh", "-c", script + "exit $n"],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.write(keyboard, b"\x03")
+    assert process.wait(60) == 4
+    os.close(keyboard)
+    os.close(terminal)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
