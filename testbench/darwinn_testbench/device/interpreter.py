@@ -92,6 +92,7 @@ class Interpreter:
         InputError: it does not fit the executable in it, or delegates are given.
         ModelError: LiteRT refuses it.
         OSError: the file cannot be read.
+        ValueError: an argument is of another type, or out of its range.
     """
 
     def __init__(
@@ -109,9 +110,12 @@ class Interpreter:
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self._lock = threading.RLock()
+        if model_path and model_content is not None:
+            raise ValueError("model_path and model_content: only one of them can be given")
         source = model_path if model_content is None else bytes(model_content)
-        if source is None or (model_path is not None and model_content is not None):
+        if source is None or source == "":
             raise ValueError("one of model_path and model_content is needed")
+        _check_numbers(num_threads, time_limit)
         if experimental_delegates:
             raise InputError("delegates: the chip is in this interpreter, it takes no delegate")
         data = Content(content_of(source), name_of(source))
@@ -266,10 +270,11 @@ class Interpreter:
         """Refuse another shape of an input with ValueError: the executable is made for one."""
         index = self._checked(input_index)
         shape = self._details[index]["shape"].tolist()
-        if list(tensor_size) != shape:
+        asked = np.asarray(tensor_size).tolist()
+        if asked != shape:
             raise ValueError(
                 f"resize_tensor_input: input {index} ({self._details[index]['name']}) is "
-                f"{shape} in the executable, and cannot become {list(tensor_size)}"
+                f"{shape} in the executable, and cannot become {asked}"
             )
 
     def num_subgraphs(self) -> int:
@@ -356,6 +361,14 @@ class SignatureRunner:
     def _details(self, indices: Mapping[str, int]) -> dict[str, Details]:
         known = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         return {name: known[index] for name, index in indices.items()}
+
+
+def _check_numbers(num_threads: object, time_limit: object) -> None:
+    if num_threads is not None and not (isinstance(num_threads, int) and num_threads >= 1):
+        raise ValueError(f"num_threads {num_threads!r}: it is an integer, 1 or more")
+    seconds = time_limit if isinstance(time_limit, int | float) else 0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise ValueError(f"time_limit {time_limit!r}: it is a finite number of seconds above 0")
 
 
 def _check_first(subgraph_index: int) -> None:

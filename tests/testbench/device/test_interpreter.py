@@ -143,6 +143,31 @@ def test_what_does_not_fit_is_said_as_litert_says_it() -> None:
         Interpreter(model_content=compiled(), experimental_delegates=[object()])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"num_threads": "a"}, "num_threads 'a': it is an integer"),
+        ({"num_threads": -7}, "num_threads -7: it is an integer, 1 or more"),
+        ({"time_limit": -1}, "time_limit -1: it is a finite number"),
+        ({"time_limit": float("nan")}, "time_limit nan"),
+        ({"time_limit": float("inf")}, "time_limit inf"),
+        ({"time_limit": "1"}, "time_limit '1'"),
+        ({"model_path": "model.tflite"}, "only one of them can be given"),
+        ({"model_path": "", "model_content": None}, "one of model_path and model_content is"),
+        ({"model_content": None}, "one of model_path and model_content is"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Interpreter(**{"model_content": compiled(), **arguments})
+
+
+def test_a_refused_shape_is_said_in_plain_numbers() -> None:
+    sizes: Any = [2, np.int32(200)]
+    with pytest.raises(ValueError, match=r"cannot become \[2, 200\]"):
+        ready(compiled()).resize_tensor_input(0, sizes)
+
+
 def test_tensors_between_operators_of_litert_are_kept_if_asked_for() -> None:
     networks = segments()
     model = whole_model(networks)
