@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
 import struct
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
+from darwinn_testbench.errors import InputError
 
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 3240
@@ -58,12 +60,16 @@ _ERRORS = {
 
 
 async def serve_until_signal(function: UsbFunction, port: int, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP; raises ``OSError`` if the port is taken."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; raises ``InputError`` if the port cannot be had."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
-    listening = await UsbIpServer(function).listen(port)
+    try:
+        listening = await UsbIpServer(function).listen(port)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise InputError(f"--port {port}: {reason} ({LOOPBACK}); another can be given") from None
     say(f"at {LOOPBACK}:{port}: usbip --tcp-port {port} attach -r {LOOPBACK} -b {BUS_ID}")
     await stopped.wait()
     listening.close()

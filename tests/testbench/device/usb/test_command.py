@@ -147,6 +147,13 @@ def test_by_usbip_until_it_is_interrupted(number: signal.Signals) -> None:
     assert process.wait(60) == 0
 
 
+def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run_command_line(["device", "--usbip", "--port", str(port)]) == 2
+    assert f"--port {port}: Address already in use (127.0.0.1)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
