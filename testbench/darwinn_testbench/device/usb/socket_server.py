@@ -21,6 +21,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.sockets import is_of_this_user
+from darwinn_testbench.device.usb.handover import Handover
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 
@@ -75,6 +76,7 @@ class SocketServer:
 
     def __init__(self, function: UsbFunction) -> None:
         self.function = function
+        self.handover = Handover(function)
         self.user: Connection | None = None
         """Whose device it is now."""
         self._connections: set[Connection] = set()
@@ -164,7 +166,7 @@ class Connection:
             self._server.user = self
         if self._server.user is self:
             try:
-                await self._server.waited(self._function.reset)
+                await self._server.waited(self._server.handover.reset)
             finally:
                 self._server.user = None
 

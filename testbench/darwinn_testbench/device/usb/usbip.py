@@ -22,6 +22,7 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 
+from darwinn_testbench.device.usb.handover import Handover
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 from darwinn_testbench.errors import InputError
@@ -80,6 +81,7 @@ class UsbIpServer:
 
     def __init__(self, function: UsbFunction) -> None:
         self.function = function
+        self._handover = Handover(function)
         self._waits = ThreadPoolExecutor(1, "darwinn-usbip")
         self._loop = asyncio.get_running_loop()
         self._is_lent = self._is_coming_back = False
@@ -113,13 +115,13 @@ class UsbIpServer:
         self._is_back.clear()
         kernel = _Kernel(self, writer)
         try:
-            await self.waited(self.function.reset)
+            await self.waited(self._handover.reset)
             writer.write(_reply(_IMPORT_REPLY) + self._record())
             await kernel.serve(reader)
         finally:
             kernel.leave()
             self._is_coming_back = True
-            await self.waited(self.function.reset)
+            await self.waited(self._handover.reset)
             self._is_lent = self._is_coming_back = False
             self._is_back.set()
 

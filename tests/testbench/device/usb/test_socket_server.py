@@ -111,6 +111,22 @@ async def one_leaves_while_it_opens(bench: Bench) -> None:
     await (await bench.client()).open()
 
 
+async def one_detaches_and_the_next_has_its_firmware(bench: Bench) -> None:
+    detach = struct.pack("<BBHHH", 0x21, 0, 0, 0, 0)
+    for has_reset in (False, True):
+        client = await bench.client()
+        address = (await client.call(Operation.DEVICE))[2] << 8
+        await client.call(Operation.OPEN, address)
+        await client.call(Operation.CONTROL, address, detach)
+        if has_reset:
+            client.begin(Operation.RESET, address)
+            came = {(await client.reply())[0] for _ in range(2)}
+            assert came == {Operation.RESET, Operation.CHANGED}
+            assert bench.function.mode is Mode.BOOT
+        await bench.leave(client)
+        assert bench.function.mode is Mode.APPLICATION
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -118,6 +134,7 @@ async def one_leaves_while_it_opens(bench: Bench) -> None:
         one_closes_and_still_reads,
         one_leaves_and_the_next_opens_at_once,
         one_leaves_while_it_opens,
+        one_detaches_and_the_next_has_its_firmware,
     ],
 )
 def test_clients_come_and_go(
