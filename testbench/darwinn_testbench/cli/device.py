@@ -25,7 +25,7 @@ from darwinn_testbench.device.pcie import attach as pcie_attach
 from darwinn_testbench.device.pcie import events as pcie_events
 from darwinn_testbench.device.pcie import replay as pcie_replay
 from darwinn_testbench.device.pcie.log import Log as PcieLog
-from darwinn_testbench.device.trace import SessionFile, kind_of_first
+from darwinn_testbench.device.trace import RecordedSession, SessionFile
 from darwinn_testbench.device.usb import replay as usb_replay
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.events import Recorder
@@ -174,12 +174,12 @@ def _say(text: str) -> None:
 
 
 def _replay(file: str, log: bool, json: bool) -> None:
-    path = Path(file)
-    if kind_of_first(path) in pcie_events.KINDS:
+    session = RecordedSession(Path(file))
+    if session.first_kind in pcie_events.KINDS:
         watchers = (PcieLog(_say),) if log else ()
-        report = pcie_replay.replay(path, pcie_attach.new_function, watchers)
+        report = pcie_replay.replay(session, pcie_attach.new_function, watchers)
     else:
-        report = usb_replay.replay(path, watchers=(Log(_say),) if log else ())
+        report = usb_replay.replay(session, watchers=(Log(_say),) if log else ())
     finish(report, file=file, as_json=json, body=_body, next_step="")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -38,27 +39,36 @@ class _Name(msgspec.Struct, array_like=True):
     name: str
 
 
-def kind_of_first(path: Path) -> str:
-    """The name of the first event's kind: it tells what was recorded.
+class RecordedSession:
+    """A session in a file that is read once, from its beginning: a pipe will do.
+
+    Args:
+        path: the file.
 
     Raises:
-        InputError: the file is no recorded session.
+        InputError: the file is no recorded session, or one without events.
         OSError: it cannot be read.
     """
-    for _, line in _lines(path):
-        return _decode(msgspec.json.Decoder(_Name), path, 1, line).name
-    raise InputError(f"{path}: the session has no events")
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines = _lines(path)
+        first = next(self._lines, None)
+        if first is None:
+            raise InputError(f"{path}: the session has no events")
+        self._first = first
+        self.first_kind = _decode(msgspec.json.Decoder(_Name), path, *first).name
+        """The name of the first event's kind: it tells what was recorded."""
 
-def read_session(path: Path, decoder: msgspec.json.Decoder[_Event]) -> Iterator[_Event]:
-    """The events of a session, whose kinds ``decoder`` knows (``msgspec.Struct`` with tags).
+    def events(self, decoder: msgspec.json.Decoder[_Event]) -> Iterator[_Event]:
+        """The events, once; ``decoder`` knows their kinds (``msgspec.Struct`` with tags).
 
-    Raises:
-        InputError: an event is none of them; names the line.
-        OSError: the file cannot be read.
-    """
-    for number, line in _lines(path):
-        yield _decode(decoder, path, number, line)
+        Raises:
+            InputError: an event is none of them; names the line.
+            OSError: the file cannot be read.
+        """
+        for number, line in chain([self._first], self._lines):
+            yield _decode(decoder, self.path, number, line)
 
 
 def _decode(decoder: msgspec.json.Decoder[_Event], path: Path, number: int, line: bytes) -> _Event:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 from darwinn_sim.errors import SimulationError
@@ -31,7 +30,7 @@ from darwinn_testbench.device.pcie.events import (
     RegisterWrite,
 )
 from darwinn_testbench.device.shown import named
-from darwinn_testbench.device.trace import read_session
+from darwinn_testbench.device.trace import RecordedSession
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report
 
@@ -300,14 +299,14 @@ class Player:
 
 
 def replay(
-    path: Path,
+    session: RecordedSession,
     new_function: Callable[[tuple[Callable[[Seen], None], ...]], PcieFunction],
     watchers: tuple[Callable[[Seen], None], ...] = (),
 ) -> Report[Answers]:
-    """Play the session in the file ``path``; a row for each place that answers come from.
+    """Play ``session``; a row for each place that answers come from.
 
     Args:
-        path: the file.
+        session: what was recorded.
         new_function: makes a device after power-up, which watchers see.
         watchers: these.
 
@@ -315,13 +314,13 @@ def replay(
         InputError: it is no recorded session.
         OSError: it cannot be read.
     """
-    events = list(read_session(path, DECODER))
+    events = list(session.events(DECODER))
     player = Player(new_function(watchers), events)
     try:
         player.play()
     except ValueError as error:
-        raise InputError(f"{path}: line {player.played + 1}: {error}") from None
-    return report(str(path), player.played, player.places, player.fault)
+        raise InputError(f"{session.path}: line {player.played + 1}: {error}") from None
+    return report(str(session.path), player.played, player.places, player.fault)
 
 
 _BYTE = np.dtype([("address", "<u8"), ("value", "u1")])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, islice
-from pathlib import Path
 
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.usb import descriptors
@@ -21,7 +20,7 @@ from darwinn_sim.usb.function import EVENT_BYTES, UsbFunction, Watcher
 from darwinn_sim.usb.requests import Kind, Standard
 
 from darwinn_testbench.device.answers import Answers, Place, report
-from darwinn_testbench.device.trace import Octets, read_session
+from darwinn_testbench.device.trace import Octets, RecordedSession
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.events import DECODER, Control, Event, Received, Reset, Sent
 from darwinn_testbench.report import Report
@@ -154,14 +153,14 @@ class Player:
             _compare(place, f"event {self._number}", data, came)
 
 
-def replay(path: Path, *, watchers: tuple[Watcher, ...] = ()) -> Report[Answers]:
-    """Play the session in the file ``path``; a row for each place that answers come from.
+def replay(session: RecordedSession, *, watchers: tuple[Watcher, ...] = ()) -> Report[Answers]:
+    """Play ``session``; a row for each place that answers come from.
 
     Raises:
         InputError: it is no recorded session.
         OSError: it cannot be read.
     """
-    events = read_session(path, DECODER)
+    events = session.events(DECODER)
     first = list(islice(events, _FIRST_EVENTS))
     # What is wrong with the file is said before anything is compiled.
     compile_kernels()
@@ -175,7 +174,7 @@ def replay(path: Path, *, watchers: tuple[Watcher, ...] = ()) -> Report[Answers]
             break
     else:
         player.end()
-    return report(str(path), number, player.places, function.fault)
+    return report(str(session.path), number, player.places, function.fault)
 
 
 def _speed(events: Iterable[Event]) -> Speed:

@@ -32,7 +32,7 @@ from darwinn_testbench.device.pcie.events import (
 from darwinn_testbench.device.pcie.replay import Player, replay
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.pcie.wrapped import environment, shim
-from darwinn_testbench.device.trace import Octets, SessionFile, read_session
+from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
 from darwinn_testbench.report import Verdict
 
 TRACE = "dense_edgetpu.pcie.trace"
@@ -76,7 +76,7 @@ def device(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         with Server(Device(function, said.append), folder):
             yield folder, session
     assert said == []
-    found = replay(session, new_function)
+    found = replay(RecordedSession(session), new_function)
     assert found.verdict is Verdict.PASS, found.rows
 
 
@@ -187,13 +187,13 @@ def answers(events: list[Event]) -> list[str]:
 
 
 def test_the_vendors_driver_would_get_the_same(traces: Path) -> None:
-    found = replay(traces / TRACE, new_function)
+    found = replay(RecordedSession(traces / TRACE), new_function)
     assert found.verdict is Verdict.PASS, found.rows
     assert found.message == "125 events, no difference"
 
 
 def test_one_changed_bit_of_what_it_got_is_found(traces: Path) -> None:
-    events = list(read_session(traces / TRACE, DECODER))
+    events = list(RecordedSession(traces / TRACE).events(DECODER))
     random = np.random.default_rng(5)
     for number, event in enumerate(events):
         match event:

@@ -24,7 +24,7 @@ from darwinn_testbench.device.pcie.events import (
 )
 from darwinn_testbench.device.pcie.log import Log
 from darwinn_testbench.device.pcie.replay import Player, replay
-from darwinn_testbench.device.trace import Octets, SessionFile, kind_of_first, read_session
+from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine
@@ -194,8 +194,8 @@ def test_a_file_holds_what_was_seen(tmp_path: Path) -> None:
         recorder(("dr", 1 << 63, b"\0\xff"))
         recorder(("irq", 4))
     assert gzip.decompress(path.read_bytes()).splitlines()[0] == b'["wr",296360,8,1]'
-    assert kind_of_first(path) == "wr"
-    assert list(read_session(path, DECODER)) == [
+    assert RecordedSession(path).first_kind == "wr"
+    assert list(RecordedSession(path).events(DECODER)) == [
         RegisterWrite(0x485A8, 8, 1),
         MemoryRead(1 << 63, Octets(b"\0\xff")),
         Interrupt(4),
@@ -220,7 +220,7 @@ def test_a_broken_line_is_named(tmp_path: Path, text: bytes, reason: str) -> Non
     path = tmp_path / "session"
     path.write_bytes(gzip.compress(b'["irq", 4]\n' + text + b"\n"))
     with pytest.raises(InputError, match="line 2: ") as caught:
-        list(read_session(path, DECODER))
+        list(RecordedSession(path).events(DECODER))
     assert reason in str(caught.value)
 
 
@@ -229,14 +229,14 @@ def test_a_cut_file_is_none(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "session"
     path.write_bytes(gzip.compress(b'["irq", 4]\n' * 99)[:-cut])
     with pytest.raises(InputError, match="not a recorded session"):
-        list(read_session(path, DECODER))
+        list(RecordedSession(path).events(DECODER))
 
 
 def test_an_empty_session_is_none(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_bytes(gzip.compress(b""))
     with pytest.raises(InputError, match="no events"):
-        kind_of_first(path)
+        RecordedSession(path)
 
 
 def file_of(path: Path, events: list[Event]) -> Path:
@@ -252,7 +252,9 @@ def new_function(watchers: tuple[Callable[[Seen], None], ...]) -> PcieFunction:
 
 def test_a_session_is_reported(tmp_path: Path) -> None:
     lines: list[str] = []
-    found = replay(file_of(tmp_path / "session", EVENTS), new_function, (Log(lines.append),))
+    found = replay(
+        RecordedSession(file_of(tmp_path / "session", EVENTS)), new_function, (Log(lines.append),)
+    )
     assert found.verdict is Verdict.PASS
     assert found.message == f"{len(EVENTS)} events, no difference"
     assert "read 486D0 sc_host_int_count -> 2" in lines
@@ -271,7 +273,7 @@ def test_a_fault_of_the_chip_is_reported(tmp_path: Path) -> None:
     assert isinstance(event, RegisterWrite)
     wrong = msgspec.structs.replace(event, value=event.value & ~1)
     events = [*EVENTS[:number], wrong, *EVENTS[number + 1 :]]
-    found = replay(file_of(tmp_path / "session", events), new_function)
+    found = replay(RecordedSession(file_of(tmp_path / "session", events)), new_function)
     assert found.verdict is Verdict.FAULT
     assert "page fault at device address" in found.message
 
@@ -279,4 +281,4 @@ def test_a_fault_of_the_chip_is_reported(tmp_path: Path) -> None:
 def test_an_access_that_cannot_be_is_bad_input(tmp_path: Path) -> None:
     path = file_of(tmp_path / "session", [Interrupt(4), RegisterWrite(1 << 20, 8, 0)])
     with pytest.raises(InputError, match="line 2: 8 bytes at 0x100000 are no register"):
-        replay(path, new_function)
+        replay(RecordedSession(path), new_function)

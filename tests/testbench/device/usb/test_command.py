@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
@@ -84,6 +85,24 @@ def test_a_log_that_cannot_be_written_changes_nothing() -> None:
             check=False,
         )
     assert (came.returncode, came.stdout) == (0, b"[0, 0, 0, 0]\n")
+
+
+def test_a_session_may_come_by_a_pipe() -> None:
+    session = gzip.compress(b'["out", 1, {"b": ""}]\n' * 3)
+    for packed, code, said in (
+        (session, 0, b"3 events, no difference"),
+        (gzip.compress(b""), 2, b"the session has no events"),
+    ):
+        came = subprocess.run(
+            [*DARWINN, "--replay", "/dev/stdin"],
+            input=packed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+            check=False,
+        )
+        assert came.returncode == code
+        assert said in came.stdout
 
 
 @needs_compiler

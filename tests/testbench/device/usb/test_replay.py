@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import struct
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,14 +18,13 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.device.answers import Answers
-from darwinn_testbench.device.trace import Octets, SessionFile, read_session
+from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
 from darwinn_testbench.device.usb.events import (
     DECODER,
     Control,
     Event,
     Received,
     Recorder,
-    Reset,
     Sent,
 )
 from darwinn_testbench.device.usb.replay import Player, replay
@@ -60,7 +60,7 @@ def recorded(path: Path) -> list[Event]:
             if text == b"again":
                 function.reset()
         function.reset()
-    return list(read_session(path, DECODER))
+    return list(RecordedSession(path).events(DECODER))
 
 
 def played(events: Iterable[Event], mode: Mode = Mode.BOOT) -> dict[str, Answers]:
@@ -155,7 +155,7 @@ def test_the_last_reset_is_written_if_something_was_under_way(tmp_path: Path) ->
             function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
             function.submit(Transfer(1, lambda transfer: None, data=sent))
             function.reset()
-        assert sum(isinstance(each, Reset) for each in read_session(path, DECODER)) == resets
+        assert gzip.decompress(path.read_bytes()).count(b'["reset"]') == resets
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_vendors_driver_would_get_the_same(
 def test_a_bit_that_the_vendors_driver_did_not_get_is_found(
     trace: Path, tmp_path: Path, endpoint: int
 ) -> None:
-    events = list(read_session(trace, DECODER))
+    events = list(RecordedSession(trace).events(DECODER))
     number = next(
         number
         for number, event in enumerate(events)
@@ -215,7 +215,7 @@ def test_a_bit_that_the_vendors_driver_did_not_get_is_found(
     with SessionFile(path) as file:
         for event in events:
             file.write(event)
-    report = replay(path)
+    report = replay(RecordedSession(path))
     assert report.verdict is Verdict.MISMATCH
     assert report.figures["differences"] == 1
 
@@ -226,7 +226,18 @@ def test_the_speed_is_that_of_the_recorded_device(tmp_path: Path) -> None:
         function = UsbFunction(echo, speed=Speed.HIGH, watchers=(Recorder(file),))
         function.control(Setup(0x80, 6, 0x100, 0, 18))
         function.control(Setup(0x80, 6, 0x200, 0, 521))
-    assert replay(path).verdict is Verdict.PASS
+    assert replay(RecordedSession(path)).verdict is Verdict.PASS
+
+
+def test_a_session_is_read_once_so_that_a_pipe_will_do(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "session", tmp_path / "pipe"
+    events = recorded(path)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(path.read_bytes()), daemon=True)
+    writer.start()
+    session = RecordedSession(pipe)
+    assert session.first_kind == "control"
+    assert list(session.events(DECODER)) == events
 
 
 def test_a_device_goes_on_when_the_recording_does_not() -> None:
