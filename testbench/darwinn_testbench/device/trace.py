@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.report.files import errors_named, result_stream
 
 MAX_LINE_BYTES = 64 << 20
 MAX_BYTES = 1 << 30
@@ -97,15 +99,21 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 class SessionFile:
-    """Writes a session, event by event; a context manager.
+    """Writes a session, event by event; a context manager, after which the file is there.
+
+    An older file of that name survives until then, and a failure.
+
+    Args:
+        path: the file.
 
     Raises:
         OSError: the file cannot be written; at the end, so that a device goes on until then.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._error: OSError | None = None
-        self._file = gzip.GzipFile(path, "wb", compresslevel=_FAST, mtime=0)
+        self._stack = ExitStack()
 
     def write(self, event: msgspec.Struct) -> None:
         """Append an event, as long as the file can be written."""
@@ -116,6 +124,11 @@ class SessionFile:
                 self._error = error
 
     def __enter__(self) -> SessionFile:
+        with errors_named(self._path):
+            stream = self._stack.enter_context(result_stream(self._path))
+            self._file = self._stack.enter_context(
+                gzip.GzipFile("", "wb", compresslevel=_FAST, fileobj=stream, mtime=0)
+            )
         return self
 
     def __exit__(
@@ -124,6 +137,8 @@ class SessionFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
-        if self._error is not None:
-            raise self._error
+        failure = error or self._error
+        with errors_named(self._path):
+            self._stack.__exit__(type(failure) if failure else None, failure, trace)
+            if error is None and self._error is not None:
+                raise self._error

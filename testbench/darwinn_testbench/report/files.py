@@ -5,45 +5,61 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def write_result(target: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``target``: to a temporary file beside it that then takes its name.
-
-    A reader never sees half a result, and an older result survives a failure. ``-`` is standard
-    output; a target that exists and is no regular file (a pipe, a device) is written directly.
+    """Write ``data`` to ``target``, as :func:`result_stream` does. ``-`` is standard output.
 
     Raises:
         OSError: the folder or the file cannot be written; it names ``target``.
     """
-    try:
-        _write(target, data)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # Not the temporary file, which nobody has heard of.
-        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
-
-
-def _write(target: str | os.PathLike[str], data: bytes) -> None:
     if os.fspath(target) == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
+    with errors_named(target), result_stream(target) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def result_stream(target: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A stream to ``target``: to a temporary file beside it that takes its name at the end.
+
+    A reader never sees half a result, and an older result survives a failure of any kind. A target
+    that exists and is no regular file (a pipe, a device) is written directly.
+
+    Raises:
+        OSError: the folder or the file cannot be written.
+    """
     path = Path(target)
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        with path.open("wb") as stream:
+            yield stream
         return
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            yield stream
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def errors_named(target: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system name ``target``, not a temporary file, which nobody has heard of."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
 
 
 def _umask() -> int:

@@ -25,6 +25,7 @@ from darwinn_testbench.device.usb.events import (
     Event,
     Received,
     Recorder,
+    Reset,
     Sent,
 )
 from darwinn_testbench.device.usb.replay import Player, replay
@@ -242,8 +243,26 @@ def test_a_session_is_read_once_so_that_a_pipe_will_do(tmp_path: Path) -> None:
 
 def test_a_device_goes_on_when_the_recording_does_not() -> None:
     done: list[Transfer] = []
-    with pytest.raises(OSError, match="No space left"), SessionFile(Path("/dev/full")) as file:
+    with (
+        pytest.raises(OSError, match=r"No space left.*/dev/full"),
+        SessionFile(Path("/dev/full")) as file,
+    ):
         function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
         for _ in range(2):
             function.submit(Transfer(1, done.append, data=os.urandom(1 << 20)))
     assert [each.status for each in done] == 2 * [Status.COMPLETED]
+
+
+def test_an_older_recording_stays_until_another_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"older")
+    with pytest.raises(PermissionError, match="of the device"), SessionFile(path) as file:
+        file.write(Reset())
+        raise PermissionError("of the device")
+    assert path.read_bytes() == b"older"
+    with SessionFile(path) as first, SessionFile(path) as second:
+        first.write(Reset())
+        assert path.read_bytes() == b"older"
+        second.write(Sent(1, Octets(b"")))
+    assert list(RecordedSession(path).events(DECODER)) == [Reset()]
+    assert list(tmp_path.iterdir()) == [path]
