@@ -70,15 +70,16 @@ def damaged(content: bytes, random: np.random.Generator, outside: list[int]) -> 
     return bytes(changed)
 
 
-def test_damaged_models_end_in_an_error_of_ours_or_run() -> None:
+# The first seed is of a model whose operators before the chip's give a larger tensor than declared.
+@pytest.mark.parametrize("seed", [1911057826, 0])
+def test_damaged_models_end_in_an_error_of_ours_or_run(seed: int) -> None:
     content = whole_model(segments())
     graph = tflite.load(content).subgraphs[0]
     options = [each.custom_options for each in graph.operators if each.custom_options]
     inside = {k for each in options for k in range(each.offset, each.offset + len(each))}
     outside = [k for k in range(len(content)) if k not in inside]
-    seed = int(np.random.default_rng().integers(1 << 31))
     random = np.random.default_rng(seed)
-    for number in range(40):
+    for number in range(30):
         try:
             interpreter = Interpreter(
                 model_content=damaged(content, random, outside), time_limit=30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, pair
@@ -9,7 +10,7 @@ from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, p
 from darwinn_testbench.chip.model import BoundTensor, bind_model
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.device.operators.custom_operator import PlacedOperator
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.policy import AnyArray
 
 
@@ -30,6 +31,7 @@ class ChipOperator:
         )
         self.outputs = place.outputs
         self.session = Session(model, device=device)
+        self._file = place.file
         self._inputs = place.inputs
         taken = {port.name for port in model.ports}
         given = {item.port.name for item in model.outputs}
@@ -48,7 +50,13 @@ class ChipOperator:
         self.session.prepare()
 
     def run(self, inputs: Sequence[AnyArray]) -> tuple[list[AnyArray], dict[int, AnyArray]]:
-        """One inference; SimulationError if the program fails."""
+        """One inference; SimulationError if the program fails, ModelError if the operators before
+        it gave an input another size than the graph says.
+        """
+        for port, value in zip(self._inputs, inputs, strict=True):
+            if value.size != math.prod(port.shape):
+                reason = f"{port} is of shape {value.shape} when the chip is to take it"
+                raise ModelError(self._file, reason)
         tensors = {port.name: value for port, value in zip(self._inputs, inputs, strict=True)}
         found = self.session.infer(tensors).outputs
         states = {
