@@ -25,7 +25,7 @@ from darwinn_testbench.device.pcie import attach as pcie_attach
 from darwinn_testbench.device.pcie import events as pcie_events
 from darwinn_testbench.device.pcie import replay as pcie_replay
 from darwinn_testbench.device.pcie.log import Log as PcieLog
-from darwinn_testbench.device.trace import RecordedSession, SessionFile
+from darwinn_testbench.device.trace import CutShort, RecordedSession, SessionFile
 from darwinn_testbench.device.usb import replay as usb_replay
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.events import Recorder
@@ -89,7 +89,11 @@ Replay = Annotated[
 ]
 Record = Annotated[
     Path | None,
-    typer.Option("--record", metavar="FILE", help="Write the session to FILE, for --replay."),
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Write the session to FILE, for --replay; until its end beside it (FILE.*.part).",
+    ),
 ]
 Logged = Annotated[
     bool,
@@ -195,6 +199,8 @@ class _Attachment:
         self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
         self._booted = booted
         self._faults = Faults(_say)
+        self._status: int | None = None
+        """How the command has ended."""
 
     def by_usb(self, command: Sequence[str]) -> int:
         """The exit code of ``command``, which uses the device."""
@@ -203,22 +209,21 @@ class _Attachment:
         # What is missing is said before anything is compiled.
         stand_in()
         with self._plugged_in() as function:
-            status = run_command(function, command)
-        return self._exit_code(status)
+            self._status = run_command(function, command)
+        return self._exit_code(self._status)
 
     def by_pcie(self, command: Sequence[str]) -> int:
         """The exit code of ``command``, which uses the device."""
         from darwinn_testbench.device.pcie.wrapped import run_command, shim
 
         shim()
-        with ExitStack() as stack:
+        with self._recording() as file:
             watchers: list[Callable[[Seen], None]] = [PcieLog(_say)] if self._log else []
-            if self._record is not None:
-                file = stack.enter_context(SessionFile(self._record))
+            if file is not None:
                 watchers.append(pcie_events.Recorder(file))
             function = pcie_attach.new_function(tuple(watchers), _say if self._log else None)
-            status, faults = run_command(function, command, _say)
-        return EXIT_CODES[Verdict.FAULT] if faults else status
+            self._status, faults = run_command(function, command, _say)
+        return EXIT_CODES[Verdict.FAULT] if faults else self._status
 
     def by_usbip(self, port: int) -> int:
         """The exit code of a server that was interrupted."""
@@ -232,13 +237,28 @@ class _Attachment:
         return EXIT_CODES[Verdict.FAULT] if self._faults.count else status
 
     @contextmanager
+    def _recording(self) -> Iterator[SessionFile | None]:
+        """Where the session is written; if that fails, how the command ended is said as well."""
+        if self._record is None:
+            yield None
+            return
+        try:
+            with SessionFile(self._record) as file:
+                yield file
+        except CutShort as error:
+            if self._status is None:
+                raise
+            raise CutShort(f"{error}; the command's exit status was {self._status}") from None
+
+    @contextmanager
     def _plugged_in(self) -> Iterator[UsbFunction]:
         with ExitStack() as stack:
             watchers: list[Watcher] = [self._faults]
             if self._log:
                 watchers.append(Log(_say))
-            if self._record is not None:
-                watchers.append(Recorder(stack.enter_context(SessionFile(self._record))))
+            file = stack.enter_context(self._recording())
+            if file is not None:
+                watchers.append(Recorder(file))
             yield stack.enter_context(
                 attached(
                     speed=self._speed,

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from darwinn_sim.errors import SimulationError
 
+from darwinn_testbench.device.trace import RecordedSession
 from darwinn_testbench.report import Report, Row, Verdict, one_line
+
+_CUT_SHORT = "; the recording is cut short: what came after them is not in it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +53,22 @@ class Place:
 
 
 def report(
-    file: str, events: int, places: Sequence[Place], fault: SimulationError | None
+    session: RecordedSession,
+    events: int,
+    places: Sequence[Place],
+    fault: SimulationError | None,
 ) -> Report[Answers]:
     """The report of a session whose first ``events`` were played, to its end or to a fault."""
     differences = sum(place.differences for place in places)
     return Report(
         command="device",
-        file=file,
+        file=str(session.path),
         rows=tuple(place.row() for place in places),
         figures={"events": events, "differences": differences},
         decided=Verdict.FAULT if fault else None,
-        message=f"event {events}: {one_line(fault)}" if fault else _summary(events, differences),
+        message=f"event {events}: {one_line(fault)}"
+        if fault
+        else _summary(events, differences) + _CUT_SHORT * session.is_cut_short,
     )
 
 

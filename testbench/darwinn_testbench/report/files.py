@@ -26,11 +26,16 @@ def write_result(target: str | os.PathLike[str], data: bytes) -> None:
 
 
 @contextmanager
-def result_stream(target: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator[IO[bytes]]:
     """A stream to ``target``: to a temporary file beside it that takes its name at the end.
 
     A reader never sees half a result, and an older result survives a failure of any kind. A target
     that exists and is no regular file (a pipe, a device) is written directly.
+
+    Args:
+        target: the file.
+        kept: how the name of the temporary file ends, if it is to stay after a failure, and to be
+            seen beside ``target`` (``NAME.*kept``); its path is the stream's ``name``.
 
     Raises:
         OSError: the folder or the file cannot be written.
@@ -40,14 +45,17 @@ def result_stream(target: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with path.open("wb") as stream:
             yield stream
         return
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    hidden = "" if kept else "."
+    handle, temporary = tempfile.mkstemp(kept, f"{hidden}{path.name}.", path.parent)
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with Path(temporary).open("wb") as stream:
             yield stream
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        if not kept:
+            Path(temporary).unlink(missing_ok=True)
         raise
 
 

@@ -92,15 +92,15 @@ def any_session(seed: int) -> list[Event]:
     return [event_of(each) for each in machine.seen]
 
 
-def played(events: list[Event]) -> Player:
-    player = Player(PcieFunction(BusCore), events)
+def played(events: list[Event], *, is_cut_short: bool = False) -> Player:
+    player = Player(PcieFunction(BusCore), events, is_cut_short=is_cut_short)
     player.play()
     return player
 
 
-def differences(events: list[Event]) -> list[str]:
+def differences(events: list[Event], *, is_cut_short: bool = False) -> list[str]:
     """What differs first in each place; a fault is one, too."""
-    player = played(events)
+    player = played(events, is_cut_short=is_cut_short)
     found = [place.message for place in player.places if place.differences]
     return [*found, str(player.fault)] if player.fault else found
 
@@ -224,12 +224,30 @@ def test_a_broken_line_is_named(tmp_path: Path, text: bytes, reason: str) -> Non
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("cut", [1, 9, 30])
-def test_a_cut_file_is_none(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize("cut", [1, 9])
+def test_a_cut_file_has_what_is_before_the_cut(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "session"
-    path.write_bytes(gzip.compress(b'["irq", 4]\n' * 99)[:-cut])
-    with pytest.raises(InputError, match="not a recorded session"):
-        list(RecordedSession(path).events(DECODER))
+    whole = gzip.compress(b'["irq", 4]\n' * 99)
+    path.write_bytes(whole[:-cut])
+    session = RecordedSession(path)
+    found = list(session.events(DECODER))
+    assert found == len(found) * [Interrupt(4)] != []
+    assert session.is_cut_short
+    path.write_bytes(whole[:12])
+    with pytest.raises(InputError, match="no events"):
+        RecordedSession(path)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_session_may_be_cut_short_anywhere(seed: int) -> None:
+    events = any_session(seed)
+    draw = random.Random(seed)
+    answers = [n for n, event in enumerate(events) if isinstance(event, MemoryWrite | Interrupt)]
+    for size in {len(events), *draw.sample(range(1, len(events)), 20)}:
+        assert differences(events[:size], is_cut_short=True) == []
+    number = answers[0]
+    wrong = changed(events[number], draw.randrange(1 << 20))
+    assert differences([*events[:number], wrong, *events[number + 1 : -1]], is_cut_short=True)
 
 
 def test_an_empty_session_is_none(tmp_path: Path) -> None:

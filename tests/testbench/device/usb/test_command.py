@@ -74,6 +74,40 @@ def test_a_fault_is_said_and_ends_with_1(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_a_recording_that_fails_hides_no_exit_status(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    path = Path("/dev/full")
+    command = (sys.executable, "-c", LOOK + "raise SystemExit(7)")
+    came = device("--usb", "--booted", "--record", str(path), "--", *command)
+    assert came.returncode == 2
+    assert came.stderr.splitlines()[-1] == (
+        "darwinn device: bad-input: /dev/full: No space left on device: the recording is cut short"
+        "; the command's exit status was 7"
+    )
+
+
+@needs_compiler
+def test_a_recording_survives_the_device(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    command = [sys.executable, "-uc", LOOK + "import time; time.sleep(200)"]
+    process = subprocess.Popen(
+        [*DARWINN, "--usb", "--booted", "--record", str(tmp_path / "session"), "--", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "[0, 0, 0, 0]\n"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
+    (part,) = tmp_path.iterdir()
+    assert part.match("session.*.part")
+    again = device("--replay", str(part))
+    assert again.returncode == 0
+    assert "no difference; the recording is cut short" in again.stdout
+
+
+@needs_compiler
 def test_a_log_that_cannot_be_written_changes_nothing() -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
     with Path("/dev/full").open("w") as full:

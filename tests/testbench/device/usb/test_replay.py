@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.device.answers import Answers
-from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
+from darwinn_testbench.device.trace import CutShort, Octets, RecordedSession, SessionFile
 from darwinn_testbench.device.usb.events import (
     DECODER,
     Control,
@@ -64,11 +65,13 @@ def recorded(path: Path) -> list[Event]:
     return list(RecordedSession(path).events(DECODER))
 
 
-def played(events: Iterable[Event], mode: Mode = Mode.BOOT) -> dict[str, Answers]:
+def played(
+    events: Iterable[Event], mode: Mode = Mode.BOOT, *, is_cut_short: bool = False
+) -> dict[str, Answers]:
     player = Player(UsbFunction(echo, mode=mode))
     for event in events:
         player.play(event)
-    player.end()
+    player.end(is_cut_short=is_cut_short)
     return {place.name: place.row() for place in player.places}
 
 
@@ -241,10 +244,75 @@ def test_a_session_is_read_once_so_that_a_pipe_will_do(tmp_path: Path) -> None:
     assert list(session.events(DECODER)) == events
 
 
+def part_of(path: Path) -> Path:
+    """What is beside a recording that is not whole."""
+    (part,) = path.parent.glob(f"{path.name}.*.part")
+    return part
+
+
+def test_a_recording_has_each_event_as_soon_as_it_has_passed(
+    tmp_path: Path, events: list[Event]
+) -> None:
+    path = tmp_path / "another"
+    with SessionFile(path) as file:
+        for number, event in enumerate(events, 1):
+            file.write(event)
+            session = RecordedSession(part_of(path))
+            assert list(session.events(DECODER)) == events[:number]
+            assert session.is_cut_short
+    assert list(RecordedSession(path).events(DECODER)) == events
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "session"]
+
+
+def test_a_session_may_be_cut_short_anywhere(events: list[Event]) -> None:
+    for size in range(1, len(events)):
+        rows = played(events[:size], is_cut_short=True).values()
+        assert [row.message for row in rows if row.differences] == []
+    last = max(n for n, event in enumerate(events) if isinstance(event, Received))
+    event = events[last]
+    assert isinstance(event, Received)
+    wrong = Received(event.endpoint, flipped(event.data, 1))
+    assert sum(row.differences for row in played([*events[:last], wrong]).values())
+
+
+def test_that_a_replayed_session_is_cut_short_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    event = msgspec.json.encode(Sent(1, Octets(b"")))
+    path.write_bytes(gzip.compress(event + b"\n" + event + b"\n")[:-5])
+    report = replay(RecordedSession(path))
+    assert report.verdict is Verdict.PASS
+    assert report.message.startswith("2 events, no difference; the recording is cut short")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files have 64 KiB at most: as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_what_could_be_written_of_a_recording_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"older")
+    events = [Sent(1, Octets(os.urandom(1 << 14))) for _ in range(9)]
+    with pytest.raises(CutShort) as caught, SessionFile(path) as file:
+        for event in events:
+            file.write(event)
+    part = part_of(path)
+    assert str(caught.value) == (
+        f"{path}: File too large: the recording is cut short; 3 events are in {part}"
+    )
+    assert list(RecordedSession(part).events(DECODER)) == events[:3]
+    assert path.read_bytes() == b"older"
+
+
 def test_a_device_goes_on_when_the_recording_does_not() -> None:
     done: list[Transfer] = []
     with (
-        pytest.raises(OSError, match=r"No space left.*/dev/full"),
+        pytest.raises(CutShort, match=r"^/dev/full: No space left"),
         SessionFile(Path("/dev/full")) as file,
     ):
         function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
@@ -260,6 +328,9 @@ def test_an_older_recording_stays_until_another_one_is_whole(tmp_path: Path) -> 
         file.write(Reset())
         raise PermissionError("of the device")
     assert path.read_bytes() == b"older"
+    part_of(path).unlink()
+    with pytest.raises(PermissionError), SessionFile(path):
+        raise PermissionError("before anything has passed")
     with SessionFile(path) as first, SessionFile(path) as second:
         first.write(Reset())
         assert path.read_bytes() == b"older"
