@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus_models import model_of, path_of
 from darwinn_sim.machine.examine import StopPoint
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import TensorMap, random_inputs
@@ -24,15 +25,6 @@ GROWTH_BOUND = 4 << 10
 """Bytes that an inference may seem to leave: some 60 are counted for each call of a compiled
 kernel, which the process does not keep. It is as large after 2,000 inferences as after 10,000
 (``benchmarks.speed`` measures that). A trace or buffer that is left is more."""
-
-
-def path_of(corpus: Path, name: str) -> Path:
-    return corpus / "darwinn" / f"{name}_edgetpu.tflite"
-
-
-def model_of(corpus: Path, name: str) -> BoundModel:
-    (model,) = open_models(path_of(corpus, name))
-    return model
 
 
 def outputs_of(inference: Inference) -> list[bytes]:

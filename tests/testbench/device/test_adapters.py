@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRt
 from ai_edge_litert.interpreter import load_delegate
+from corpus_models import path_of
 from darwinn_testbench import Interpreter
 from darwinn_testbench.device.delegate import build
 
@@ -31,7 +32,7 @@ def opened(request: pytest.FixtureRequest, corpus: Path) -> Opener:
     make: Callable[[Path], Any] = Interpreter if request.param == "interpreter" else with_delegate
 
     def open_(name: str) -> Any:
-        interpreter = make(corpus / "darwinn" / f"{name}_edgetpu.tflite")
+        interpreter = make(path_of(corpus, name))
         interpreter.allocate_tensors()
         return interpreter
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRt
 from ai_edge_litert.interpreter import load_delegate
+from corpus_models import path_of
 from darwinn_testbench import Interpreter
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import (
@@ -256,7 +257,7 @@ WHOLE = (
 def test_corpus_models_give_the_same_final_outputs_both_ways(
     library: str, corpus: Path, tmp_path: Path, name: str, in_litert: bool
 ) -> None:
-    model = corpus / "darwinn" / f"{name}_edgetpu.tflite"
+    model = path_of(corpus, name)
     python = sys.executable if in_litert else other_python()
     found = run_client(python, library, model, tmp_path / "outputs.npz")
     for one, other in zip(found, computed_by_interpreter(model), strict=True):

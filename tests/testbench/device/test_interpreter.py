@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert import interpreter as litert
+from corpus_models import path_of
 from darwinn_formats.errors import FormatError
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.execution import run
@@ -226,7 +227,7 @@ def test_signatures_are_run_by_name_as_in_litert(corpus: Path) -> None:
 
 def test_the_chip_of_a_corpus_model_computes_as_darwinn_run(corpus: Path) -> None:
     """MobileNet v1 is all on the chip: the whole model gives what its executable gives."""
-    path = corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite"
+    path = path_of(corpus, "mobilenet_v1_0.25_128_quant")
     image = np.random.default_rng(0).integers(0, 256, (1, 128, 128, 3), np.uint8)
     interpreter = Interpreter(path)
     interpreter.allocate_tensors()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corpus_models import path_of
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_testbench import Interpreter
@@ -314,7 +315,7 @@ def test_two_posenets_see_the_same_face(corpus: Path, wild: Path) -> None:
         pytest.skip("there are no pictures beside the corpus")
     faces = []
     for path in (
-        corpus / "darwinn" / "posenet_mobilenet_v1_075_353_481_16_quant_decoder_edgetpu.tflite",
+        path_of(corpus, "posenet_mobilenet_v1_075_353_481_16_quant_decoder"),
         wild / "darwinn" / "posenet_353_481_2019_edgetpu.tflite",
     ):
         interpreter = Interpreter(path)

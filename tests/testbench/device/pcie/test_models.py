@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 from apex_script import Call, Replay, Script, calls_of
+from corpus_models import MODELS, model_of
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device as Chip
@@ -37,32 +38,6 @@ from darwinn_testbench.report import Verdict
 
 TRACE = "dense_edgetpu.pcie.trace"
 COUNTS = 0x486D0
-QUICK = (
-    "bright_16x16",
-    "dense_256",
-    "keras_lstm_mnist_ptq",
-    "looming_64x64_3x3",
-    "mobilenet_v1_0.25_128_quant",
-)
-SLOW = (
-    "bright_64x64",
-    "color_red_64x64",
-    "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
-    "deeplabv3_mnv2_dm05_pascal_quant",
-    "dense_1024",
-    "gabor_64x64_7k_4o_2s",
-    "mobilenet_v1_0.25_128_quant_2019",
-    "mobilenet_v1_0.25_128_quant_cocompiled_with_3quant",
-    "mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_160_quant",
-    "mobilenet_v1_0.5_160_quant",
-    "mobilenet_v1_0.5_160_quant_cocompiled_with_mobilenet_v1_0.25_128_quant",
-    "mobilenet_v1_1.0_224_quant_embedding_extractor",
-    "mobilenet_v2_1.0_224_quant",
-    "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
-    "ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2",
-    "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
-)
-NAMES = (*QUICK, *(pytest.param(name, marks=pytest.mark.nightly) for name in SLOW))
 
 
 @pytest.fixture
@@ -91,11 +66,6 @@ def calls(*models: BoundModel, runs: int = 2) -> list[Call]:
     return found
 
 
-def model_of(path: Path) -> BoundModel:
-    (model,) = open_models(path)
-    return model
-
-
 def comes_out(client: Path, folder: Path, script: Replay) -> None:
     command, environ = [client, script.path], environment(shim(), folder)
     assert subprocess.run(command, env=environ, timeout=600, check=False).returncode == 0
@@ -105,22 +75,22 @@ def comes_out(client: Path, folder: Path, script: Replay) -> None:
 @pytest.mark.parametrize("name", ["dense", "convolution", "dense_stand_alone"])
 def test_samples(client: Path, device: tuple[Path, Path], tmp_path: Path, name: str) -> None:
     assert run_command_line(["sample", str(tmp_path / "sample")]) == 0
-    asked = calls(model_of(tmp_path / "sample" / f"{name}_edgetpu.tflite"), runs=3)
+    asked = calls(*open_models(tmp_path / "sample" / f"{name}_edgetpu.tflite"), runs=3)
     comes_out(client, device[0], Replay(tmp_path, asked))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODELS)
 def test_models_of_the_corpus(
     client: Path, device: tuple[Path, Path], tmp_path: Path, corpus: Path, name: str
 ) -> None:
-    asked = calls(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite"))
+    asked = calls(model_of(corpus, name))
     comes_out(client, device[0], Replay(tmp_path, asked))
 
 
 def test_parameters_and_inferences_are_queued_at_once(
     client: Path, device: tuple[Path, Path], tmp_path: Path, corpus: Path
 ) -> None:
-    asked = calls(model_of(corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite"))
+    asked = calls(model_of(corpus, "mobilenet_v1_0.25_128_quant"))
     comes_out(client, device[0], Replay(tmp_path, asked, at_once=True))
 
 
@@ -129,9 +99,9 @@ def test_programs_follow_each_other_on_one_device(
 ) -> None:
     names = ("dense_256", "bright_16x16", "dense_256")
     for name in names:
-        asked = calls(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite"), runs=1)
+        asked = calls(model_of(corpus, name), runs=1)
         comes_out(client, device[0], Replay(tmp_path, asked))
-    both = calls(*(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite") for name in names))
+    both = calls(*(model_of(corpus, name) for name in names))
     comes_out(client, device[0], Replay(tmp_path, both))
 
 
@@ -140,8 +110,8 @@ def test_a_program_leaves_in_the_middle_of_an_inference(
     client: Path, tmp_path: Path, corpus: Path, last: str
 ) -> None:
     """Wherever in it: the next program gets right results, on a chip that knows nothing of it."""
-    long = calls(model_of(corpus / "darwinn" / "mobilenet_v2_1.0_224_quant_edgetpu.tflite"), runs=1)
-    short = calls(model_of(corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite"))
+    long = calls(model_of(corpus, "mobilenet_v2_1.0_224_quant"), runs=1)
+    short = calls(model_of(corpus, "mobilenet_v1_0.25_128_quant"))
     said: list[str] = []
     random = np.random.default_rng(3)
     device = Device(new_function(), said.append)
@@ -175,7 +145,7 @@ def test_a_program_may_be_late(
     client: Path, device: tuple[Path, Path], tmp_path: Path, corpus: Path, name: str
 ) -> None:
     """With each chunk: waiting for one is no deadlock."""
-    asked = calls(model_of(corpus / "darwinn" / f"{name}_edgetpu.tflite"))
+    asked = calls(model_of(corpus, name))
     comes_out(client, device[0], Replay(tmp_path, asked, late=0.2))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus_models import MODELS, model_of, path_of
 from darwinn_sim.usb.descriptors import Speed
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
@@ -27,37 +28,6 @@ from darwinn_testbench.device.usb.wrapped import run_command
 from usb_client import UsbClient
 
 SEED = 20
-
-QUICK = (
-    "bright_16x16",
-    "color_red_64x64",
-    "dense_256",
-    "gabor_64x64_7k_4o_2s",
-    "keras_lstm_mnist_ptq",
-    "mobilenet_v1_0.25_128_quant",
-)
-SLOW = (
-    "bright_64x64",
-    "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
-    "deeplabv3_mnv2_dm05_pascal_quant",
-    "dense_1024",
-    "looming_64x64_3x3",
-    "mobilenet_v1_0.25_128_quant_2019",
-    "mobilenet_v1_0.25_128_quant_cocompiled_with_3quant",
-    "mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_160_quant",
-    "mobilenet_v1_0.5_160_quant",
-    "mobilenet_v1_0.5_160_quant_cocompiled_with_mobilenet_v1_0.25_128_quant",
-    "mobilenet_v1_1.0_224_quant_embedding_extractor",
-    "mobilenet_v2_1.0_224_quant",
-    "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
-    "ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2",
-    "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
-)
-MODELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.nightly) for name in SLOW)]
-
-
-def path_of(corpus: Path, name: str) -> Path:
-    return corpus / "darwinn" / f"{name}_edgetpu.tflite"
 
 
 def expected(model: BoundModel) -> dict[str, bytes]:
@@ -89,7 +59,7 @@ def test_a_sample_runs_in_this_process(sample: Path, speed: Speed, boot: bool) -
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_runs_in_this_process(corpus: Path, backend: Any, name: str) -> None:
-    (model,) = open_models(path_of(corpus, name))
+    model = model_of(corpus, name)
     assert usb_inference.outputs_by_usb(model, SEED, backend) == expected(model)
     assert backend.function.fault is None
 
@@ -98,7 +68,7 @@ def test_a_model_runs_in_this_process(corpus: Path, backend: Any, name: str) -> 
 def test_a_model_runs_by_an_endpoint_for_each_kind_of_data(
     corpus: Path, backend: Any, name: str
 ) -> None:
-    (model,) = open_models(path_of(corpus, name))
+    model = model_of(corpus, name)
     assert usb_inference.outputs_by_usb(model, SEED, backend, multiple=True) == expected(model)
 
 
@@ -130,7 +100,7 @@ def test_a_model_runs_by_libusb(corpus: Path, tmp_path: Path, name: str) -> None
 def test_models_take_turns_on_one_device(corpus: Path, backend: Any) -> None:
     """Programs are recognised by what is sent: nobody says which model it is."""
     names = ("dense_256", "mobilenet_v1_0.25_128_quant", "bright_16x16")
-    models = [open_models(path_of(corpus, name))[0] for name in names]
+    models = [model_of(corpus, name) for name in names]
     for model in (*models, *models):
         assert usb_inference.outputs_by_usb(model, SEED, backend) == expected(model)
 
