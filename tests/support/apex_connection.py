@@ -11,17 +11,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
 from bus_core import program
 from darwinn_sim.host.mmu import EXTENDED_BIT
-from darwinn_sim.host.registers import RUN_CONTROLS, register
+from darwinn_sim.host.registers import register
 
 MESSAGE = struct.Struct("<II5Q")
 REQUEST = struct.Struct("<IIQ")
 ANSWER = struct.Struct("<II")
 OPEN, CLOSE, READ, WRITE, IOCTL = 1, 2, 3, 4, 5
 PARTITION, MAP, UNMAP, COHERENT = 0xDC07, 0xDC08, 0xDC09, 0xDC0B
-PAGE = 4096
-RING, STATUS = 0x0100_0000, 0x0100_1000
 CODE, INPUT, OUTPUT = (EXTENDED_BIT | n << 20 for n in (1, 2, 3))
 MEMORY = 0x7000_0000_0000
 """Where this program says that its memory is: code, input and output, 1 MiB each."""
@@ -109,26 +108,14 @@ class Connection:
             (MEMORY + (2 << 20), OUTPUT, 1 << 20),
         ):
             assert not self.ask(IOCTL, MAP, 0, size, bus, device)[0]
-        for name, value in (
-            ("instruction_queue_base", RING),
-            ("instruction_queue_status_block_base", STATUS),
-            ("instruction_queue_size", 256),
-            ("instruction_queue_control", 5),
-            ("sc_host_int_control", 15),
-            ("instruction_queue_int_control", 1),
-            ("fatal_err_int_control", 1),
-        ):
+        for name, value in SET_UP:
             self.put(name, value)
-        for unit, _, _ in RUN_CONTROLS:
-            self.put(f"{unit}_run_control", 1)
         return 0
 
     def queue(self, *descriptors: tuple[int, int, int]) -> None:
         code = program(*descriptors)
         self.memory[: len(code)] = code
-        self.coherent[16 * self.tail : 16 * self.tail + 16] = struct.pack(
-            "<QII", CODE, len(code), 0
-        )
+        self.coherent[16 * self.tail : 16 * self.tail + 16] = descriptor(CODE, len(code))
         self.tail += 1
         self.put("instruction_queue_tail", self.tail)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
+from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
 from bus_core import BusCore
 from darwinn_sim.host.mmu import EXTENDED_BIT
-from darwinn_sim.host.registers import RUN_CONTROLS, register
+from darwinn_sim.host.registers import register
 from darwinn_sim.pcie.function import HostFault, PcieFunction, Seen
 from darwinn_sim.pcie.kernel_driver import KernelDriver
 
-PAGE = 4096
-RING, STATUS = 0x0100_0000, 0x0100_1000
 BUFFER = EXTENDED_BIT | 0x10_0000
 PROGRAM_AT, INPUT_AT, OUTPUT_AT = 0x7F00_0000_0000, 0x5500_0000_1000, 0x5600_0000_2000
 
@@ -64,18 +61,8 @@ class Machine:
         address = self.driver.give_coherent(self.coherent)
         self.driver.map(address, RING, PAGE)
         self.driver.map(address + PAGE, STATUS, PAGE)
-        for name, value in (
-            ("instruction_queue_base", RING),
-            ("instruction_queue_status_block_base", STATUS),
-            ("instruction_queue_size", 256),
-            ("instruction_queue_control", 5),
-            ("sc_host_int_control", 15),
-            ("instruction_queue_int_control", 1),
-            ("fatal_err_int_control", 1),
-        ):
+        for name, value in SET_UP:
             self.write(name, value)
-        for unit, _, _ in RUN_CONTROLS:
-            self.write(f"{unit}_run_control", 1)
         self.tail = 0
 
     def write(self, name: str, value: int) -> None:
@@ -89,9 +76,8 @@ class Machine:
         self.driver.map(address, device, len(self.program.memory[address]))
 
     def queue(self, device: int, size: int) -> None:
-        descriptor = struct.pack("<QII", device, size, 0)
         start = 16 * self.tail
-        self.coherent[start : start + 16] = np.frombuffer(descriptor, np.uint8)
+        self.coherent[start : start + 16] = np.frombuffer(descriptor(device, size), np.uint8)
         self.tail += 1
         self.write("instruction_queue_tail", self.tail)
 

@@ -36,6 +36,13 @@ SCU_CTRL_3 = 0x1A318
 INTERRUPT = DescriptorTag.INTERRUPT_0
 
 
+def settle(chip: Chip) -> Waits:
+    """Let the chip go on until it waits."""
+    while chip.advance():
+        pass
+    return chip.waits
+
+
 class UsbBench:
     """A chip behind USB that runs, with what it has sent."""
 
@@ -74,9 +81,7 @@ class UsbBench:
 
     def settle(self) -> Waits:
         """Let the chip go on until it waits."""
-        while self.chip.advance():
-            pass
-        return self.chip.waits
+        return settle(self.chip)
 
     def assert_works(self) -> None:
         self.outputs, self.events = b"", []
@@ -217,20 +222,24 @@ def test_a_reset_at_any_moment_leaves_a_clean_chip(moments: int) -> None:
     bench.assert_works()
 
 
-def test_nothing_grows_with_what_a_chip_has_run() -> None:
+def with_driver() -> tuple[HostInterface, Chip, Driver]:
+    """A chip behind PCIe that runs, with who uses it."""
     memory = HostMemory()
     host = HostInterface(memory)
     chip = Chip(host)
     driver = Driver(host, memory)
     driver.open()
+    return host, chip, driver
+
+
+def test_nothing_grows_with_what_a_chip_has_run() -> None:
+    host, chip, driver = with_driver()
     sizes = set()
     for _ in range(6):
         image = IMAGES()
         request = driver.prepare(sample.executable(), {"image": image})
         driver.submit(request)
-        while chip.advance():
-            pass
-        assert chip.waits is Waits.CHUNK
+        assert settle(chip) is Waits.CHUNK
         assert driver.finish(request)["averages"] == sample.expected(image)
         interrupts = host.interrupts
         sizes.add((len(host.transfers), len(interrupts.raised), len(interrupts.messages)))
@@ -239,11 +248,7 @@ def test_nothing_grows_with_what_a_chip_has_run() -> None:
 
 
 def test_a_paused_chip_waits_for_its_host() -> None:
-    memory = HostMemory()
-    host = HostInterface(memory)
-    chip = Chip(host)
-    driver = Driver(host, memory)
-    driver.open()
+    host, chip, driver = with_driver()
     image = IMAGES()
     request = driver.prepare(sample.executable(), {"image": image})
     driver.submit(request)
@@ -251,15 +256,12 @@ def test_a_paused_chip_waits_for_its_host() -> None:
     while not any(transfer.is_descriptor for transfer in host.transfers):
         assert chip.advance()
     chip.write(PAUSE, 1, 64)
-    while chip.advance():
-        pass
-    assert chip.waits is Waits.BYTES
+    assert settle(chip) is Waits.BYTES
     woken: list[bool] = []
     chip.wake = lambda: woken.append(True)
     chip.write(PAUSE, 0, 64)
     assert woken
-    while chip.advance():
-        pass
+    settle(chip)
     assert driver.finish(request)["averages"] == sample.expected(image)
 
 

@@ -6,6 +6,7 @@ import errno
 
 import numpy as np
 import pytest
+from apex_queue import PAGE
 from bus_core import program
 from darwinn_sim.device.chip import Chip, behind_pcie
 from darwinn_sim.errors import PageFault, SimulationError
@@ -14,7 +15,7 @@ from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.pcie.function import HostFault, PcieFunction
-from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine, Program
+from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PROGRAM_AT, Machine, Program
 
 
 def test_a_request_moves_bytes_and_interrupts() -> None:

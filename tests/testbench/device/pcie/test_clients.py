@@ -24,13 +24,13 @@ from apex_connection import (
     MESSAGE,
     OPEN,
     OUTPUT,
-    PAGE,
     READ,
     WRITE,
     Connection,
     Reply,
     honest,
 )
+from apex_queue import PAGE
 from darwinn_sim.host.interface import DescriptorFault
 from darwinn_sim.host.registers import REGISTERS
 from darwinn_testbench.device.pcie import messages, program_memory, server
@@ -264,16 +264,19 @@ def in_drops(self: Connection, kind: int, address: int, size: int, data: bytes) 
     return b""
 
 
+def copies_until_it_is_turned_away(connection: Connection) -> None:
+    with pytest.raises((EOFError, ConnectionError)):
+        connection.queue((1, len(DATA), INPUT), (3, len(DATA), OUTPUT), (4, 0, 0))
+        while True:
+            connection.get("hib_error_status")
+            time.sleep(0.01)
+
+
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("reply", [late, never, half, short, long, refusing, in_drops])
 def test_wrong_answers_of_memory(bench: Bench, reply: Reply) -> None:
     with ExitStack() as stack:
-        connection = bench.opened(stack, reply)
-        with pytest.raises((EOFError, ConnectionError)):
-            connection.queue((1, len(DATA), INPUT), (3, len(DATA), OUTPUT), (4, 0, 0))
-            while True:
-                connection.get("hib_error_status")
-                time.sleep(0.01)
+        copies_until_it_is_turned_away(bench.opened(stack, reply))
         bench.serves_the_next()
     assert "program" in bench.said[0]
     assert "DMA read of" in bench.said[0]
@@ -285,12 +288,7 @@ def test_only_writes_are_not_answered(bench: Bench) -> None:
         return honest(self, kind, address, size, data) if kind == 1 else b""
 
     with ExitStack() as stack:
-        connection = bench.opened(stack, reply)
-        with pytest.raises((EOFError, ConnectionError)):
-            connection.queue((1, len(DATA), INPUT), (3, len(DATA), OUTPUT), (4, 0, 0))
-            while True:
-                connection.get("hib_error_status")
-                time.sleep(0.01)
+        copies_until_it_is_turned_away(bench.opened(stack, reply))
         bench.serves_the_next()
     assert "DMA write of" in bench.said[0]
 

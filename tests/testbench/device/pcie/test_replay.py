@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from apex_queue import PAGE
 from bus_core import BusCore, program
 from darwinn_sim.pcie.function import PcieFunction, Seen
 from darwinn_testbench.device.pcie.events import (
@@ -27,7 +28,7 @@ from darwinn_testbench.device.pcie.replay import Player, replay
 from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
-from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PAGE, PROGRAM_AT, Machine
+from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PROGRAM_AT, Machine
 
 DATA = BUFFER + 0x10_0000
 OUTPUT = BUFFER + 0x20_0000
