@@ -96,11 +96,12 @@ class KernelStore:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()
         return self._folder / f"{self._name}.{digest[:32]}"
 
-    @classmethod
-    def _warn(cls, error: Exception) -> None:
-        if not cls._warned:
-            cls._warned = True
-            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+    def _warn(self, error: Exception) -> None:
+        if not KernelStore._warned:
+            KernelStore._warned = True
+            reason: object = error
+            if isinstance(error, OSError):
+                reason = f"{error.filename or self._folder}: {error.strerror}"
             _log.warning("kernel cache: %s; kernels are compiled again", reason)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from darwinn_testbench.errors import Unavailable
+from darwinn_testbench.errors import InputError
 
 _ARGUMENTS = (
     *("-std=gnu11", "-O2", "-Wall", "-Wextra"),
@@ -23,6 +24,8 @@ _ARGUMENTS = (
 )
 _SOURCES = (".c", ".h", ".map")
 _SHOWN_CHARACTERS = 500
+_FULL = os.strerror(errno.ENOSPC)
+"""What compilers and linkers say, in this language, where they cannot write."""
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -42,9 +45,8 @@ def library(
         headers: further ones that sources include: texts by file name.
 
     Raises:
-        Unavailable: there is no C compiler, or it fails, or others may write the folder; the
-            message says what to do.
-        OSError: the cache folder cannot be written.
+        InputError: there is no C compiler, or it fails; the cache folder cannot be written, or
+            others may write it. The message says what to do.
     """
     headers = headers or {}
     text = repr((_ARGUMENTS, name, arguments, sorted(headers.items()), platform.machine()))
@@ -52,9 +54,20 @@ def library(
     for source in sorted(path for path in folder.iterdir() if path.suffix in _SOURCES):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     built = user_cache_path("darwinn-testbench") / "native" / digest.hexdigest()[:16] / name
-    if not (built.exists() and _is_private(built.parent) and _is_private(built)):
-        _build(folder, built, arguments, headers)
+    try:
+        if not (built.exists() and _is_private(built.parent) and _is_private(built)):
+            _build(folder, built, arguments, headers)
+    except OSError as error:
+        raise _no_place(built, f"{error.strerror} ({error.filename})") from None
     return built
+
+
+def _no_place(built: Path, reason: str) -> InputError:
+    """The cache folder does not take a library."""
+    return InputError(
+        f"{built.name} cannot be built in the cache folder {built.parent}: {reason}; make room "
+        "there, or let XDG_CACHE_HOME name another folder"
+    )
 
 
 def _is_private(path: Path) -> bool:
@@ -69,7 +82,7 @@ def _compiler() -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise Unavailable(f"CC is no command: {command!r}: {error}") from None
+        raise InputError(f"CC is no command: {command!r}: {error}") from None
 
 
 def _build(
@@ -77,13 +90,13 @@ def _build(
 ) -> None:
     compiler = _compiler()
     if not compiler or shutil.which(compiler[0]) is None:
-        raise Unavailable(
+        raise InputError(
             f"no C compiler ({shlex.join(compiler) or 'CC is empty'}) to build {built.name} with: "
             "apt-get install gcc libc6-dev"
         )
     built.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(built.parent):
-        raise Unavailable(f"{built.parent}: other users may write it; remove it")
+        raise InputError(f"{built.parent}: other users may write it; remove it")
     # Built beside its place and moved there whole: two may build at the same time.
     with tempfile.TemporaryDirectory(dir=built.parent) as work:
         for header, text in headers.items():
@@ -99,10 +112,13 @@ def _build(
             capture_output=True,
             text=True,
             check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )
         if done.returncode:
             said = " ".join(done.stderr.split())[:_SHOWN_CHARACTERS]
+            if _FULL in done.stderr:
+                raise _no_place(built, said)
             reason = said or f"status {done.returncode}, without a word"
-            raise Unavailable(f"{built.name} cannot be built: {shlex.join(compiler)}: {reason}")
+            raise InputError(f"{built.name} cannot be built: {shlex.join(compiler)}: {reason}")
         result.chmod(0o755)
         result.replace(built)

@@ -162,3 +162,17 @@ def test_what_is_stored_is_for_this_user_alone(stored: Path) -> None:
 def test_without_compilation_nothing_is_kept(tmp_path: Path) -> None:
     assert call(tmp_path / "cache", NUMBA_DISABLE_JIT="1") == (["True"], [])
     assert not files(tmp_path)
+
+
+def test_a_full_folder_is_named(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        printed, said = call(tmp_path / "cache")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert printed == ["compiling", "True"]
+    assert len(said) == 1
+    assert said[0].startswith(f"kernel cache: {tmp_path / 'cache'}/")
+    assert said[0].endswith(": No space left on device; kernels are compiled again")

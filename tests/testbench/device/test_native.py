@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.device import native
-from darwinn_testbench.errors import Unavailable
+from darwinn_testbench.errors import InputError
 
 ANSWER = """
 #include "answer.h"
@@ -47,7 +50,7 @@ def test_a_library_is_built_once_for_each_source(
     monkeypatch.setenv("CC", "there-is-no-such-compiler")
     assert build(sources, 42) == first
     (sources / "answer.c").write_text(ANSWER + "\n")
-    with pytest.raises(Unavailable):
+    with pytest.raises(InputError):
         build(sources, 42)
 
 
@@ -55,14 +58,14 @@ def test_without_a_compiler_it_is_said_what_to_install(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CC", "there-is-no-such-compiler")
-    with pytest.raises(Unavailable, match=r"libanswer\.so\.1 with: apt-get install gcc libc6-dev"):
+    with pytest.raises(InputError, match=r"libanswer\.so\.1 with: apt-get install gcc libc6-dev"):
         build(sources, 42)
 
 
 def test_what_the_compiler_says_is_handed_on(sources: Path) -> None:
     needs_compiler()
     (sources / "answer.c").write_text("this is no C\n")
-    with pytest.raises(Unavailable, match=r"libanswer\.so\.1 cannot be built: .*error"):
+    with pytest.raises(InputError, match=r"libanswer\.so\.1 cannot be built: .*error"):
         build(sources, 42)
     assert not list((sources.parent / "cache").rglob("libanswer*"))
 
@@ -88,5 +91,44 @@ def test_why_a_compiler_cannot_be_used_is_said(
     sources: Path, monkeypatch: pytest.MonkeyPatch, command: str, reason: str
 ) -> None:
     monkeypatch.setenv("CC", command)
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(InputError, match=reason):
         build(sources, 42)
+
+
+@pytest.fixture(params=["full", "read-only", "no-folder"])
+def unusable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A place for the cache that cannot be written, and why it cannot."""
+    place = tmp_path / "unusable"
+    if request.param == "no-folder":
+        place.touch()
+        yield place, "Not a directory"
+        return
+    place.mkdir()
+    options, reason = {
+        "full": ("size=4k", "No space left on device"),
+        "read-only": ("ro", "Read-only file system"),
+    }[request.param]
+    mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    if request.param == "full":
+        (place / "file").write_bytes(bytes(4096))
+    yield place, reason
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("front_end", [["device", "--usb", "--"], ["delegate", "--"]])
+def test_a_cache_folder_that_cannot_be_written_is_said(
+    unusable: tuple[Path, str],
+    front_end: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    needs_compiler()
+    place, reason = unusable
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+    assert run_command_line([*front_end, "true"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+    assert f"cannot be built in the cache folder {place}/darwinn-testbench/native/" in line
+    assert line.endswith("make room there, or let XDG_CACHE_HOME name another folder")

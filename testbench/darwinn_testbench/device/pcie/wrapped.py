@@ -28,7 +28,8 @@ def shim() -> Path:
     """The library that stands in front, built if it is not there.
 
     Raises:
-        Unavailable: it cannot be built, or is not for this machine.
+        InputError: it cannot be built.
+        Unavailable: it is not for this machine.
     """
     if platform.machine() not in _MACHINES or platform.system() != "Linux":
         raise Unavailable(
@@ -49,8 +50,7 @@ def run_command(
         write: takes a line about what goes wrong.
 
     Raises:
-        Unavailable: the shim cannot be built.
-        InputError: there is no such command.
+        InputError: the shim cannot be built, or there is no such command.
     """
     library = shim()
     device = Device(function, write)

@@ -29,7 +29,7 @@ def stand_in() -> Path:
     """The folder that holds the stand-in, built if it is not there.
 
     Raises:
-        Unavailable: it cannot be built.
+        InputError: it cannot be built.
     """
     library = native.library(_SOURCES, _NAME, "-Wl,--version-script=exports.map")
     link = library.parent / _LINK
@@ -54,8 +54,7 @@ def run_command(function: UsbFunction, command: Sequence[str]) -> int:
     """Run ``command`` with the device plugged in; its exit status, as a shell tells it.
 
     Raises:
-        Unavailable: the stand-in cannot be built.
-        InputError: there is no such command.
+        InputError: the stand-in cannot be built, or there is no such command.
     """
     libraries = stand_in()
     with private_folder() as folder:
