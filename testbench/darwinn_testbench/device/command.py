@@ -1,12 +1,18 @@
-"""A command that has the chip: signals are for it, and it ends after a fault that stays."""
+"""A command that has the chip: signals are for it, and it ends after a fault that stays.
+
+It ends with this process, too, even if that is killed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import resource
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from darwinn_testbench.errors import InputError
@@ -16,6 +22,13 @@ GRACE_SECONDS = 5.0
 
 _LOOK_SECONDS = 0.2
 _KEYS = (signal.SIGINT, signal.SIGQUIT)
+_WITNESS_SECONDS = 0.5
+"""How long a signal may take to all processes of a group."""
+
+_SET_PARENT_DEATH_SIGNAL = 1
+"""``PR_SET_PDEATHSIG`` of ``prctl``."""
+
+_LIBC = ctypes.CDLL(None)
 
 
 async def status_of(
@@ -33,10 +46,12 @@ async def status_of(
     Raises:
         InputError: there is no such command.
     """
-    started: list[asyncio.subprocess.Process] = []
-    with _signals_for(started):
+    started: list[Process] = []
+    async with _signals_for(started):
         try:
-            process = await asyncio.create_subprocess_exec(*command, env=environment)
+            process = await asyncio.create_subprocess_exec(
+                *command, env=environment, preexec_fn=_ends_with(os.getpid())
+            )
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
         started.append(process)
@@ -44,7 +59,22 @@ async def status_of(
     return 128 - status if status < 0 else status
 
 
-async def _end_of(process: asyncio.subprocess.Process, has_failed: Callable[[], bool]) -> int:
+def _ends_with(parent: int) -> Callable[[], None]:
+    """What a child of process ``parent`` does before it becomes another program: it is killed
+    when that process has ended, however it ends. (On Linux; elsewhere it goes on.)
+    """
+    prctl = getattr(_LIBC, "prctl", None)
+
+    def set_signal() -> None:
+        if prctl is not None:
+            prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(128 + signal.SIGKILL)
+
+    return set_signal
+
+
+async def _end_of(process: Process, has_failed: Callable[[], bool]) -> int:
     """The end of the command, which comes soon after a fault that stays."""
     ending = asyncio.ensure_future(process.wait())
     deadlines = {process.terminate: GRACE_SECONDS, process.kill: 2 * GRACE_SECONDS}
@@ -57,35 +87,95 @@ async def _end_of(process: asyncio.subprocess.Process, has_failed: Callable[[], 
     return ending.result()
 
 
-@contextmanager
-def _signals_for(started: Sequence[asyncio.subprocess.Process]) -> Iterator[None]:
+@asynccontextmanager
+async def _signals_for(started: Sequence[Process]) -> AsyncIterator[None]:
     """Signals are for what is started; those of the terminal's keys reach it by themselves.
 
     A signal that is ignored (``nohup``) stays so, here and in what is started.
     """
     loop = asyncio.get_running_loop()
+    witness = await _Witness.begin() if _has_terminal() else None
+    underway: set[asyncio.Task[None]] = set()
 
-    def hand_on(number: signal.Signals) -> None:
-        if number in _KEYS and _has_terminal():
+    async def hand_on(number: signal.Signals) -> None:
+        if number in _KEYS and witness is not None and await witness.has_got_it_too():
             return
         for process in started:
             process.send_signal(number)
 
+    def take(number: signal.Signals) -> None:
+        task = loop.create_task(hand_on(number))
+        underway.add(task)
+        task.add_done_callback(underway.discard)
+
     signals = (*_KEYS, signal.SIGTERM, signal.SIGHUP)
     handled = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
     for number in handled:
-        loop.add_signal_handler(number, hand_on, number)
+        loop.add_signal_handler(number, take, number)
     try:
         yield
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+        for task in underway:
+            task.cancel()
+        if witness is not None:
+            await witness.end()
+
+
+class _Witness:
+    """A process of this group that any signal ends, so that it shows for whom a signal was.
+
+    A key of the terminal is a signal to the whole group, and so to the command; one that is sent
+    to this process alone looks the same here.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def begin(cls) -> _Witness:
+        """Start it."""
+        return cls(await cls._start())
+
+    @staticmethod
+    async def _start() -> Process:
+        ends_with_parent = _ends_with(os.getpid())
+
+        def prepare() -> None:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            ends_with_parent()
+
+        return await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", "read _"),
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            preexec_fn=prepare,
+        )
+
+    async def has_got_it_too(self) -> bool:
+        """Whether a signal that has come just now came to the group."""
+        process = self._process
+        try:
+            await asyncio.wait_for(process.wait(), _WITNESS_SECONDS)
+        except TimeoutError:
+            return False
+        if process is self._process:
+            self._process = await self._start()
+        return True
+
+    async def end(self) -> None:
+        """It is needed no more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
 
 
 def _has_terminal() -> bool:
-    """Whether keys of the terminal are signals to this process, and so to what it has started."""
+    """Whether this process has a terminal, whose keys may be signals to it."""
     try:
-        with Path("/dev/tty").open("rb") as terminal:
-            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+        Path("/dev/tty").open("rb").close()
     except OSError:
         return False
+    return True

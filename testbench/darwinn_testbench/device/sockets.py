@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import socket
 import struct
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _LONGEST_PATH = 100
@@ -17,15 +19,39 @@ _LONGEST_PATH = 100
 _CREDENTIALS = struct.Struct("iII")
 
 
+_PREFIX = "darwinn-device-"
+_OWNER = "owner"
+"""A file in the folder of a socket, which its owner keeps locked as long as it lives."""
+
+
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder for a socket, which none but this user can enter."""
-    with tempfile.TemporaryDirectory(prefix="darwinn-") as folder:
-        if len(folder) <= _LONGEST_PATH:
-            yield Path(folder)
+    """A folder for a socket, which none but this user can enter.
+
+    Folders of processes that were killed are removed first.
+    """
+    places = dict.fromkeys((tempfile.gettempdir(), "/tmp"))
+    for place in places:
+        for left in Path(place).glob(f"{_PREFIX}*"):
+            _remove_if_ownerless(left)
+    place = next(each for each in places if len(each) + len(_PREFIX) + 8 <= _LONGEST_PATH)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=place, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        # It has its name only when it is locked: nobody sees it without its owner.
+        with (folder / f"{_OWNER}.new").open("wb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            Path(owner.name).rename(folder / _OWNER)
+            yield folder
+
+
+def _remove_if_ownerless(folder: Path) -> None:
+    """Remove the folder of a socket that is this user's, and whose owner is no more."""
+    with suppress(OSError):
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
             return
-    with tempfile.TemporaryDirectory(prefix="darwinn-", dir="/tmp") as folder:
-        yield Path(folder)
+        with (folder / _OWNER).open("rb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
 
 
 def is_of_this_user(connection: socket.socket) -> bool:

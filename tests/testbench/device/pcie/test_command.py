@@ -87,11 +87,13 @@ def test_sigterm_is_for_the_command(client: Path) -> None:
     assert process.wait(60) == 9
 
 
-def test_killed_it_leaves_the_command_behind(client: Path, tmp_path: Path) -> None:
-    """Without the device, which is gone, but without hanging."""
+def test_killed_it_leaves_a_command_s_child_without_the_device(
+    client: Path, tmp_path: Path
+) -> None:
+    """The device is gone for whoever is left of a command, which ends: nothing hangs."""
     script = Script(tmp_path).write("say open", "sleep 0.5", "instructions")
     process = subprocess.Popen(
-        [*DARWINN, "--pcie", "--", "sh", "-c", f"{client} {script}; echo status $?"],
+        [*DARWINN, "--pcie", "--", "sh", "-c", f"({client} {script}; echo status $?) & wait"],
         stdout=subprocess.PIPE,
         text=True,
     )

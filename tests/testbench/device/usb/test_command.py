@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import attach
 from numba.core import event
 from usbip_client import UsbIpClient
@@ -165,8 +167,9 @@ def test_signals_are_for_the_command(number: signal.Signals) -> None:
 
 
 @needs_compiler
-def test_a_key_at_the_terminal_reaches_the_command_once() -> None:
-    script = "n=3; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5; do sleep 0.2; done; "
+@pytest.mark.parametrize("sender", ["key", "group", "elsewhere"])
+def test_an_interruption_reaches_the_command_once(sender: str) -> None:
+    script = "n=3; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7; do sleep 0.2; done; "
     in_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);" + DARWINN[2]
     keyboard, terminal = os.openpty()
     process = subprocess.Popen(
@@ -178,10 +181,39 @@ def test_a_key_at_the_terminal_reaches_the_command_once() -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    os.write(keyboard, b"\x03")
+    if sender == "key":
+        os.write(keyboard, b"\x03")
+    elif sender == "group":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGINT)
     assert process.wait(60) == 4
     os.close(keyboard)
     os.close(terminal)
+
+
+@needs_compiler
+@pytest.mark.parametrize("front_end", [["device", "--usb"], ["delegate"]])
+def test_killed_it_leaves_neither_the_command_nor_a_folder(
+    front_end: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    process = subprocess.Popen(
+        [*DARWINN[:-1], *front_end, "--", "sh", "-c", "echo ready; exec sleep 200"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.wait(60)
+    # What the command had of its standard output is closed when it is no more.
+    assert process.stdout.read() == ""
+    with private_folder() as folder:
+        assert [each for each in tmp_path.iterdir() if each != folder] == []
+        with private_folder():
+            assert folder.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
