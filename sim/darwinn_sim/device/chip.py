@@ -37,7 +37,7 @@ from darwinn_sim.host.attachment import Attachment
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.register_file import RegisterFile
-from darwinn_sim.host.register_space import RegisterSpace
+from darwinn_sim.host.register_space import RegisterSpace, silent
 from darwinn_sim.host.usb import HostSide, UsbInterface
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.kernel import state
@@ -109,7 +109,7 @@ class Chip:
         random: np.random.Generator | None = None,
         work_limit: int = DEFAULT_WORK_LIMIT,
         work_of_a_turn: int = WORK_OF_A_TURN,
-        log: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = silent,
     ) -> None:
         self.host = host
         self.dma_only = dma_only
@@ -295,9 +295,7 @@ class Contents:
     core: Records[state.Core]
 
 
-def behind_usb(
-    host: HostSide, *, log: Callable[[str], None] = lambda _: None
-) -> tuple[Chip, UsbInterface]:
+def behind_usb(host: HostSide, *, log: Callable[[str], None] = silent) -> tuple[Chip, UsbInterface]:
     """A chip attached by USB, and what the host pushes to; ``host`` takes outputs and events."""
     interface = UsbInterface(RegisterFile(), host)
     return Chip(interface, by_usb=True, log=log), interface
@@ -307,7 +305,7 @@ def behind_pcie(
     memory: BusMemory,
     interrupt: Callable[[int], None],
     *,
-    log: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = silent,
 ) -> Chip:
     """A chip attached by PCIe: the host's memory, and what takes the vectors of its interrupts."""
     return Chip(HostInterface(memory, lambda message: interrupt(message.vector)), log=log)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from darwinn_sim.host.register_space import silent
 from darwinn_sim.kernel.compiled import announced
 from darwinn_sim.pcie.function import Seen
 from darwinn_sim.usb.descriptors import Speed
@@ -196,6 +197,7 @@ class _Attachment:
 
     def __init__(self, record: Path | None, log: bool, speed: CableSpeed, booted: bool) -> None:
         self._record, self._log = record, log
+        self._tell = _say if log else silent
         self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
         self._booted = booted
         self._faults = Faults(_say)
@@ -221,7 +223,7 @@ class _Attachment:
             watchers: list[Callable[[Seen], None]] = [PcieLog(_say)] if self._log else []
             if file is not None:
                 watchers.append(pcie_events.Recorder(file))
-            function = pcie_attach.new_function(tuple(watchers), _say if self._log else None)
+            function = pcie_attach.new_function(tuple(watchers), self._tell)
             self._status, faults = run_command(function, command, _say)
         return EXIT_CODES[Verdict.FAULT] if faults else self._status
 
@@ -264,6 +266,6 @@ class _Attachment:
                     speed=self._speed,
                     boot=not self._booted,
                     watchers=tuple(watchers),
-                    **{"log": _say} if self._log else {},
+                    log=self._tell,
                 )
             )

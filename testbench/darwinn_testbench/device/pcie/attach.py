@@ -7,12 +7,13 @@ from functools import partial
 
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_pcie
+from darwinn_sim.host.register_space import silent
 from darwinn_sim.pcie.function import PcieFunction, Seen
 
 
 def new_function(
     watchers: tuple[Callable[[Seen], None], ...] = (),
-    log: Callable[[str], None] | None = None,
+    log: Callable[[str], None] = silent,
 ) -> PcieFunction:
     """The device after power-up, without anything that computes yet; its kernels are compiled.
 
@@ -22,5 +23,4 @@ def new_function(
     """
     # Programs do not wait as long as that takes.
     compile_kernels()
-    make_core = partial(behind_pcie, log=log) if log else behind_pcie
-    return PcieFunction(make_core, watchers=watchers)
+    return PcieFunction(partial(behind_pcie, log=log), watchers=watchers)

@@ -8,13 +8,10 @@ from functools import partial
 
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_usb
+from darwinn_sim.host.register_space import silent
 from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
-
-
-def _silent(text: str) -> None:
-    pass
 
 
 def new_function(
@@ -22,7 +19,7 @@ def new_function(
     speed: Speed = Speed.SUPER,
     boot: bool = True,
     watchers: tuple[Watcher, ...] = (),
-    log: Callable[[str], None] = _silent,
+    log: Callable[[str], None] = silent,
 ) -> UsbFunction:
     """The device after power-up, without anything that computes yet.
 
@@ -42,7 +39,7 @@ def attached(
     speed: Speed = Speed.SUPER,
     boot: bool = True,
     watchers: tuple[Watcher, ...] = (),
-    log: Callable[[str], None] = _silent,
+    log: Callable[[str], None] = silent,
 ) -> Iterator[UsbFunction]:
     """The device, computing; kernels are compiled before it is there, since clients do not wait.
 
