@@ -7,7 +7,7 @@ from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
 from bus_core import BusCore
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
-from darwinn_sim.pcie.function import HostFault, PcieFunction, Seen
+from darwinn_sim.pcie.function import HostFault, PcieFunction, Watcher
 from darwinn_sim.pcie.kernel_driver import KernelDriver
 
 BUFFER = EXTENDED_BIT | 0x10_0000
@@ -42,10 +42,9 @@ class Program:
 class Machine:
     """A device that a program has opened, and set up as a user-space driver does."""
 
-    def __init__(self) -> None:
-        self.seen: list[Seen] = []
+    def __init__(self, *watchers: Watcher) -> None:
         self.cores: list[BusCore] = []
-        self.function = PcieFunction(self._core, watchers=(self.seen.append,))
+        self.function = PcieFunction(self._core, watchers=watchers)
         self.driver = KernelDriver(self.function)
         self.program = Program()
         self.open()

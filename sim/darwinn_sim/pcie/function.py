@@ -7,7 +7,7 @@ Register accesses may come from any thread; what the chip computes, it computes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,6 @@ BAR_BYTES = 1 << 20
 
 WIDTHS = (4, 8)
 """Bytes of a register access: registers of the SoC have 4, all others 8."""
-
-RegisterSeen = tuple[Literal["rd", "wr"], int, int, int]
-MemorySeen = tuple[Literal["dr", "dw"], int, bytes]
-InterruptSeen = tuple[Literal["irq"], int]
-Seen = RegisterSeen | MemorySeen | InterruptSeen
-"""What passed on the bus: a register read or written (offset, bytes, value), memory of the host
-read or written by the chip (bus address, bytes), an interrupt (MSI-X vector)."""
 
 
 class HostFault(SimulationError):
@@ -66,12 +59,31 @@ class Core(Protocol):
         """
 
 
+class Watcher:
+    """Sees what passes on the bus, by the thread that makes it pass; this one looks away."""
+
+    def register_read(self, offset: int, size: int, value: int) -> None:
+        """The host has read a register of ``size`` bytes."""
+
+    def register_written(self, offset: int, size: int, value: int) -> None:
+        """The host writes one."""
+
+    def memory_read(self, address: int, data: bytes) -> None:
+        """The chip has read memory of the host at a bus address."""
+
+    def memory_written(self, address: int, data: bytes) -> None:
+        """The chip writes it."""
+
+    def interrupted(self, vector: int) -> None:
+        """The chip sends an interrupt by its MSI-X vector."""
+
+
 class Memory(BusMemory):
     """Memory of the host as the chip reaches it: whatever host there is answers."""
 
-    def __init__(self, seen: Callable[[Seen], None]) -> None:
+    def __init__(self, watchers: tuple[Watcher, ...]) -> None:
         self.host: Host | None = None
-        self._seen = seen
+        self._watchers = watchers
 
     def _answering(self) -> Host:
         if self.host is None:
@@ -81,7 +93,8 @@ class Memory(BusMemory):
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         """``size`` bytes at a bus address, shape ``(size,)``; raises ``HostFault``."""
         data = self._answering().read(address, size)
-        self._seen(("dr", address, data))
+        for watcher in self._watchers:
+            watcher.memory_read(address, data)
         return np.frombuffer(data, np.uint8)
 
     def write(
@@ -89,12 +102,14 @@ class Memory(BusMemory):
     ) -> None:
         """Write ``data`` (uint8, one axis) at a bus address; raises ``HostFault``."""
         octets = data.tobytes()
-        self._seen(("dw", address, octets))
+        for watcher in self._watchers:
+            watcher.memory_written(address, octets)
         self._answering().write(address, octets)
 
     def interrupt(self, vector: int) -> None:
         """Send an interrupt to the host; raises ``HostFault``."""
-        self._seen(("irq", vector))
+        for watcher in self._watchers:
+            watcher.interrupted(vector)
         self._answering().interrupt(vector)
 
 
@@ -103,27 +118,23 @@ class PcieFunction:
 
     Args:
         make_core: makes the chip, given the host's memory, and whom its interrupts go to.
-        watchers: see what passes, in this order; called by the thread that makes it pass.
+        watchers: see what passes, in this order.
     """
 
     def __init__(
         self,
         make_core: Callable[[Memory, Callable[[int], None]], Core],
         *,
-        watchers: tuple[Callable[[Seen], None], ...] = (),
+        watchers: tuple[Watcher, ...] = (),
     ) -> None:
-        self.watchers = watchers
+        self._watchers = watchers
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be work."""
         self.failed: Callable[[SimulationError], None] = lambda _: None
         """Called with what ended the chip's work; with ``HostFault`` if the host did."""
         self._turns = Turns()
-        self.memory = Memory(self._see)
+        self.memory = Memory(watchers)
         self.core = make_core(self.memory, self.memory.interrupt)
-
-    def _see(self, what: Seen) -> None:
-        for watcher in self.watchers:
-            watcher(what)
 
     def attach(self, host: Host | None) -> None:
         """Another host is on the bus from now on; None: nobody answers."""
@@ -135,7 +146,8 @@ class PcieFunction:
         _check(offset, size)
         with self._turns:
             value = self.core.read(offset, 8 * size)
-            self._see(("rd", offset, size, value))
+            for watcher in self._watchers:
+                watcher.register_read(offset, size, value)
         return value
 
     def write(self, offset: int, value: int, size: int) -> None:
@@ -145,7 +157,8 @@ class PcieFunction:
             raise ValueError(f"{value:#x} has more than {size} bytes")
 
         def access() -> None:
-            self._see(("wr", offset, size, value))
+            for watcher in self._watchers:
+                watcher.register_written(offset, size, value)
             self.core.write(offset, value, 8 * size)
 
         self._carried_out(access)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from darwinn_sim.host.register_space import silent
 from darwinn_sim.kernel.compiled import announced
-from darwinn_sim.pcie.function import Seen
+from darwinn_sim.pcie.function import Watcher as PcieWatcher
 from darwinn_sim.usb.descriptors import Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from rich.console import RenderableType
@@ -220,9 +220,9 @@ class _Attachment:
 
         shim()
         with self._recording() as file:
-            watchers: list[Callable[[Seen], None]] = [PcieLog(_say)] if self._log else []
+            watchers: list[PcieWatcher] = [PcieLog(_say)] if self._log else []
             if file is not None:
-                watchers.append(pcie_events.Recorder(file))
+                watchers.append(pcie_events.Recorder(file.write))
             function = pcie_attach.new_function(tuple(watchers), self._tell)
             self._status, faults = run_command(function, command, _say)
         return EXIT_CODES[Verdict.FAULT] if faults else self._status
@@ -260,7 +260,7 @@ class _Attachment:
                 watchers.append(Log(_say))
             file = stack.enter_context(self._recording())
             if file is not None:
-                watchers.append(Recorder(file))
+                watchers.append(Recorder(file.write))
             yield stack.enter_context(
                 attached(
                     speed=self._speed,

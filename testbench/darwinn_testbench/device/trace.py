@@ -39,6 +39,10 @@ class Octets(msgspec.Struct, frozen=True):
     b: bytes
 
 
+class Passed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An event; its kind is the tag."""
+
+
 class _Name(msgspec.Struct, array_like=True):
     """The beginning of any event."""
 
@@ -130,7 +134,7 @@ class SessionFile:
         self._error: OSError | None = None
         self._stack = ExitStack()
 
-    def write(self, event: msgspec.Struct) -> None:
+    def write(self, event: Passed) -> None:
         """Append an event, as long as the file can be written."""
         if self._error is None:
             try:

@@ -13,7 +13,7 @@ def test_registers_have_one_name_by_either_attachment() -> None:
     for offset in (0x44018, 0x50008, 0x1A318, 0x4C148, 0x77777):
         setup = Setup(0xC0, 0, offset & 0xFFFF, offset >> 16, 8)
         UsbLog(by_usb.append).control(setup, b"", bytes(8))
-        PcieLog(by_pcie.append)(("rd", offset, 8, 0))
+        PcieLog(by_pcie.append).register_read(offset, 8, 0)
     assert by_usb == by_pcie
     assert by_usb[1] == "read 50008 page_table 1 -> 0"
     assert by_usb[4] == "read 77777 unknown register -> 0"

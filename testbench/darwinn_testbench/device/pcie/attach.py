@@ -8,11 +8,11 @@ from functools import partial
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_pcie
 from darwinn_sim.host.register_space import silent
-from darwinn_sim.pcie.function import PcieFunction, Seen
+from darwinn_sim.pcie.function import PcieFunction, Watcher
 
 
 def new_function(
-    watchers: tuple[Callable[[Seen], None], ...] = (),
+    watchers: tuple[Watcher, ...] = (),
     log: Callable[[str], None] = silent,
 ) -> PcieFunction:
     """The device after power-up, without anything that computes yet; its kernels are compiled.

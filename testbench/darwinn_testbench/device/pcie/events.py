@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, get_args
 
 import msgspec
-from darwinn_sim.pcie.function import Seen
+from darwinn_sim.pcie.function import Watcher
 
-from darwinn_testbench.device.trace import Octets, SessionFile
+from darwinn_testbench.device.trace import Octets, Passed
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Event(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What all have in common."""
-
-
-class RegisterRead(_Event, frozen=True, tag="rd"):
+class RegisterRead(Passed, frozen=True, tag="rd"):
     """The host has read ``size`` bytes at ``offset`` of base address register 2."""
 
     offset: _Natural
@@ -24,7 +21,7 @@ class RegisterRead(_Event, frozen=True, tag="rd"):
     value: _Natural
 
 
-class RegisterWrite(_Event, frozen=True, tag="wr"):
+class RegisterWrite(Passed, frozen=True, tag="wr"):
     """The host has written ``size`` bytes at ``offset``."""
 
     offset: _Natural
@@ -32,21 +29,21 @@ class RegisterWrite(_Event, frozen=True, tag="wr"):
     value: _Natural
 
 
-class MemoryRead(_Event, frozen=True, tag="dr"):
+class MemoryRead(Passed, frozen=True, tag="dr"):
     """The chip has read ``data`` at a bus address."""
 
     address: _Natural
     data: Octets
 
 
-class MemoryWrite(_Event, frozen=True, tag="dw"):
+class MemoryWrite(Passed, frozen=True, tag="dw"):
     """The chip has written ``data`` at a bus address."""
 
     address: _Natural
     data: Octets
 
 
-class Interrupt(_Event, frozen=True, tag="irq"):
+class Interrupt(Passed, frozen=True, tag="irq"):
     """The chip has sent the interrupt of a vector."""
 
     vector: _Natural
@@ -57,31 +54,32 @@ Event = RegisterRead | RegisterWrite | MemoryRead | MemoryWrite | Interrupt
 DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 """Reads an event."""
 
-KINDS = ("rd", "wr", "dr", "dw", "irq")
+KINDS = tuple(kind.__struct_config__.tag for kind in get_args(Event))
 """Names of the kinds."""
 
 
-def event_of(seen: Seen) -> Event:
-    """The event of what a watcher of the function has seen."""
-    match seen:
-        case ("rd", offset, size, value):
-            return RegisterRead(offset, size, value)
-        case ("wr", offset, size, value):
-            return RegisterWrite(offset, size, value)
-        case ("dr", address, data):
-            return MemoryRead(address, Octets(data))
-        case ("dw", address, data):
-            return MemoryWrite(address, Octets(data))
-        case ("irq", vector):
-            return Interrupt(vector)
+class Recorder(Watcher):
+    """Has what passes on the bus written, event by event."""
 
+    def __init__(self, write: Callable[[Event], None]) -> None:
+        self._write = write
 
-class Recorder:
-    """A watcher that writes what it sees to a file."""
+    def register_read(self, offset: int, size: int, value: int) -> None:
+        """As :class:`Watcher`."""
+        self._write(RegisterRead(offset, size, value))
 
-    def __init__(self, file: SessionFile) -> None:
-        self._file = file
+    def register_written(self, offset: int, size: int, value: int) -> None:
+        """As :class:`Watcher`."""
+        self._write(RegisterWrite(offset, size, value))
 
-    def __call__(self, seen: Seen) -> None:
-        """Write one event."""
-        self._file.write(event_of(seen))
+    def memory_read(self, address: int, data: bytes) -> None:
+        """As :class:`Watcher`."""
+        self._write(MemoryRead(address, Octets(data)))
+
+    def memory_written(self, address: int, data: bytes) -> None:
+        """As :class:`Watcher`."""
+        self._write(MemoryWrite(address, Octets(data)))
+
+    def interrupted(self, vector: int) -> None:
+        """As :class:`Watcher`."""
+        self._write(Interrupt(vector))

@@ -16,7 +16,7 @@ import numpy as np
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.mmu import PAGE_SHIFT
 from darwinn_sim.host.registers import register
-from darwinn_sim.pcie.function import HostFault, PcieFunction, Seen
+from darwinn_sim.pcie.function import HostFault, PcieFunction, Watcher
 from numpy.typing import NDArray
 
 from darwinn_testbench.device.answers import Answers, Place, report
@@ -315,8 +315,8 @@ class Player:
 
 def replay(
     session: RecordedSession,
-    new_function: Callable[[tuple[Callable[[Seen], None], ...]], PcieFunction],
-    watchers: tuple[Callable[[Seen], None], ...] = (),
+    new_function: Callable[[tuple[Watcher, ...]], PcieFunction],
+    watchers: tuple[Watcher, ...] = (),
 ) -> Report[Answers]:
     """Play ``session``; a row for each place that answers come from.
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 from darwinn_sim.usb.function import Watcher
 from darwinn_sim.usb.requests import Setup
 
-from darwinn_testbench.device.trace import Octets, SessionFile
+from darwinn_testbench.device.trace import Octets, Passed
 
 _Byte = Annotated[int, msgspec.Meta(ge=0, le=0xFF)]
 _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 _Endpoint = Annotated[int, msgspec.Meta(ge=1, le=0xF)]
 
 
-class _Event(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What all have in common."""
-
-
-class Control(_Event, frozen=True, tag="control"):
+class Control(Passed, frozen=True, tag="control"):
     """A control request: bmRequestType, bRequest, wValue, wIndex, data to the device, wLength, and
     what it answered; None where the direction is the other one, or the request was stalled."""
 
@@ -38,21 +35,21 @@ class Control(_Event, frozen=True, tag="control"):
         return Setup(self.request_type, self.request, self.value, self.index, self.length)
 
 
-class Sent(_Event, frozen=True, tag="out"):
+class Sent(Passed, frozen=True, tag="out"):
     """Bytes to a bulk endpoint, by its number."""
 
     endpoint: _Endpoint
     data: Octets
 
 
-class Received(_Event, frozen=True, tag="in"):
+class Received(Passed, frozen=True, tag="in"):
     """Bytes that the host got from an endpoint, by its number."""
 
     endpoint: _Endpoint
     data: Octets
 
 
-class Reset(_Event, frozen=True, tag="reset"):
+class Reset(Passed, frozen=True, tag="reset"):
     """A bus reset."""
 
 
@@ -63,10 +60,10 @@ DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 class Recorder(Watcher):
-    """Writes what passes on the cable to a file, from whatever thread it passes in."""
+    """Has what passes on the cable written, event by event, from whatever thread it passes in."""
 
-    def __init__(self, file: SessionFile) -> None:
-        self._file = file
+    def __init__(self, write: Callable[[Event], None]) -> None:
+        self._write = write
         self._lock = threading.Lock()
         self._owes_reset = False
 
@@ -74,7 +71,7 @@ class Recorder(Watcher):
         """As :class:`Watcher`."""
         sent = None if setup.to_host else Octets(data)
         answered = Octets(answer) if setup.to_host and answer is not None else None
-        self._write(
+        self._note(
             Control(
                 *(setup.type, setup.request, setup.value, setup.index),
                 *(sent, setup.length, answered),
@@ -83,11 +80,11 @@ class Recorder(Watcher):
 
     def sent(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""
-        self._write(Sent(endpoint, Octets(data)))
+        self._note(Sent(endpoint, Octets(data)))
 
     def received(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""
-        self._write(Received(endpoint, Octets(data)))
+        self._note(Received(endpoint, Octets(data)))
 
     def was_reset(self, quiet: bool) -> None:
         """As :class:`Watcher`.
@@ -98,11 +95,11 @@ class Recorder(Watcher):
         if quiet:
             self._owes_reset = True
         else:
-            self._write(Reset())
+            self._note(Reset())
 
-    def _write(self, event: Event) -> None:
+    def _note(self, event: Event) -> None:
         with self._lock:
             if self._owes_reset:
                 self._owes_reset = False
-                self._file.write(Reset())
-            self._file.write(event)
+                self._write(Reset())
+            self._write(event)

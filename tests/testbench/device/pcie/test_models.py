@@ -47,7 +47,7 @@ def device(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     folder.mkdir()
     said: list[str] = []
     with SessionFile(session) as file:
-        function = new_function((Recorder(file),))
+        function = new_function((Recorder(file.write),))
         with Server(Device(function, said.append), folder):
             yield folder, session
     assert said == []

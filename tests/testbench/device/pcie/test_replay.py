@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from apex_queue import PAGE
 from bus_core import BusCore, program
-from darwinn_sim.pcie.function import PcieFunction, Seen
+from darwinn_sim.pcie.function import PcieFunction, Watcher
 from darwinn_testbench.device.pcie.events import (
     DECODER,
     Event,
@@ -21,7 +20,6 @@ from darwinn_testbench.device.pcie.events import (
     Recorder,
     RegisterRead,
     RegisterWrite,
-    event_of,
 )
 from darwinn_testbench.device.pcie.log import Log
 from darwinn_testbench.device.pcie.replay import Player, replay
@@ -37,7 +35,8 @@ SIZE = 3 * PAGE
 
 def session() -> list[Event]:
     """Two requests on one buffer, whose contents change in between, and a spill to the host."""
-    machine = Machine()
+    events: list[Event] = []
+    machine = Machine(Recorder(events.append))
     chunk = program(
         (1, SIZE, DATA), (3, SIZE, OUTPUT), (1, SIZE, OUTPUT), (3, SIZE, DATA), (4, 0, 0)
     )
@@ -52,7 +51,7 @@ def session() -> list[Event]:
         machine.write("sc_host_int_status", 0xE)
         assert machine.read("sc_host_int_count") == number + 1
     machine.driver.close()
-    return [event_of(each) for each in machine.seen]
+    return events
 
 
 EVENTS = session()
@@ -64,7 +63,8 @@ def any_session(seed: int) -> list[Event]:
     Several are queued at once, and the chip begins at once or when all are.
     """
     draw = random.Random(seed)
-    machine = Machine()
+    events: list[Event] = []
+    machine = Machine(Recorder(events.append))
     areas = {DATA: INPUT_AT, OUTPUT: OUTPUT_AT}
     machine.give(PROGRAM_AT, bytes(64 * PAGE), BUFFER)
     for device, host in areas.items():
@@ -90,7 +90,7 @@ def any_session(seed: int) -> list[Event]:
         machine.write("sc_host_int_status", 0xE)
         machine.read("sc_host_int_count")
     machine.driver.close()
-    return [event_of(each) for each in machine.seen]
+    return events
 
 
 def played(events: list[Event], *, is_cut_short: bool = False) -> Player:
@@ -190,10 +190,10 @@ def test_counts_may_be_read_later() -> None:
 def test_a_file_holds_what_was_seen(tmp_path: Path) -> None:
     path = tmp_path / "session"
     with SessionFile(path) as file:
-        recorder = Recorder(file)
-        recorder(("wr", 0x485A8, 8, 1))
-        recorder(("dr", 1 << 63, b"\0\xff"))
-        recorder(("irq", 4))
+        recorder = Recorder(file.write)
+        recorder.register_written(0x485A8, 8, 1)
+        recorder.memory_read(1 << 63, b"\0\xff")
+        recorder.interrupted(4)
     assert gzip.decompress(path.read_bytes()).splitlines()[0] == b'["wr",296360,8,1]'
     assert RecordedSession(path).first_kind == "wr"
     assert list(RecordedSession(path).events(DECODER)) == [
@@ -265,7 +265,7 @@ def file_of(path: Path, events: list[Event]) -> Path:
     return path
 
 
-def new_function(watchers: tuple[Callable[[Seen], None], ...]) -> PcieFunction:
+def new_function(watchers: tuple[Watcher, ...]) -> PcieFunction:
     return PcieFunction(BusCore, watchers=watchers)
 
 

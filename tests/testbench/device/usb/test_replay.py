@@ -41,7 +41,7 @@ def message(tag: int, payload: bytes) -> bytes:
 def recorded(path: Path) -> list[Event]:
     """A session with an echo core: firmware, an error, two programs, a reset, a third program."""
     with SessionFile(path) as file:
-        function = UsbFunction(echo, watchers=(Recorder(file),))
+        function = UsbFunction(echo, watchers=(Recorder(file.write),))
         for block, data in enumerate((b"firmware", b"")):
             function.control(Setup(0x21, 1, block, 0, len(data)), data)
             function.control(Setup(0xA1, 3, 0, 0, 6))
@@ -156,7 +156,7 @@ def test_the_last_reset_is_written_if_something_was_under_way(tmp_path: Path) ->
     for sent, resets in ((b"", 0), (b"half", 1)):
         path = tmp_path / "session"
         with SessionFile(path) as file:
-            function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
+            function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file.write),))
             function.submit(Transfer(1, lambda transfer: None, data=sent))
             function.reset()
         assert gzip.decompress(path.read_bytes()).count(b'["reset"]') == resets
@@ -227,7 +227,7 @@ def test_a_bit_that_the_vendors_driver_did_not_get_is_found(
 def test_the_speed_is_that_of_the_recorded_device(tmp_path: Path) -> None:
     path = tmp_path / "session"
     with SessionFile(path) as file:
-        function = UsbFunction(echo, speed=Speed.HIGH, watchers=(Recorder(file),))
+        function = UsbFunction(echo, speed=Speed.HIGH, watchers=(Recorder(file.write),))
         function.control(Setup(0x80, 6, 0x100, 0, 18))
         function.control(Setup(0x80, 6, 0x200, 0, 521))
     assert replay(RecordedSession(path)).verdict is Verdict.PASS
@@ -315,7 +315,7 @@ def test_a_device_goes_on_when_the_recording_does_not() -> None:
         pytest.raises(CutShort, match=r"^/dev/full: No space left"),
         SessionFile(Path("/dev/full")) as file,
     ):
-        function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file),))
+        function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file.write),))
         for _ in range(2):
             function.submit(Transfer(1, done.append, data=os.urandom(1 << 20)))
     assert [each.status for each in done] == 2 * [Status.COMPLETED]
