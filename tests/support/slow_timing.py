@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import ChipDescription, HostLink
-from darwinn_sim.timing.trace import record
+from darwinn_sim.timing.trace import blocks
 from slow_model.narrow_to_wide import read_target
 from slow_model.ring_bus import INFEED_FLAGS, UNIT_BYTES
 from slow_model.sync import Watchers, at_least, produce
@@ -118,7 +119,7 @@ class SlowTiming:
         self.room_in = [0, 0]
         self.in_flight = [[0] * 4 for _ in range(16)]
         self.taken_words = [[0] * 4 for _ in range(16)]
-        self.steps = record(program)
+        self.steps = np.concatenate(list(blocks(program)))
         self.queues = (0, 2, 1) if self.value["reads_apart"] else (None,)
         self.fields = [self._fields(k) for k in range(len(program.tables.opcode))]
 

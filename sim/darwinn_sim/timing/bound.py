@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.table import BY_NAME, TENSOR_NAMES
 from darwinn_sim.kernel.state import Handover
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.description import ChipDescription, HostLink
-from darwinn_sim.timing.trace import record
+from darwinn_sim.timing.state import Step
+from darwinn_sim.timing.trace import blocks
 
 OVERHEAD = 1.17
 """On-chip time by iterations of the busiest tile plus scalar cycles: the mean of eleven convolution
 networks, which lie within 1.13 and 1.29."""
 
 
-_TENSOR_OPCODES = frozenset(BY_NAME[name].opcode for name in TENSOR_NAMES)
+_TENSOR_OPCODES = [BY_NAME[name].opcode for name in TENSOR_NAMES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +58,34 @@ def static_bound(
     chip_parameters: ChipDescription,
     host: HostLink | None = None,
 ) -> StaticBound:
-    """The bound of a run; ``host`` None is a link of endless speed. Raises as ``trace.record``."""
-    steps = record(program)
-    tables = program.tables
+    """The bound of a run; ``host`` None is a link of endless speed. Raises as ``trace.blocks``."""
     iterations = np.zeros(chip.TILES, np.int64)
-    for step in steps[steps["kind"] == Handover.DISPATCH]:
-        if tables.opcode[step["instruction"]] in _TENSOR_OPCODES:
-            place = tables.tensor_plan.place[step["row"]]
-            iterations[_tiles(int(step["target"]))] += place["iterations"]
-    descriptors = steps[steps["kind"] == Handover.DESCRIPTOR]
-    incoming = np.isin(descriptors["target"], (DescriptorTag.INPUT, DescriptorTag.PARAMETERS))
-    outgoing = descriptors["target"] == DescriptorTag.OUTPUT
+    scalar = incoming = outgoing = 0
+    for steps in blocks(program):
+        iterations += _iterations(program, steps[steps["kind"] == Handover.DISPATCH])
+        scalar += int((steps["gap"] + steps["length"]).sum())
+        descriptors = steps[steps["kind"] == Handover.DESCRIPTOR]
+        inputs = np.isin(descriptors["target"], (DescriptorTag.INPUT, DescriptorTag.PARAMETERS))
+        outputs = descriptors["target"] == DescriptorTag.OUTPUT
+        incoming += int(descriptors["size"][inputs].sum())
+        outgoing += int(descriptors["size"][outputs].sum())
     clock = chip_parameters.clock.value
     speeds = (host.bytes_per_second_in.value, host.bytes_per_second_out.value) if host else None
     inwards, outwards = (clock / speed for speed in speeds) if speeds else (0.0, 0.0)
     return StaticBound(
         tensor=int(iterations.max()),
-        scalar=int((steps["gap"] + steps["length"]).sum()),
+        scalar=scalar,
         instructions=sum(chunk_bytes) * inwards,
-        inputs=int(descriptors["size"][incoming].sum()) * inwards,
-        outputs=int(descriptors["size"][outgoing].sum()) * outwards,
+        inputs=incoming * inwards,
+        outputs=outgoing * outwards,
     )
 
 
-def _tiles(targets: int) -> list[int]:
-    return [tile for tile in range(chip.TILES) if targets >> tile & 1]
+def _iterations(program: LoweredProgram, steps: Records[Step]) -> NDArray[np.int64]:
+    """Iterations of the tensor unit of each tile in instructions that were dispatched."""
+    tables = program.tables
+    tensor = steps[np.isin(tables.opcode[steps["instruction"]], _TENSOR_OPCODES)]
+    goes_to = tensor["target"][:, None] >> np.arange(chip.TILES) & 1
+    iterations = tables.tensor_plan.place["iterations"][tensor["row"]]
+    total: NDArray[np.int64] = iterations @ goes_to
+    return total

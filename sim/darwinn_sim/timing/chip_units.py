@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarUnit
+from darwinn_sim.isa.codes import DescriptorTag, ScalarUnit
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import ScalarFence
@@ -87,7 +87,7 @@ def _step(machine: Machine, index: int, step: Step, tables: Tables) -> bool:
             return False
         push_output(machine, _PUSH_BYTES)
     elif step.kind == Handover.DESCRIPTOR:
-        _issue(machine, step.target)
+        _issue(machine, step.target >= DescriptorTag.OUTPUT)
     elif step.kind == Handover.HALT:
         effect(machine, _CHIP + stations.CHUNKS_HALTED, 1)
     return True
@@ -197,7 +197,7 @@ def _reached(machine: Machine, index: int, counter: int, need: int) -> bool:
 
 
 @inner
-def _issue(machine: Machine, outgoing: int) -> None:
+def _issue(machine: Machine, outgoing: bool) -> None:
     """Tell the link of the next descriptor of a direction."""
     now = machine.clock[0].now
     counter = stations.OUTPUTS_ISSUED if outgoing else stations.INPUTS_ISSUED

@@ -9,8 +9,11 @@ from darwinn_sim.timing.machine import apply_effects, forget
 from darwinn_sim.timing.state import NEVER, Machine
 from darwinn_sim.units.tables import Tables
 
-QUIET, SPANS_FULL, FAULT, LATE = range(4)
-"""Why the loop stops: nothing more happens; the spans must be emptied; a fault; the limit."""
+QUIET, SPANS_FULL, FAULT, LATE, STEPS_USED = range(5)
+"""Why the loop stops: nothing more happens; the spans must be emptied; a fault; the limit; the
+scalar core needs the next block of its trace."""
+
+_NONE = -1
 
 
 @compiled
@@ -18,17 +21,12 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
     """Run until one of the reasons above."""
     clock = machine.clock[0]
     while True:
-        if clock.fault:
-            return FAULT
         now = NEVER
         for group in range(stations.GROUPS):
             now = min(now, machine.group_wake[group])
-        if now == NEVER:
-            return QUIET
-        if now >= limit:
-            return LATE
-        if len(machine.spans) and clock.spans + stations.STATIONS > len(machine.spans):
-            return SPANS_FULL
+        reason = _reason_to_stop(machine, now, limit)
+        if reason != _NONE:
+            return reason
         clock.now = now
         for group in range(stations.GROUPS):
             if machine.group_wake[group] <= now:
@@ -50,6 +48,23 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
                     else:
                         _tile_turn(machine, index, tables)
         apply_effects(machine)
+
+
+@inner
+def _reason_to_stop(machine: Machine, now: int, limit: int) -> int:
+    """Why the loop stops before cycle ``now``, if it does."""
+    clock = machine.clock[0]
+    if clock.fault:
+        return FAULT
+    if clock.more_steps and machine.stations[stations.CORE].position == len(machine.steps):
+        return STEPS_USED
+    if now == NEVER:
+        return QUIET
+    if now >= limit:
+        return LATE
+    if len(machine.spans) and clock.spans + stations.STATIONS > len(machine.spans):
+        return SPANS_FULL
+    return _NONE
 
 
 @inner

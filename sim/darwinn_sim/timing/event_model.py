@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +22,21 @@ from darwinn_sim.kernel.structure import Records, numbers
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import engine, stations, waiting
+from darwinn_sim.timing import engine, stations, trace, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
-from darwinn_sim.timing.trace import record
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
 """Cycles after which a run is called endless: two minutes of the chip."""
 
 _SPANS = 1 << 16
+
+_KEPT_STEPS = 1 << 16
+"""Steps that are kept from when the transfers were looked for; those of a longer trace are made
+anew when they are executed. Public programs have up to 7,000."""
 
 _KIND_OF_TAG = {DescriptorTag.INPUT: parts.ACTIVATIONS, DescriptorTag.PARAMETERS: parts.PARAMETERS}
 
@@ -107,49 +110,53 @@ def simulate_program(
 
 @dataclass
 class _Plan:
-    """The link's transfers in both directions, and the trace with its descriptors sorted out."""
+    """The link's transfers in both directions, and the blocks of the trace."""
 
-    steps: Records[parts.Step]
+    steps: Iterator[Records[parts.Step]]
     inbound: Records[parts.Transfer]
     outbound: Records[parts.Transfer]
 
 
-def _transfers(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
-    """What the link moves: chunks and descriptors in the order in which they are executed."""
-    steps = record(program)
-    _check_descriptors(program, steps)
+def _plan(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
+    """Look through the trace for what the link moves, in the order in which that is executed."""
+    kept: list[Records[parts.Step]] = []
+    steps = 0
     inbound: list[tuple[int, int, int]] = []
     outbound: list[tuple[int, int, int]] = []
     promised = 0
-    for step in steps[np.isin(steps["kind"], (Handover.CHUNK, Handover.DESCRIPTOR))]:
-        target, size = int(step["target"]), int(step["size"])
-        if step["kind"] == Handover.CHUNK:
-            inbound.append((parts.INSTRUCTIONS, sizes[target], target))
-        elif target in _KIND_OF_TAG:
-            if outbound and inbound[-1][0] != parts.HOST_FENCE:
-                inbound.append((parts.HOST_FENCE, 0, promised))
-            inbound.append((_KIND_OF_TAG[DescriptorTag(target)], size, 0))
-        elif target == DescriptorTag.OUTPUT:
-            promised += size
-            outbound.append((parts.OUTPUT, size, 0))
-        else:
-            outbound.append((parts.INTERRUPT, 0, target - DescriptorTag.INTERRUPT_0))
-    descriptors = steps["kind"] == Handover.DESCRIPTOR
-    steps["target"][descriptors] = steps["target"][descriptors] >= DescriptorTag.OUTPUT
-    return _Plan(steps, _table(inbound), _table(outbound))
+    for block in trace.blocks(program):
+        steps += len(block)
+        if steps <= _KEPT_STEPS:
+            kept.append(block)
+        for step in block[np.isin(block["kind"], (Handover.CHUNK, Handover.DESCRIPTOR))]:
+            target, size = int(step["target"]), int(step["size"])
+            if step["kind"] == Handover.CHUNK:
+                inbound.append((parts.INSTRUCTIONS, sizes[target], target))
+                continue
+            _check_descriptor(program, step)
+            if target in _KIND_OF_TAG:
+                if outbound and inbound[-1][0] != parts.HOST_FENCE:
+                    inbound.append((parts.HOST_FENCE, 0, promised))
+                inbound.append((_KIND_OF_TAG[DescriptorTag(target)], size, 0))
+            elif target == DescriptorTag.OUTPUT:
+                promised += size
+                outbound.append((parts.OUTPUT, size, 0))
+            else:
+                outbound.append((parts.INTERRUPT, 0, target - DescriptorTag.INTERRUPT_0))
+    short = steps <= _KEPT_STEPS
+    return _Plan(iter(kept) if short else trace.blocks(program), _table(inbound), _table(outbound))
 
 
-def _check_descriptors(program: LoweredProgram, steps: Records[parts.Step]) -> None:
-    """Stop at the first descriptor that the host interface refuses, by the address it has here."""
-    for step in steps[steps["kind"] == Handover.DESCRIPTOR]:
-        tag = int(step["target"])
-        reason = refusal(tag, int(step["address"]), int(step["size"]))
-        if reason:
-            chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
-            text = f"descriptor tag {tag}: {reason}"
-            if reason == LENGTH_0:
-                text = f"{reason} of descriptor tag {tag}"
-            raise ChipFault("DMA", text, chunk, pc, -1, 0)
+def _check_descriptor(program: LoweredProgram, step: parts.Step) -> None:
+    """Stop at a descriptor that the host interface refuses, by the address it has here."""
+    tag = int(step["target"])
+    reason = refusal(tag, int(step["address"]), int(step["size"]))
+    if reason:
+        chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
+        text = f"descriptor tag {tag}: {reason}"
+        if reason == LENGTH_0:
+            text = f"{reason} of descriptor tag {tag}"
+        raise ChipFault("DMA", text, chunk, pc, -1, 0)
 
 
 def _table(transfers: list[tuple[int, int, int]]) -> Records[parts.Transfer]:
@@ -176,10 +183,11 @@ class _Run:
         self.chip = chip_parameters
         self.host = host
         self.recorded: list[Records[parts.Span]] = []
-        plan = _transfers(program, sizes)
+        plan = _plan(program, sizes)
+        self.steps = plan.steps
         instructions = len(program.tables.opcode)
         self.machine = Machine(
-            clock=parts.Clock.zeros(1),
+            clock=_clock(),
             rates=_rates(chip_parameters, host),
             stations=_stations(),
             wake=numbers(_first_turns()),
@@ -195,7 +203,7 @@ class _Run:
             tile_queue=np.zeros((chip.TILES, stations.TILE_PLACES), np.int64),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
             reserved=np.zeros((stations.STREAMS + 1, 2), np.int64),
-            steps=plan.steps,
+            steps=parts.Step.zeros(0),
             inbound=plan.inbound,
             outbound=plan.outbound,
             spans=parts.Span.zeros(_SPANS if spans else 0),
@@ -210,6 +218,8 @@ class _Run:
                 raise self._fault()
             if reason == engine.LATE:
                 raise Deadlock((f"the run has not ended after {limit} cycles",))
+            if reason == engine.STEPS_USED:
+                self._next_steps()
             if reason == engine.QUIET:
                 break
         # All runs are over.
@@ -218,6 +228,15 @@ class _Run:
         left = waiting.describe(self.machine, self.program)
         if left and not awaits_chunk(self.program.chunks):
             raise Deadlock(left)
+
+    def _next_steps(self) -> None:
+        """Give the scalar core the next block of its trace."""
+        block = next(self.steps, None)
+        if block is None:
+            self.machine.clock["more_steps"] = 0
+        else:
+            self.machine = self.machine._replace(steps=block)
+            self.machine.stations[stations.CORE]["position"] = 0
 
     def _take_spans(self) -> None:
         clock = self.machine.clock[0]
@@ -288,6 +307,12 @@ class _Run:
         for name in ("instruction", "start", "end"):
             out[name] = recorded[name]
         return out[np.lexsort((out["station"], out["tile"], out["start"]))]
+
+
+def _clock() -> Records[parts.Clock]:
+    clock = parts.Clock.zeros(1)
+    clock["more_steps"] = 1
+    return clock
 
 
 def _stations() -> Records[parts.Station]:

@@ -57,6 +57,7 @@ class Station(Record):
 class Clock(Record):
     """The present cycle, how many effects and spans are stored, the ring, and when the link's
     streams are free again (in 1/``LINK_UNITS`` cycles). ``loads`` of the effects load a counter.
+    ``more_steps``: the core's trace goes on behind ``Machine.steps``.
     """
 
     now: int
@@ -70,6 +71,7 @@ class Clock(Record):
     ring_rows: int
     link_in_free: int
     link_out_free: int
+    more_steps: int
     fault: int
     fault_station: int
     fault_instruction: int
@@ -189,6 +191,7 @@ class Machine(NamedTuple):
     ``wake`` is the cycle of each station's next turn, ``group_wake`` the earliest of each group.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
+    ``steps`` is the present block of the core's trace.
     """
 
     clock: Records[Clock]

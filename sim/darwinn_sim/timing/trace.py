@@ -1,16 +1,19 @@
 """What the scalar core hands over in a whole run, in order: instructions, fences, descriptors.
 
 The core runs alone: what tiles would send to scalar memory comes from a generator. No known program
-lets its control flow depend on that, so the trace is that of any input.
+lets its control flow depend on that, so the trace is that of any input. It comes block by block,
+since a program that loops long enough would fill any memory.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.state import Handover
-from darwinn_sim.kernel.structure import Records, join
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.state import Step
@@ -20,12 +23,17 @@ from darwinn_sim.units.tables import Tables
 MAX_BUNDLES = 1 << 28
 """Bundles after which a program is called endless."""
 
-_BLOCK = 1 << 12
+MAX_DESCRIPTORS = 1 << 18
+"""The same of descriptors: as many as the functional model lets a run issue by default."""
+
+BLOCK = 1 << 12
+"""Steps of a block, at most."""
+
 _BLOCK_FULL = scalar_core.NEXT
 
 
-def record(program: LoweredProgram) -> Records[Step]:
-    """The steps of a whole run.
+def blocks(program: LoweredProgram) -> Iterator[Records[Step]]:
+    """The steps of a whole run, the same each time.
 
     Raises:
         ChipFault: the program leaves its chunk, or nests too many loops.
@@ -35,25 +43,29 @@ def record(program: LoweredProgram) -> Records[Step]:
     core = core_array[0]
     core["random"] = 1
     core["work_limit"] = MAX_BUNDLES
-    parts: list[Records[Step]] = []
+    descriptors = 0
     for number, start in enumerate(program.starts):
         core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
-        begin = Step.zeros(1)
-        begin["kind"], begin["target"] = Handover.CHUNK, number
-        parts.append(begin)
+        first = 1
         reason = _BLOCK_FULL
         while reason == _BLOCK_FULL:
-            block = Step.zeros(_BLOCK)
-            used, reason = _record(core, program.tables, block)
-            parts.append(block[:used])
+            block = Step.zeros(BLOCK)
+            if first:
+                block[0]["kind"], block[0]["target"] = Handover.CHUNK, number
+            used, reason = _record(core, program.tables, block[first:])
+            used += first
+            first = 0
+            descriptors += int((block["kind"][:used] == Handover.DESCRIPTOR).sum())
+            yield block[:used]
             if reason == scalar_core.SPENT or core["bundles"] > MAX_BUNDLES:
                 raise Deadlock((f"the program has not ended after {MAX_BUNDLES} bundles",))
+            if descriptors > MAX_DESCRIPTORS:
+                raise Deadlock((f"the program has not ended after {MAX_DESCRIPTORS} descriptors",))
         if reason == scalar_core.FAULT:
             memory, text = state.FAULT_REASONS[int(core["fault"])]
             chunk, pc = program.locate(int(core["fault_pc"]))
             raise ChipFault(memory, text, chunk, pc, -1, int(core["fault_address"]))
-    return join(parts)
 
 
 @compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import Cause, ChipDescription, HostLink
+from darwinn_sim.timing import Cause, ChipDescription, HostLink, event_model, trace
 from darwinn_sim.timing.description import Confidence, Quantity
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
@@ -397,6 +398,52 @@ def test_an_endless_run_is_ended() -> None:
     program, sizes = sample("dense")
     with pytest.raises(Deadlock, match="has not ended after 50 cycles"):
         timing.simulate_program(program, sizes, limit=50)
+
+
+BACK = ("Branch", {"relative": 1, "offset": -1})
+LONG = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ([("TileFence", {"tiles": 1}), BACK], f"{LONG} bundles"),
+        ([*descriptor(DescriptorTag.PARAMETERS, 0, 8), BACK], "4096 descriptors"),
+    ],
+)
+def test_an_endless_program_is_ended_in_bounded_memory(
+    body: list[tuple[str, dict[str, int]]], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace that is kept as a whole has 64 bytes for each step: 32 MiB of tile fences."""
+    monkeypatch.setattr(trace, "MAX_BUNDLES", LONG)
+    monkeypatch.setattr(trace, "MAX_DESCRIPTORS", 1 << 12)
+    chunk = frame(build(body))
+    program = lower((chunk,))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Deadlock, match=f"the program has not ended after {what}"):
+            timing.simulate_program(program, (len(chunk),))
+        with pytest.raises(Deadlock, match=f"the program has not ended after {what}"):
+            timing.static_bound(program, (len(chunk),), chip_of())
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["dense", "convolution"])
+def test_a_trace_that_is_made_twice_gives_the_same_cycles(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, sizes = sample(name)
+    kept = timing.simulate_program(program, sizes, host=LINK)
+    bound = timing.static_bound(program, sizes, chip_of(), LINK)
+    monkeypatch.setattr(trace, "BLOCK", 5)
+    monkeypatch.setattr(event_model, "_KEPT_STEPS", 12)
+    again = timing.simulate_program(program, sizes, host=LINK)
+    assert again.cycles == kept.cycles
+    assert again.transfers == kept.transfers
+    assert (again.instructions == kept.instructions).all()
+    assert timing.static_bound(program, sizes, chip_of(), LINK) == bound
 
 
 @pytest.mark.parametrize(
