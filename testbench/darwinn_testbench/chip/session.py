@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Device:
     ``strict`` makes reading memory that nothing has written a fault; ``seed`` fills such memory.
     ``preloads`` are in wide memory before anything runs. Without ``assumptions`` a program that
     holds assumed values is refused. ``accelerator`` is the chip itself, if it is to be another one.
+    Sessions that share it may be in several threads: ``lock`` is for one inference at a time.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Device:
         self.accelerator = accelerator or Accelerator(
             strict=strict, seed=seed, assumptions=assumptions
         )
+        self.lock = threading.RLock()
         self._preloads = preloads
         self._power_ups = 0
         self._token: int | None = None
@@ -137,10 +140,11 @@ class Session:
         Raises:
             SimulationError: as :meth:`infer`.
         """
-        # First, so that what is refused does not wait for the kernels.
-        _ = self.program
-        compile_kernels()
-        self.load_parameters()
+        with self.device.lock:
+            # First, so that what is refused does not wait for the kernels.
+            _ = self.program
+            compile_kernels()
+            self.load_parameters()
 
     def load_parameters(self) -> RunResult | None:
         """Run the parameter-caching executable unless the chip holds its parameters.
@@ -169,6 +173,16 @@ class Session:
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
         """
+        with self.device.lock:
+            return self._infer(tensors, until, taps, as_far_as_it_goes)
+
+    def _infer(
+        self,
+        tensors: TensorMap,
+        until: StopPoint | None,
+        taps: Sequence[Tap],
+        as_far_as_it_goes: bool,
+    ) -> Inference:
         self.prepare()
         inputs = self.model.to_device({**self.states, **tensors})
         begin = time.perf_counter()

@@ -41,6 +41,8 @@ Details = dict[str, Any]
 Signatures = dict[str, dict[str, dict[str, int]]]
 """Of each signature ``inputs`` and ``outputs``: tensor indices by name."""
 
+_RESOLVERS = ("AUTO", "BUILTIN", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+_SHOWN_CHARACTERS = 60
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -52,6 +54,47 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """Its name."""
+
+
+def _takes(*types: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_FLAG = (_takes(bool, np.bool_), "True or False")
+_TAKES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "model_path": (_takes(str, os.PathLike, type(None)), "the path of a file"),
+    "model_content": (_takes(bytes, bytearray, memoryview, type(None)), "bytes"),
+    "experimental_delegates": (_takes(list, tuple, type(None)), "a list"),
+    "num_threads": (
+        lambda value: (
+            value is None or (isinstance(value, int) and _is_number(value) and value >= 1)
+        ),
+        "an integer, 1 or more",
+    ),
+    "experimental_op_resolver_type": (
+        lambda value: value is None or getattr(value, "name", None) in _RESOLVERS,
+        f"one of LiteRT's OpResolverType: {', '.join(_RESOLVERS)}",
+    ),
+    "experimental_preserve_all_tensors": _FLAG,
+    "strict": _FLAG,
+    "assumptions": _FLAG,
+    "device": (_takes(Device, type(None)), "a darwinn_testbench.chip.session.Device"),
+    "time_limit": (
+        lambda value: _is_number(value) and 0 < value <= threading.TIMEOUT_MAX,
+        "a finite number of seconds above 0",
+    ),
+}
+"""What each argument of an interpreter may be: whether a value is, and in words."""
+
+
+def _shown(value: object) -> str:
+    """A value of a wrong type, in short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"of type {type(value).__name__}"
 
 
 def _one_at_a_time(
@@ -110,12 +153,15 @@ class Interpreter:
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self._lock = threading.RLock()
+        given = locals()
+        for argument, (takes, what) in _TAKES.items():
+            if not takes(given[argument]):
+                raise ValueError(f"{argument} {_shown(given[argument])}: it is {what}")
         if model_path and model_content is not None:
             raise ValueError("model_path and model_content: only one of them can be given")
         source = model_path if model_content is None else bytes(model_content)
         if source is None or source == "":
             raise ValueError("one of model_path and model_content is needed")
-        _check_numbers(num_threads, time_limit)
         if experimental_delegates:
             raise InputError("delegates: the chip is in this interpreter, it takes no delegate")
         data = Content(content_of(source), name_of(source))
@@ -361,14 +407,6 @@ class SignatureRunner:
     def _details(self, indices: Mapping[str, int]) -> dict[str, Details]:
         known = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         return {name: known[index] for name, index in indices.items()}
-
-
-def _check_numbers(num_threads: object, time_limit: object) -> None:
-    if num_threads is not None and not (isinstance(num_threads, int) and num_threads >= 1):
-        raise ValueError(f"num_threads {num_threads!r}: it is an integer, 1 or more")
-    seconds = time_limit if isinstance(time_limit, int | float) else 0
-    if not 0 < seconds <= threading.TIMEOUT_MAX:
-        raise ValueError(f"time_limit {time_limit!r}: it is a finite number of seconds above 0")
 
 
 def _check_first(subgraph_index: int) -> None:

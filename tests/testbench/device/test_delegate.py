@@ -26,7 +26,7 @@ from darwinn_testbench.compiler import (
     random_dense,
 )
 from darwinn_testbench.device.delegate import build
-from darwinn_testbench.errors import Unavailable
+from darwinn_testbench.errors import InputError
 from sample_runs import expected, random_input
 from whole_models import (
     random_floats,
@@ -104,7 +104,14 @@ def test_what_is_refused_is_said_to_the_application(library: str) -> None:
         load_delegate(library, {"speed": 11})
     with pytest.raises(ValueError, match="'perhaps' is neither true nor false"):
         load_delegate(library, {"strict": "perhaps"})
-    for timeout in ("soon", "0", "-1"):
+    for key, value in (
+        *(("strict", 2), ("strict", None), ("assumptions", [1])),
+        *(("device", 5), ("Performance", 11), ("Performance", "fast")),
+        *(("Usb.AlwaysDfu", 1), ("Usb.MaxBulkInQueueLength", "many")),
+    ):
+        with pytest.raises(ValueError, match=f"option {key}: "):
+            load_delegate(library, {key: value})
+    for timeout in ("soon", "0", "-1", 1.5, None, 1 << 32, "1" + "0" * 5000):
         with pytest.raises(ValueError, match="is no number of seconds"):
             load_delegate(library, {"timeout": timeout})
     network = random_dense([8, 8], 0)
@@ -224,7 +231,7 @@ def test_a_library_that_others_can_write_is_not_used(
     path.chmod(0o777)
     assert build.library().read_bytes() == good
     path.parent.chmod(0o777)
-    with pytest.raises(Unavailable, match="other users may write it"):
+    with pytest.raises(InputError, match="other users may write it"):
         build.library()
 
 
@@ -233,10 +240,10 @@ def test_without_a_compiler_it_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(Unavailable, match="no C compiler"):
+    with pytest.raises(InputError, match="no C compiler"):
         build.library()
     monkeypatch.setenv("CC", "false")
-    with pytest.raises(Unavailable, match="cannot be built"):
+    with pytest.raises(InputError, match="cannot be built"):
         build.library()
 
 

@@ -70,6 +70,25 @@ def test_threads_may_share_an_interpreter() -> None:
         assert all(threads.map(infer, range(40)))
 
 
+def test_threads_may_share_a_chip() -> None:
+    networks = [random_dense([40, 30], seed) for seed in range(3)]
+    device = Device()
+
+    def infer(number: int) -> bool:
+        network = networks[number % 3]
+        interpreter = ready(compiled(network), device=device)
+        image = random_input(network, number)
+        results = []
+        for _ in range(4):
+            interpreter.set_tensor(0, image)
+            interpreter.invoke()
+            results.append(interpreter.get_tensor(1).ravel())
+        return all(np.array_equal(each, expected(network, image)) for each in results)
+
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(infer, range(12)))
+
+
 def test_a_convolution_and_interpreters_that_share_a_chip() -> None:
     networks = [random_convolution(8, 8, 4, 6, seed, kernel=3) for seed in (1, 2)]
     device = Device()
@@ -153,6 +172,20 @@ def test_what_does_not_fit_is_said_as_litert_says_it() -> None:
         ({"time_limit": float("nan")}, "time_limit nan"),
         ({"time_limit": float("inf")}, "time_limit inf"),
         ({"time_limit": "1"}, "time_limit '1'"),
+        ({"time_limit": True}, "time_limit True"),
+        ({"num_threads": True}, "num_threads True"),
+        ({"num_threads": 1.5}, "num_threads 1.5"),
+        ({"model_content": 5}, "model_content 5: it is bytes"),
+        ({"model_content": "5" * 99}, "model_content of type str: it is bytes"),
+        ({"model_content": [5]}, r"model_content \[5\]: it is bytes"),
+        ({"model_path": 5}, "model_path 5: it is the path of a file"),
+        ({"model_path": b"x", "model_content": None}, "model_path b'x': it is the path"),
+        ({"experimental_delegates": 5}, "experimental_delegates 5: it is a list"),
+        ({"experimental_op_resolver_type": 5}, "experimental_op_resolver_type 5: it is one of"),
+        ({"experimental_preserve_all_tensors": "no"}, "preserve_all_tensors 'no': it is True or"),
+        ({"strict": 1}, "strict 1: it is True or False"),
+        ({"assumptions": None}, "assumptions None: it is True or False"),
+        ({"device": "usb"}, "device 'usb': it is a darwinn_testbench.chip.session.Device"),
         ({"model_path": "model.tflite"}, "only one of them can be given"),
         ({"model_path": "", "model_content": None}, "one of model_path and model_content is"),
         ({"model_content": None}, "one of model_path and model_content is"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import select
 import socket
 import struct
@@ -54,8 +55,16 @@ MAXIMUM_TENSOR = 1 << 28
 _FLAGS: Mapping[str, bool] = {"strict": False, "assumptions": True}
 """Options of the chip with their defaults."""
 
-_WITHOUT_EFFECT = frozenset({"device", "Performance", "Usb.AlwaysDfu", "Usb.MaxBulkInQueueLength"})
-"""Options of the vendor's library."""
+_WITHOUT_EFFECT: Mapping[str, str] = {
+    "device": r"((usb|pci)?(:\d+)?)",
+    "Performance": "low|medium|high|max",
+    "Usb.AlwaysDfu": "true|false",
+    "Usb.MaxBulkInQueueLength": r"\d{1,3}",
+}
+"""Options of the vendor's library, and what it takes for each in any case of letters."""
+
+_MAXIMUM_DIGITS = 9
+"""Digits of a number of seconds, at most."""
 
 _TRUTH = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
@@ -126,9 +135,15 @@ def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
                 raise InputError(f"option {key}: {value!r} is neither true nor false")
             flags[key] = _TRUTH[value.lower()]
         elif key == "timeout":
-            if not (value.isascii() and value.isdigit() and int(value)):
-                raise InputError(f"option timeout: {value!r} is no number of seconds")
-        elif key not in _WITHOUT_EFFECT:
+            digits = value.isascii() and value.isdigit() and len(value) <= _MAXIMUM_DIGITS
+            if not (digits and int(value)):
+                raise InputError(
+                    f"option timeout: {value[:20]!r} is no number of seconds (1 to 999999999)"
+                )
+        elif key in _WITHOUT_EFFECT:
+            if not re.fullmatch(_WITHOUT_EFFECT[key], value, re.IGNORECASE | re.ASCII):
+                raise InputError(f"option {key}: {value!r} is none of its values")
+        else:
             known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT, "timeout"}))
             raise InputError(f"there is no option {key!r}, only {known}")
     return flags

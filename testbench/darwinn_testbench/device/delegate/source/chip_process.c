@@ -214,6 +214,13 @@ static void free_arguments(char** arguments, size_t count) {
   free(arguments);
 }
 
+/* Seconds as they are written in digits; the chip's process says what is wrong with others. */
+static int seconds_of(const char* text) {
+  size_t digits = strspn(text, "0123456789");
+  int seconds = digits < 10 && !text[digits] ? atoi(text) : 0;
+  return seconds ? seconds : DEFAULT_TIMEOUT;
+}
+
 int chip_process_start(ChipProcess* chip, char** keys, char** values, size_t count) {
   memset(chip, 0, sizeof *chip);
   chip->owner = getpid();
@@ -221,7 +228,7 @@ int chip_process_start(ChipProcess* chip, char** keys, char** values, size_t cou
   chip->pid = chip->socket = -1;
   pthread_mutex_init(&chip->lock, NULL);
   for (size_t k = 0; k < count; k++)
-    if (!strcmp(keys[k], "timeout") && atoi(values[k]) > 0) chip->timeout = atoi(values[k]);
+    if (!strcmp(keys[k], "timeout")) chip->timeout = seconds_of(values[k]);
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
     return fail(chip, "socketpair: %s", strerror(errno));
