@@ -32,8 +32,9 @@ from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.machine.observer import Progress, Wanted
 from darwinn_sim.units.observation import new_observation
 
-_WORK_OF_A_TURN = 1 << 26
-"""The driver does nothing while the chip computes, but for reports of progress."""
+_WORK_OF_A_TURN = 1 << 24
+"""The driver does nothing while the chip computes, but for reports of progress and looks at the
+clock: half a second."""
 
 _CACHED_PROGRAMS = 8
 

@@ -30,16 +30,18 @@ from darwinn_formats.darwinn.bundle import (
     IMMEDIATE_BIT,
     relocation_fault,
 )
+from darwinn_formats.limits import Clock
 from numpy.typing import NDArray
 
 from darwinn_sim.accelerator import Accelerator, ModelEngine
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import NotEnded, SimulationError
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.codes import DescriptorTag
 
-WORK_LIMIT = 1 << 24
-"""Bundles that the scalar core may execute while a stream is looked at; known ones take 400."""
+WORK_LIMIT = 1 << 26
+"""Work that the scalar core may do while a stream is looked at, a bundle being 1; known ones take
+400 bundles and a few descriptors."""
 
 _PROBE = 1 << 16
 """Added to an immediate to see which addresses move: no known size or count reaches it."""
@@ -128,11 +130,14 @@ def executable_of(chunks: Sequence[bytes]) -> Executable:
         StreamError: an address that no linker could fill in, or a buffer that is read and written.
         SimulationError, DecodeError: see :func:`descriptors`.
     """
+    clock = Clock()
     listener = _Listener()
     issued = listener.listen(chunks)
     fields_of: list[list[_Field]] = [[] for _ in issued]
     for chunk, stream in enumerate(chunks):
         for bit in range(IMMEDIATE_BIT, len(stream) * 8, BUNDLE_BITS):
+            if passed := clock.passed():
+                raise NotEnded(passed, ("its immediates were tried one after another",))
             if relocation_fault(stream, bit) is None:
                 _probe(listener, chunks, issued, fields_of, chunk, bit)
     layers: dict[str, int] = {}

@@ -53,6 +53,17 @@ class Deadlock(SimulationError):
         self.waiting = waiting
 
 
+class NotEnded(SimulationError):
+    """A program that goes on and on: ``limit`` says what it has used up, ``doing`` what it did and
+    where its units stand.
+    """
+
+    def __init__(self, limit: str, doing: tuple[str, ...]) -> None:
+        super().__init__(f"the program has not ended after {limit}: " + "; ".join(doing))
+        self.limit = limit
+        self.doing = doing
+
+
 class IncompleteProgram(SimulationError):
     """The last instruction chunk halts, but not as the program's end: a further one is awaited."""
 

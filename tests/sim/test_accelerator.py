@@ -19,6 +19,7 @@ from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import (
     ChipFault,
     Deadlock,
+    NotEnded,
     SimulationError,
     UninitialisedRead,
     UnsupportedInstruction,
@@ -92,7 +93,7 @@ LATE = sample.changed("TensorSum", **sample.watch(6, 14, 2, None))
 FAILURES: dict[str, tuple[list[Operation], type[SimulationError]]] = {
     "a flag that never comes": (LATE, Deadlock),
     "output that is short": (SHORT, SimulationError),
-    "an endless loop": ([*sample.operations()[:8], SPIN], Deadlock),
+    "an endless loop": ([*sample.operations()[:8], SPIN], NotEnded),
     "a row outside the memory": (sample.changed("RingConsumerA", wide_write_base=4000), ChipFault),
     "a value that is refused": ([("Branch", {"reserved_32": 1})], UnsupportedInstruction),
 }
@@ -151,7 +152,7 @@ def test_a_refused_program_reaches_nothing() -> None:
 def test_an_endless_program_is_ended(body: list[Operation]) -> None:
     accelerator = Accelerator(work_limit=3_000_000)
     reports = []
-    with pytest.raises(Deadlock, match="3000000"):
+    with pytest.raises(NotEnded, match="3000000"):
         accelerator.run(
             sample.executable([*sample.operations()[:4], *body]),
             {"image": IMAGE},
@@ -165,7 +166,7 @@ def test_descriptors_without_end_are_ended_before_their_trace_grows_without_boun
     issue = program.index(("Scalar", {"store_op": 6}))
     again: Operation = ("Branch", {"relative": 1, "offset": -1})
     reports = []
-    with pytest.raises(Deadlock, match="has not ended"):
+    with pytest.raises(NotEnded, match="has not ended"):
         Accelerator(work_limit=1 << 21).run(
             sample.executable([*program[: issue + 1], again]),
             {"image": IMAGE},

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
+from darwinn_formats.limits import Limits, limits
 
 from darwinn_sim.device.run import ProgramRun, Turn
 from darwinn_sim.errors import Deadlock, ProgramFault, SimulationError
@@ -47,9 +48,9 @@ from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
 from darwinn_sim.machine.programs import Programs
 
-DEFAULT_WORK_LIMIT = 1 << 31
-"""Work of a run before it is called endless: bundles, tensor iterations, and words moved. The
-largest program at hand needs a thirtieth of it, which takes a second."""
+DEFAULT_WORK_LIMIT = 1 << 33
+"""Work of a run before it is called endless: bundles, tensor iterations, words moved, and what
+takes about as long. The largest program at hand needs a sixtieth of it; all of it takes minutes."""
 
 WORK_OF_A_TURN = 1 << 20
 """Work between two looks at the host: some hundredths of a second."""
@@ -94,6 +95,7 @@ class Chip:
         random: the same of the tiles.
         work_limit: work that a program may do before it is called endless.
         work_of_a_turn: between two looks at the host.
+        allowed: seconds and memory of a program; None: those that hold where the chip is made.
         log: told what is unusual about register accesses of the host.
     """
 
@@ -109,12 +111,14 @@ class Chip:
         random: np.random.Generator | None = None,
         work_limit: int = DEFAULT_WORK_LIMIT,
         work_of_a_turn: int = WORK_OF_A_TURN,
+        allowed: Limits | None = None,
         log: Callable[[str], None] = silent,
     ) -> None:
         self.host = host
         self.dma_only = dma_only
         self.work_limit = work_limit
         self.work_of_a_turn = work_of_a_turn
+        self.limits = allowed or limits()
         self.random = random or np.random.default_rng(seed)
         self.programs = Programs(dma_only=dma_only, assumptions=assumptions)
         """Recognises what is fetched."""
@@ -295,17 +299,24 @@ class Contents:
     core: Records[state.Core]
 
 
-def behind_usb(host: HostSide, *, log: Callable[[str], None] = silent) -> tuple[Chip, UsbInterface]:
+def behind_usb(
+    host: HostSide,
+    *,
+    allowed: Limits | None = None,
+    log: Callable[[str], None] = silent,
+) -> tuple[Chip, UsbInterface]:
     """A chip attached by USB, and what the host pushes to; ``host`` takes outputs and events."""
     interface = UsbInterface(RegisterFile(), host)
-    return Chip(interface, by_usb=True, log=log), interface
+    return Chip(interface, by_usb=True, allowed=allowed, log=log), interface
 
 
 def behind_pcie(
     memory: BusMemory,
     interrupt: Callable[[int], None],
     *,
+    allowed: Limits | None = None,
     log: Callable[[str], None] = silent,
 ) -> Chip:
     """A chip attached by PCIe: the host's memory, and what takes the vectors of its interrupts."""
-    return Chip(HostInterface(memory, lambda message: interrupt(message.vector)), log=log)
+    interface = HostInterface(memory, lambda message: interrupt(message.vector))
+    return Chip(interface, allowed=allowed, log=log)

@@ -6,10 +6,11 @@ from enum import Enum, auto
 from typing import Protocol
 
 import numpy as np
+from darwinn_formats.limits import Clock, Limits
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.errors import ChipFault, Deadlock, SimulationError, UninitialisedRead
+from darwinn_sim.errors import ChipFault, NotEnded, SimulationError, UninitialisedRead
 from darwinn_sim.host.attachment import Attachment
 from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo
@@ -26,9 +27,14 @@ _INPUTS = (
     (InputFifo.ACTIVATIONS, DescriptorTag.INPUT),
 )
 
-_DESCRIPTOR_WORK = 1 << 13
-"""Work that a descriptor counts for: about as long as the host takes to serve it, so that a program
-which issues descriptors without end is ended as soon as any other."""
+_DESCRIPTOR_WORK = 1 << 15
+"""Work that a descriptor or a DMA fence counts for: the host serves it and notes it in its trace,
+so that a program which issues them without end is ended as soon as any other."""
+
+_UNITS_TOLD = 4
+"""Units of a program that does not end whose places are told."""
+
+_COUNTED = {"steps": "bundles", "iterations": "tensor iterations", "rows_sent": "ring rows"}
 
 
 class Turn(Enum):
@@ -55,6 +61,7 @@ class Device(Protocol):
     random: np.random.Generator
     work_limit: int
     work_of_a_turn: int
+    limits: Limits
 
 
 class ProgramRun:
@@ -85,6 +92,8 @@ class ProgramRun:
         for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised"):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
+        self._clock: Clock | None = None
+        self._counts = self._counted()
         self.observer = Observer(self.core, program, wanted)
 
     def begin(self) -> None:
@@ -123,14 +132,13 @@ class ProgramRun:
 
     def turn(self) -> Turn:
         """Let the chip go on for a moment, and serve what it asks of the host."""
-        core, limit = self.core, self.device.work_limit
-        core["work_limit"] = min(limit, int(core["work"]) + self.device.work_of_a_turn)
+        work = int(self.core["work"]) + self.device.work_of_a_turn
+        self.core["work_limit"] = min(self.device.work_limit, work)
         reason = self._run_chip()
         self.observer.report()
         if reason == scalar_core.FAULT:
             raise self._fault()
-        if reason == scalar_core.SPENT and core["work"] >= limit:
-            raise Deadlock((f"the program has not ended after {limit} steps",))
+        self._look(reason)
         if self._is_served(reason):
             return Turn.GOES_ON
         moved = self._serve_host()
@@ -140,16 +148,46 @@ class ProgramRun:
             return Turn.GOES_ON
         return Turn.STOPPED if reason == scalar_core.STOPPED else Turn.STUCK
 
+    def _look(self, reason: int) -> None:
+        """End a program that has used up its work, its seconds or its memory: ``NotEnded``."""
+        if reason == scalar_core.SPENT and self.core["work"] >= self.device.work_limit:
+            raise NotEnded(f"{self.device.work_limit} steps", self._doing())
+        if self._clock is None:
+            # Not before the first turn, in which kernels may have to be compiled.
+            self._clock = Clock(self.device.limits)
+        elif passed := self._clock.passed():
+            raise NotEnded(passed, self._doing())
+
+    def _seen(self) -> None:
+        """The host has seen the program go on."""
+        if self._clock is not None:
+            self._clock.seen()
+            self._counts = self._counted()
+
+    def _counted(self) -> list[int]:
+        return [int(self.core[name]) for name in _COUNTED]
+
+    def _doing(self) -> tuple[str, ...]:
+        """What has moved since the host saw the program go on, and where its units stand."""
+        counts = zip(_COUNTED.values(), self._counted(), self._counts, strict=True)
+        moved = ", ".join(f"{now - before} {name}" for name, now, before in counts)
+        standing = self.waiting()
+        more = len(standing) - _UNITS_TOLD
+        told = (*standing[:_UNITS_TOLD], *([f"and {more} more"] if more > 0 else []))
+        return f"{moved} since the host last saw it go on", *told
+
     def _is_served(self, reason: int) -> bool:
         """Do what the kernels ask for; False if they can go no further."""
         if reason == scalar_core.DESCRIPTOR:
             self._issue()
         elif reason == scalar_core.FENCED:
+            self.core["work"] += _DESCRIPTOR_WORK
             self.host.fence()
         elif reason == scalar_core.TAP_FULL:
             self.observer.take()
             self.tiles["awake"] = 1
         elif reason == scalar_core.STOPPED:
+            self._seen()
             return self.observer.looks()
         else:
             return reason == scalar_core.SPENT
@@ -183,6 +221,7 @@ class ProgramRun:
     def _issue(self) -> None:
         """Hand the descriptor that the scalar core has just issued to the host interface."""
         self.core["work"] += _DESCRIPTOR_WORK
+        self._seen()
         handed = self.core["handed"]
         tag, size = int(handed["target"]), int(handed["size"])
         self.host.issue(tag, int(handed["address"]), size)
@@ -210,6 +249,8 @@ class ProgramRun:
             self.host.push(data, written)
             self.core["output_pending"] = self.host.output_pending
             moved = True
+        if moved:
+            self._seen()
         return self.observer.take() or moved
 
     def statistics(self) -> dict[str, int]:

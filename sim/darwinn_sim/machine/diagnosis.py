@@ -47,10 +47,15 @@ def _scalar_core(
         return
     tables = program.tables
     pc = int(core["pc"])
+    chunk, bundle = program.locate(pc)
+    text = f"scalar core at chunk {chunk}, pc {bundle}"
+    if not 0 <= pc < len(tables.at) or tables.at[pc] < 0:
+        # Its share of work was used up before it saw that no instruction begins there.
+        yield text
+        return
     instruction = int(tables.at[pc])
     name = INSTRUCTIONS[int(tables.opcode[instruction])].name
-    chunk, bundle = program.locate(pc)
-    text = f"scalar core at chunk {chunk}, pc {bundle} ({name})"
+    text += f" ({name})"
     if name == _FENCE:
         text += ": " + ", ".join(_fence(core, tiles, tables.scalar_fence[tables.row[instruction]]))
     yield text

@@ -209,7 +209,7 @@ def _advance_tile(
     moved_at_all = False
     while tile.awake and not state.paused(core):
         tile.awake = 0
-        moved = _dispatch(tile, tables)
+        moved = _dispatch(core, tile, tables)
         for which in range(chip.TILE_UNITS):
             unit = tile.units[which]
             if unit.current == state.IDLE:
@@ -225,7 +225,7 @@ def _advance_tile(
 
 
 @inner
-def _dispatch(tile: state.Tile, tables: Tables) -> bool:
+def _dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
     while tile.queue_length > 0:
@@ -244,6 +244,7 @@ def _dispatch(tile: state.Tile, tables: Tables) -> bool:
             unit.queue_length += 1
         tile.queue_head = (tile.queue_head + 1) % chip.TILE_QUEUE
         tile.queue_length -= 1
+        core.work += 1
         moved = True
     return moved
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
+from darwinn_formats.limits import Clock
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.host.interface import LENGTH_0, refusal
@@ -31,6 +32,12 @@ from darwinn_sim.timing.stations import CAUSES, Cause
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
 """Cycles after which a run is called endless: two minutes of the chip."""
+
+_TURN_CYCLES = 1 << 22
+"""Cycles between two looks at the clock: seconds at the most."""
+
+_STATIONS_TOLD = 4
+"""Units of a program that does not end whose places are told."""
 
 _SPANS = 1 << 16
 
@@ -64,6 +71,7 @@ def simulate(
         FormatError: it has no instructions.
         UnsupportedInstruction, DecodeError: as ``lowering.lower``.
         Deadlock: nothing can go on; names who waits for what.
+        NotEnded: it takes more cycles than ``limit``, or more seconds or memory than is allowed.
         ChipFault: rows and words do not fit together, or the program leaves its chunk.
         DriverError: it ends without host interrupt 0, or raises it twice.
     """
@@ -210,18 +218,27 @@ class _Run:
         )
 
     def execute(self, limit: int) -> None:
-        """Run to the end; raises ``Deadlock`` and ``ChipFault``."""
+        """Run to the end; raises ``Deadlock``, ``NotEnded`` and ``ChipFault``."""
+        clock: Clock | None = None
+        turn = _TURN_CYCLES
         while True:
-            reason = engine.run(self.machine, self.program.tables, limit)
+            reason = engine.run(self.machine, self.program.tables, min(limit, turn))
             self._take_spans()
             if reason == engine.FAULT:
                 raise self._fault()
-            if reason == engine.LATE:
-                raise Deadlock((f"the run has not ended after {limit} cycles",))
             if reason == engine.STEPS_USED:
                 self._next_steps()
+            if reason == engine.LATE:
+                if turn >= limit:
+                    raise NotEnded(f"{limit} cycles", self._standing())
+                turn += _TURN_CYCLES
             if reason == engine.QUIET:
                 break
+            if clock is None:
+                # Not before the first turn, in which kernels may have to be compiled.
+                clock = Clock()
+            elif passed := clock.passed():
+                raise NotEnded(passed, self._standing())
         # All runs are over.
         runs = self.machine.runs
         self.machine.counters[:] += runs["rate"] * (runs["last"] - runs["first"])
@@ -237,6 +254,12 @@ class _Run:
         else:
             self.machine = self.machine._replace(steps=block)
             self.machine.stations[stations.CORE]["position"] = 0
+
+    def _standing(self) -> tuple[str, ...]:
+        """How far it is, and where the first units stand."""
+        clock = self.machine.clock[0]
+        rows = f"{int(clock['ring_rows'])} ring rows in {int(clock['now'])} cycles"
+        return rows, *waiting.describe(self.machine, self.program)[:_STATIONS_TOLD]
 
     def _take_spans(self) -> None:
         clock = self.machine.clock[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.errors import ChipFault, NotEnded
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.state import Handover
@@ -37,7 +37,7 @@ def blocks(program: LoweredProgram) -> Iterator[Records[Step]]:
 
     Raises:
         ChipFault: the program leaves its chunk, or nests too many loops.
-        Deadlock: it does not end.
+        NotEnded: it does not end.
     """
     core_array = state.new_core()
     core = core_array[0]
@@ -59,13 +59,18 @@ def blocks(program: LoweredProgram) -> Iterator[Records[Step]]:
             descriptors += int((block["kind"][:used] == Handover.DESCRIPTOR).sum())
             yield block[:used]
             if reason == scalar_core.SPENT or core["bundles"] > MAX_BUNDLES:
-                raise Deadlock((f"the program has not ended after {MAX_BUNDLES} bundles",))
+                raise NotEnded(f"{MAX_BUNDLES} bundles", _standing(core, program))
             if descriptors > MAX_DESCRIPTORS:
-                raise Deadlock((f"the program has not ended after {MAX_DESCRIPTORS} descriptors",))
+                raise NotEnded(f"{MAX_DESCRIPTORS} descriptors", _standing(core, program))
         if reason == scalar_core.FAULT:
             memory, text = state.FAULT_REASONS[int(core["fault"])]
             chunk, pc = program.locate(int(core["fault_pc"]))
             raise ChipFault(memory, text, chunk, pc, -1, int(core["fault_address"]))
+
+
+def _standing(core: state.Core, program: LoweredProgram) -> tuple[str, ...]:
+    chunk, pc = program.locate(int(core["pc"]))
+    return (f"scalar core at chunk {chunk}, pc {pc}",)
 
 
 @compiled

@@ -20,6 +20,9 @@ from darwinn_sim.kernel.structure import Records
 OUTFEED_TARGET = chip.TILES
 """Bit of a target set that stands for the scalar core's outfeed."""
 
+_ROW_WORK = 8
+"""Work that a row counts for beside its words: whatever else may move is looked at before it."""
+
 _CONSUMER_A = BY_NAME["RingConsumerA"].opcode
 
 INFEED_FLAG = np.array(
@@ -41,7 +44,7 @@ def _send(
     core: state.Core, tiles: Records[state.Tile], channel: int, targets: int, row: state.Row
 ) -> None:
     core.rows_sent += 1
-    core.work += row.words
+    core.work += row.words + _ROW_WORK
     for number in range(chip.TILES):
         if (targets >> number) & 1:
             state.push_row(tiles[number].ring[channel], row)
@@ -51,8 +54,9 @@ def _send(
 
 
 @inner
-def _pass_token(tiles: Records[state.Tile], channel: int) -> None:
+def _pass_token(core: state.Core, tiles: Records[state.Tile], channel: int) -> None:
     """Count a turn on the ring: flag 17 or 18 of every tile."""
+    core.work += chip.TILES
     for number in range(chip.TILES):
         tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
         tiles[number].awake = 1
@@ -160,7 +164,7 @@ def produce(
     tile.flags[TileFlag.RING_BUS_WRITE] += sync.produce(parameters.row_producer, ended)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(tiles, parameters.consumer_b)
+        _pass_token(core, tiles, parameters.consumer_b)
         tokens = scalar_tokens(parameters)
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
@@ -238,7 +242,7 @@ def infeed(
             _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
             may_send = False
         if sync.produce(parameters.token_producer, ended):
-            _pass_token(tiles, parameters.consumer_b)
+            _pass_token(core, tiles, parameters.consumer_b)
             if not read.done:
                 # A tile fence that awaits this very number of tokens sees it before the next one.
                 return True

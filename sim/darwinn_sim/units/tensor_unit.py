@@ -42,6 +42,9 @@ FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 
 _MULTIPLIERS = 4
 
+_OUTPUT_WORK = 16
+"""Work that the results of all lanes count for, and their non-linear function again."""
+
 
 def derive(records: NDArray[np.void]) -> None:
     """Fill in what follows from the fields."""
@@ -217,8 +220,10 @@ def _output(
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
     lanes = segment.lanes
+    core.work += _OUTPUT_WORK
     scaled_sums(core, tile, unit, parameters, lanes)
     if parameters.function & TABLE:
+        core.work += _OUTPUT_WORK
         if core.strict and not tile.table_written:
             for lane in range(lanes):
                 mark(core, tile, unit, parameters, lane, 0)

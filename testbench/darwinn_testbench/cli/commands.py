@@ -62,6 +62,9 @@ SUMMARIES: Mapping[str, str] = {
 }
 """Name of each command, which its module has too, and the first line of its help."""
 
+_READ_NO_FILE = frozenset({"accuracy", "delegate", "sample"})
+"""Commands that read nothing of strangers: they need no limits."""
+
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
@@ -108,6 +111,9 @@ def add_to(application: typer.Typer) -> None:
 
 def load(name: str) -> TyperCommand:
     """The command ``name`` itself, with its arguments and its whole help."""
+    # Loaded with a command, as the list of commands does without it.
+    from darwinn_testbench.cli.limited import limited
+
     module = import_module(f"darwinn_testbench.cli.{name}")
     alone = typer.Typer(
         add_completion=False, rich_markup_mode=MARKUP, pretty_exceptions_enable=False
@@ -118,7 +124,7 @@ def load(name: str) -> TyperCommand:
         epilog=module.EXAMPLES,
         no_args_is_help=name not in _WITHOUT_ARGUMENTS,
     )
-    decorate(module.command)
+    decorate(module.command if name in _READ_NO_FILE else limited(module.command))
     return cast(TyperCommand, typer.main.get_command(alone))
 
 

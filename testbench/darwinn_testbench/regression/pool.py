@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future, TimeoutError, as_completed
 from typing import Any, Protocol, TypeVar
 
+from darwinn_formats.limits import Limits, limited, limits
 from pebble import ProcessExpired, ProcessPool
 
 from darwinn_testbench.errors import InputError
@@ -49,7 +50,8 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
     workers = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
     with ProcessPool(max_workers=workers, context=context, initializer=_die_with_parent) as pool:
         futures: dict[Future[Result], Work[Result]] = {
-            pool.schedule(_perform, args=[task], timeout=task.timeout): task for task in tasks
+            pool.schedule(_perform, args=[task, limits()], timeout=task.timeout): task
+            for task in tasks
         }
         try:
             for future in as_completed(futures):
@@ -71,8 +73,9 @@ def _await_end_of_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _perform(task: Work[Result]) -> Result:
-    return task.perform()
+def _perform(task: Work[Result], allowed: Limits) -> Result:
+    with limited(allowed):
+        return task.perform()
 
 
 def _result(future: Future[Result], task: Work[Result]) -> Result:
@@ -104,7 +107,7 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
         raise InputError(f"--scheduler {address}: {error}") from None
     with client:
         futures = {
-            client.submit(_perform, task, key=f"darwinn-{task.key}", retries=0): task
+            client.submit(_perform, task, limits(), key=f"darwinn-{task.key}", retries=0): task
             for task in tasks
         }
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from averaging_program import watch
 from darwinn_sim import timing
-from darwinn_sim.errors import ChipFault, Deadlock
+from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.interface import DescriptorFault, HostInterface
 from darwinn_sim.host.memory import HostMemory
@@ -396,7 +396,7 @@ def test_words_that_no_descriptor_asks_for_are_left(words: int, asked: int) -> N
 
 def test_an_endless_run_is_ended() -> None:
     program, sizes = sample("dense")
-    with pytest.raises(Deadlock, match="has not ended after 50 cycles"):
+    with pytest.raises(NotEnded, match="has not ended after 50 cycles"):
         timing.simulate_program(program, sizes, limit=50)
 
 
@@ -421,9 +421,9 @@ def test_an_endless_program_is_ended_in_bounded_memory(
     program = lower((chunk,))
     tracemalloc.start()
     try:
-        with pytest.raises(Deadlock, match=f"the program has not ended after {what}"):
+        with pytest.raises(NotEnded, match=f"the program has not ended after {what}"):
             timing.simulate_program(program, (len(chunk),))
-        with pytest.raises(Deadlock, match=f"the program has not ended after {what}"):
+        with pytest.raises(NotEnded, match=f"the program has not ended after {what}"):
             timing.static_bound(program, (len(chunk),), chip_of())
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:

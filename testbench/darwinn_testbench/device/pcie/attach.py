@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from darwinn_formats.limits import limits
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_pcie
 from darwinn_sim.host.register_space import silent
@@ -23,4 +24,4 @@ def new_function(
     """
     # Programs do not wait as long as that takes.
     compile_kernels()
-    return PcieFunction(partial(behind_pcie, log=log), watchers=watchers)
+    return PcieFunction(partial(behind_pcie, allowed=limits(), log=log), watchers=watchers)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from darwinn_formats.limits import limits
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_usb
 from darwinn_sim.host.register_space import silent
@@ -30,7 +31,8 @@ def new_function(
         log: told what is unusual about register accesses.
     """
     mode = Mode.BOOT if boot else Mode.APPLICATION
-    return UsbFunction(partial(behind_usb, log=log), speed=speed, mode=mode, watchers=watchers)
+    make_core = partial(behind_usb, allowed=limits(), log=log)
+    return UsbFunction(make_core, speed=speed, mode=mode, watchers=watchers)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun, Turn
-from darwinn_sim.errors import Deadlock, UnsupportedInstruction
+from darwinn_sim.errors import NotEnded, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
 from darwinn_sim.isa.codes import DescriptorTag
@@ -142,8 +142,7 @@ class _RtlRun(ProgramRun):
         reason = self._run_core()
         self._host.take_events()
         if reason == scalar_core.SPENT:
-            limit = self.device.work_limit
-            raise Deadlock((f"the program has not ended after {limit} steps",))
+            raise NotEnded(f"{self.device.work_limit} steps", self._doing())
         if reason == scalar_core.HANDS_OVER:
             self._take()
             reason = scalar_core.pass_on(self.core, self.program.tables)

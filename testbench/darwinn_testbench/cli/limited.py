@@ -1,0 +1,60 @@
+"""The options that say what a file may cost, the same for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from darwinn_formats.limits import IN_TOTAL, MEMORY, SECONDS, Limits
+from darwinn_formats.limits import limited as within
+
+from darwinn_testbench.cli.declared import option
+
+_MIB = 1 << 20
+_DEFAULT = Limits()
+
+_Seconds = Annotated[
+    float,
+    option(
+        f"{SECONDS} S",
+        "End a program that computes for S seconds without anything that the host sees, or for "
+        f"{IN_TOTAL} times as long in all (fault, exit code 1).",
+        min=0.001,
+        max=1e9,
+    ),
+]
+_Memory = Annotated[
+    int,
+    option(
+        f"{MEMORY} MIB",
+        "Refuse a file that declares more than MIB mebibytes, and end a program that takes more.",
+        min=1,
+        max=1 << 30,
+    ),
+]
+_OPTIONS = {
+    "max_seconds": (_Seconds, _DEFAULT.seconds),
+    "max_memory": (_Memory, _DEFAULT.memory // _MIB),
+}
+
+
+def limited(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with the options, run within what they say."""
+
+    @functools.wraps(command)
+    def run(*, max_seconds: float, max_memory: int, **arguments: Any) -> None:
+        with within(Limits(max_seconds, max_memory * _MIB)):
+            command(**arguments)
+
+    signature = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _OPTIONS.items()
+    ]
+    parameters = [*signature.parameters.values(), *added]
+    changed: Any = run
+    changed.__signature__ = signature.replace(parameters=parameters)
+    changed.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

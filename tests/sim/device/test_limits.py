@@ -1,0 +1,76 @@
+"""Programs without end: what they cost before they are ended, and what is said of them."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import averaging_program as sample
+import endless
+import pytest
+from darwinn_formats.limits import Limits, limited
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import NotEnded
+from darwinn_sim.timing.event_model import simulate
+
+IMAGE = sample.images()()
+WORK = 1 << 24
+
+# What each does per unit of work, at most: it takes about as long as a bundle or longer.
+MOST = {
+    "bundles": ("bundles", 1.0),
+    "dma fences": ("bundles", 1 / 4096),
+    "tile fences": ("bundles", 1 / 8),
+    "coefficient tables": ("bundles", 1 / 8),
+    "tensor outputs": ("tensor iterations", 1 / 16),
+    "tensor functions": ("tensor iterations", 1 / 32),
+    "infeed rows": ("ring rows", 1 / 8),
+    "infeed tokens": ("ring rows", 1 / 16),
+    "one infeed": ("ring rows", 1 / 8),
+}
+
+
+def ended(name: str, accelerator: Accelerator) -> NotEnded:
+    with pytest.raises(NotEnded) as caught:
+        accelerator.run(endless.executable(name), {"image": IMAGE})
+    return caught.value
+
+
+def moved(error: NotEnded) -> dict[str, int]:
+    counts = re.findall(r"(\d+) (bundles|tensor iterations|ring rows)", error.doing[0])
+    return {what: int(count) for count, what in counts}
+
+
+@pytest.mark.parametrize("name", endless.BODIES)
+def test_work_counts_what_takes_long(name: str) -> None:
+    """Otherwise the limit is reached after hours, as by 2**31 fences that the host serves."""
+    error = ended(name, Accelerator(work_limit=WORK))
+    assert error.limit == f"{WORK} steps"
+    what, share = MOST[name]
+    assert 0 < moved(error)[what] <= WORK * share
+
+
+@pytest.mark.parametrize("name", ["tile fences", "tensor functions", "one infeed"])
+def test_seconds_without_progress_end_a_program(name: str) -> None:
+    with limited(Limits(seconds=0.05)):
+        accelerator = Accelerator()
+    begin = time.thread_time()
+    error = ended(name, accelerator)
+    assert "--max-seconds" in error.limit and time.thread_time() - begin < 20
+    assert "chunk 0, pc" in str(error)
+    assert accelerator.run(sample.executable(), {"image": IMAGE}).outputs == {
+        "averages": sample.expected(IMAGE)
+    }
+
+
+def test_it_is_said_where_the_units_stand() -> None:
+    text = str(ended("one infeed", Accelerator(work_limit=WORK)))
+    assert "RingInfeed at chunk 0, pc" in text or "ring infeed" in text
+    assert "0 bundles" not in text.split(";")[1]
+
+
+def test_the_event_model_is_ended_as_well() -> None:
+    simulate(sample.executable())
+    with limited(Limits(seconds=0.05)), pytest.raises(NotEnded, match="--max-seconds") as caught:
+        simulate(endless.executable("one infeed"))
+    assert "RingInfeed at chunk 0" in str(caught.value)
