@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.firmware import Request
 from darwinn_sim.usb.function import UsbFunction
@@ -13,8 +18,13 @@ _DOWNLOAD, _GET_STATUS = 0x21, 0xA1
 _STATUS_BYTES = 6
 
 
+Result = TypeVar("Result")
+
+
 class Handover:
-    """Resets ``function`` for its next host.
+    """Resets ``function`` for its next host, and does for hosts what may wait for the chip.
+
+    To be used within a running loop.
 
     A device that has its firmware now keeps it: a host that makes it wait for another one
     (DFU_DETACH) does so for itself alone. The firmware comes by requests, which recordings have
@@ -24,9 +34,22 @@ class Handover:
     def __init__(self, function: UsbFunction) -> None:
         self._function = function
         self._is_booted = function.mode is Mode.APPLICATION
+        self._waits = ThreadPoolExecutor(1, "darwinn-usb")
+        self._loop = asyncio.get_running_loop()
 
-    def reset(self) -> None:
+    async def waited(self, what: Callable[[], Result]) -> Result:
+        """What may wait for the chip's next look at the host, done in the order of the calls."""
+        return await self._loop.run_in_executor(self._waits, what)
+
+    async def reset(self) -> None:
         """After a host has gone."""
+        await self.waited(self._reset)
+
+    def close(self) -> None:
+        """Wait for all that has been called."""
+        self._waits.shutdown()
+
+    def _reset(self) -> None:
         self._function.reset()
         if self._is_booted and self._function.mode is Mode.BOOT:
             # What is in an image is never looked at; one without bytes ends it.

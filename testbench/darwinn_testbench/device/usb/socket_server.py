@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import TypeVar
 
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import Stall
@@ -28,8 +26,6 @@ from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 _REQUEST = struct.Struct("<IIIII")
 _REPLY = struct.Struct("<IIiII")
 _SETUP_BYTES = 8
-
-Result = TypeVar("Result")
 
 MAX_CONNECTIONS = 64
 
@@ -80,7 +76,6 @@ class SocketServer:
         self.user: Connection | None = None
         """Whose device it is now."""
         self._connections: set[Connection] = set()
-        self._waits = ThreadPoolExecutor(1, "darwinn-usb")
         self._loop = asyncio.get_running_loop()
         self._alone = asyncio.Event()
         function.changed = self._changed
@@ -88,10 +83,6 @@ class SocketServer:
     async def listen(self, path: Path) -> asyncio.Server:
         """Begin to serve."""
         return await asyncio.start_unix_server(self._serve, path, limit=1 << 22)
-
-    async def waited(self, what: Callable[[], Result]) -> Result:
-        """What may wait for the chip's next look at the host, done in the order of the calls."""
-        return await self._loop.run_in_executor(self._waits, what)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ours = is_of_this_user(writer.get_extra_info("socket"))
@@ -127,7 +118,7 @@ class SocketServer:
             connection.abort()
         if self._connections:
             await self._alone.wait()
-        self._waits.shutdown()
+        self.handover.close()
 
 
 class Connection:
@@ -166,7 +157,7 @@ class Connection:
             self._server.user = self
         if self._server.user is self:
             try:
-                await self._server.waited(self._server.handover.reset)
+                await self._server.handover.reset()
             finally:
                 self._server.user = None
 
@@ -190,7 +181,7 @@ class Connection:
 
     async def _do_open(self, number: int, where: int) -> None:
         # Behind the reset for a process that has gone.
-        await self._server.waited(lambda: None)
+        await self._server.handover.waited(lambda: None)
         error = Error.NONE
         if where >> 8 != self._function.address:
             error = Error.NO_DEVICE
@@ -250,7 +241,7 @@ class Connection:
 
         async def answer() -> None:
             try:
-                answered = await self._server.waited(work)
+                answered = await self._server.handover.waited(work)
             except Exception:
                 # A defect of this program, which is said; a client should not wait for ever.
                 self.reply(operation, number, Error.IO)

@@ -13,7 +13,6 @@ import os
 import signal
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from darwinn_sim.usb.descriptors import Speed
@@ -81,9 +80,7 @@ class UsbIpServer:
 
     def __init__(self, function: UsbFunction) -> None:
         self.function = function
-        self._handover = Handover(function)
-        self._waits = ThreadPoolExecutor(1, "darwinn-usbip")
-        self._loop = asyncio.get_running_loop()
+        self.handover = Handover(function)
         self._is_lent = self._is_coming_back = False
         self._is_back = asyncio.Event()
 
@@ -115,19 +112,15 @@ class UsbIpServer:
         self._is_back.clear()
         kernel = _Kernel(self, writer)
         try:
-            await self.waited(self._handover.reset)
+            await self.handover.reset()
             writer.write(_reply(_IMPORT_REPLY) + self._record())
             await kernel.serve(reader)
         finally:
             kernel.leave()
             self._is_coming_back = True
-            await self.waited(self._handover.reset)
+            await self.handover.reset()
             self._is_lent = self._is_coming_back = False
             self._is_back.set()
-
-    async def waited(self, what: Callable[[], object]) -> object:
-        """What may wait for the chip's next look at the host, done in the order of the calls."""
-        return await self._loop.run_in_executor(self._waits, what)
 
     def _record(self) -> bytes:
         """struct usbip_usb_device."""
@@ -190,11 +183,12 @@ class _Kernel:
 
     async def _control(self, number: int, setup: Setup, data: bytes) -> None:
         try:
-            answer = await self._server.waited(lambda: self._server.function.control(setup, data))
+            answer = await self._server.handover.waited(
+                lambda: self._server.function.control(setup, data)
+            )
         except Stall:
             self._return(number, errno.EPIPE, 0)
             return
-        assert isinstance(answer, bytes)
         self._return(number, 0, len(answer) if setup.to_host else len(data), answer)
 
     def _ended(self, number: int, transfer: Transfer) -> None:
