@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.register_space import RegisterSpace
-from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.pcie.function import Memory
 
 DESCRIPTOR = struct.Struct("<IIQ")
@@ -66,7 +66,7 @@ class BusCore:
             tag, size, address = self.descriptors.popleft()
             self.host.issue(tag, address, size)
             moved = True
-        for tag in (DescriptorTag.INPUT, DescriptorTag.PARAMETERS):
+        for tag in STREAMS:
             data = self.host.pull(tag, chip.HOST_FIFO_BYTES)
             self.host.push(data)
             moved |= bool(data.size)

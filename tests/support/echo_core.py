@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 
 from darwinn_sim import chip
+from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import RegisterFault
-from darwinn_sim.host.usb import STREAMS, UsbInterface
+from darwinn_sim.host.usb import UsbInterface
 from darwinn_sim.usb.function import UsbFunction
 
 RUN = 0x44018

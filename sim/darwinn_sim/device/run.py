@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, NotEnded, SimulationError, UninitialisedRead
 from darwinn_sim.host.attachment import Attachment
+from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo
 from darwinn_sim.kernel import state
@@ -226,7 +227,7 @@ class ProgramRun:
         tag, size = int(handed["target"]), int(handed["size"])
         self.host.issue(tag, int(handed["address"]), size)
         if self.device.dma_only:
-            if tag in (DescriptorTag.INPUT, DescriptorTag.PARAMETERS):
+            if tag in STREAMS:
                 self.host.pull(tag, size)
             elif tag == DescriptorTag.OUTPUT:
                 self.host.push(self.device.random.integers(0, 256, size, np.uint8))

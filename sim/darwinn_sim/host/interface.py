@@ -19,9 +19,18 @@ import numpy as np
 from darwinn_formats.darwinn import Buffer
 from numpy.typing import NDArray
 
-from darwinn_sim.errors import MemoryFault, SimulationError
+from darwinn_sim.errors import MemoryFault
+from darwinn_sim.host.descriptors import (
+    KIND_OF_TAG,
+    STREAMS,
+    DescriptorFault,
+    Owed,
+    check,
+    refuse_length_0,
+    waiting_texts,
+)
 from darwinn_sim.host.dma_trace import Transfer, TransferDirection, TransferKind
-from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController, InterruptMessage
+from darwinn_sim.host.interrupts import InterruptController, InterruptMessage
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.mmu import Mmu
 from darwinn_sim.host.register_file import RegisterFile
@@ -40,36 +49,8 @@ MAX_CHUNK_BYTES = 1 << 28
 _DESCRIPTOR = np.dtype([("address", "<u8"), ("size", "<u4"), ("zero", "<u4")])
 _STATUS_BLOCK = np.dtype([("completed_head", "<u4"), ("fatal_error", "<u4"), ("zero", "<u8")])
 
-_KIND_OF_TAG = {
-    DescriptorTag.INPUT: TransferKind.INPUT,
-    DescriptorTag.PARAMETERS: TransferKind.PARAMETER,
-    DescriptorTag.OUTPUT: TransferKind.OUTPUT,
-}
 _RUN_STATE_OF_COMMAND = {0: 0, 1: 1, 2: 4}
 """Run status that a unit without work reaches at each run-control command."""
-
-
-def refusal(tag: int, address: int, size: int) -> str:
-    """Why the chip cannot carry out a descriptor of the scalar core; empty if it can."""
-    if DescriptorTag.INTERRUPT_0 <= tag < DescriptorTag.INTERRUPT_0 + HOST_INTERRUPTS:
-        return "an interrupt has neither address nor size" if address or size else ""
-    if tag not in _KIND_OF_TAG:
-        return "unknown tag"
-    return "" if size else LENGTH_0
-
-
-LENGTH_0 = "length 0"
-
-
-class DescriptorFault(SimulationError):
-    """A descriptor that the chip cannot carry out."""
-
-    def __init__(self, tag: int, address: int, size: int, reason: str) -> None:
-        super().__init__(f"descriptor tag {tag} address {address:#x} size {size}: {reason}")
-        self.tag = tag
-        self.address = address
-        self.size = size
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -134,19 +115,6 @@ class MappingTable:
         return self._mappings[index]
 
 
-@dataclass(slots=True)
-class _Range:
-    """What is left of a descriptor: bytes not yet moved; ``interrupt`` stands in the order."""
-
-    address: int
-    size: int
-    interrupt: int | None = None
-
-    def advance(self, count: int) -> None:
-        self.address += count
-        self.size -= count
-
-
 class _Sent(NamedTuple):
     """Output bytes on their way to the host; ``known`` as in :meth:`HostInterface.push`."""
 
@@ -179,11 +147,8 @@ class HostInterface:
         self.mmu = Mmu(memory, self.registers, self.interrupts)
         self.mappings = MappingTable()
         self.transfers: list[Transfer] = []
-        self._streams: dict[DescriptorTag, deque[_Range]] = {
-            DescriptorTag.INPUT: deque(),
-            DescriptorTag.PARAMETERS: deque(),
-        }
-        self._outputs: deque[_Range] = deque()
+        self._streams: dict[DescriptorTag, deque[Owed]] = {tag: deque() for tag in STREAMS}
+        self._outputs: deque[Owed] = deque()
         self._output_bytes: deque[_Sent] = deque()
         self._install_hooks()
 
@@ -276,7 +241,7 @@ class HostInterface:
         descriptor = self.mmu.read(at, DESCRIPTOR_BYTES).view(_DESCRIPTOR)[0]
         address, length = int(descriptor["address"]), int(descriptor["size"])
         if not length:
-            self._refuse_length_0(0, address)
+            refuse_length_0(self.interrupts, DescriptorTag.INSTRUCTIONS, address)
         if length > MAX_CHUNK_BYTES:
             self.interrupts.report_error("instruction_queue_invalid")
             raise DescriptorFault(0, address, length, f"longer than {MAX_CHUNK_BYTES} bytes")
@@ -320,32 +285,21 @@ class HostInterface:
         address or a size, and what reading or writing host memory raises.
         """
         self.note(tag, address, size)
-        if tag >= DescriptorTag.INTERRUPT_0:
-            self._outputs.append(_Range(0, 0, tag - DescriptorTag.INTERRUPT_0))
-        elif tag == DescriptorTag.OUTPUT:
-            self._outputs.append(_Range(address, size))
-        else:
+        if tag in STREAMS:
             if self.memory.strict:
                 self._check_readable(address, size)
-            self._streams[DescriptorTag(tag)].append(_Range(address, size))
+            self._streams[DescriptorTag(tag)].append(Owed(address, size))
             return
+        self._outputs.append(Owed.of(tag, address, size))
         self._deliver_output()
 
     def note(self, tag: int, address: int, size: int) -> None:
         """Check and trace a descriptor without performing it; raises as :meth:`issue`."""
-        reason = refusal(tag, address, size)
-        if reason == LENGTH_0:
-            self._refuse_length_0(tag, address)
-        if reason:
-            raise DescriptorFault(tag, address, size, reason)
+        check(self.interrupts, tag, address, size)
         if tag >= DescriptorTag.INTERRUPT_0:
             self._note_interrupt(tag)
             return
         self._record(DescriptorTag(tag), address, size)
-
-    def _refuse_length_0(self, tag: int, address: int) -> None:
-        self.interrupts.report_error("length_0_dma")
-        raise DescriptorFault(tag, address, 0, LENGTH_0)
 
     def _note_interrupt(self, tag: int) -> None:
         number = tag - DescriptorTag.INTERRUPT_0
@@ -360,7 +314,7 @@ class HostInterface:
         )
         self.transfers.append(
             Transfer(
-                mapping.kind if mapping else _KIND_OF_TAG[tag],
+                mapping.kind if mapping else KIND_OF_TAG[tag],
                 direction,
                 mapping.buffer if mapping else None,
                 address - mapping.address if mapping else 0,
@@ -471,22 +425,9 @@ class HostInterface:
 
     def waiting(self) -> tuple[str, ...]:
         """What the host interface still waits for, one text each; empty when it is idle."""
-        texts = [
-            f"{_KIND_OF_TAG[tag].value} stream: {sum(part.size for part in stream)} bytes "
-            "of issued descriptors not taken"
-            for tag, stream in self._streams.items()
-            if stream
-        ]
-        if self._output_bytes:
-            count = sum(part.data.size for part in self._output_bytes)
-            texts.append(f"output stream: {count} bytes wait for a descriptor")
-        owed = sum(target.size for target in self._outputs)
-        if owed:
-            texts.append(f"output descriptors: {owed} bytes not delivered")
-        held = sum(target.interrupt is not None for target in self._outputs)
-        if held:
-            texts.append(f"{held} interrupts held behind output descriptors")
-        return tuple(texts)
+        wanted = {tag: sum(each.size for each in stream) for tag, stream in self._streams.items()}
+        unclaimed = sum(part.data.size for part in self._output_bytes)
+        return waiting_texts(wanted, unclaimed, self._outputs)
 
     def fence(self) -> None:
         """Record that the scalar core passed a DMA fence."""

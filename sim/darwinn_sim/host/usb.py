@@ -8,14 +8,14 @@ of descriptors mean nothing. The chip's side is that of :class:`HostInterface`.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.host.interface import LENGTH_0, DescriptorFault, install_run_controls, refusal
-from darwinn_sim.host.interrupts import HOST_INTERRUPTS, InterruptController
+from darwinn_sim.host.descriptors import STREAMS, DescriptorFault, Owed, check, waiting_texts
+from darwinn_sim.host.interface import install_run_controls
+from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.isa.codes import DescriptorTag
 
@@ -24,9 +24,6 @@ MAX_DESCRIPTORS = 1 << 16
 
 CHUNK_OVERHEAD = 128
 """Bytes that a chunk counts for besides its own, so that tiny ones are bounded too."""
-
-STREAMS = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
-"""Tags of the streams of data that the host pushes."""
 
 
 class HostSide(Protocol):
@@ -37,14 +34,6 @@ class HostSide(Protocol):
 
     def take_event(self, tag: int, address: int, size: int) -> None:
         """The chip has come to a descriptor: 1 input, 2 parameters, 3 output, 4+n interrupt n."""
-
-
-@dataclass(slots=True)
-class _Owed:
-    """What is left of an output descriptor; ``interrupt`` stands in the order and has no bytes."""
-
-    size: int
-    interrupt: int | None = None
 
 
 class UsbInterface:
@@ -69,7 +58,7 @@ class UsbInterface:
         """Bytes of instruction chunks that the host has pushed and the chip has not taken."""
         self._pushed = {tag: bytearray() for tag in STREAMS}
         self._wanted: dict[DescriptorTag, deque[int]] = {tag: deque() for tag in STREAMS}
-        self._owed: deque[_Owed] = deque()
+        self._owed: deque[Owed] = deque()
         self._outputs = bytearray()
 
     def forget(self) -> None:
@@ -110,22 +99,16 @@ class UsbInterface:
         Outputs and interrupts leave in the order of their descriptors.
         Raises ``DescriptorFault`` for what the chip cannot carry out.
         """
-        reason = refusal(tag, address, size)
-        if reason == LENGTH_0:
-            self.interrupts.report_error("length_0_dma")
-        waiting = len(self._owed) + sum(map(len, self._wanted.values()))
-        if not reason and waiting >= MAX_DESCRIPTORS:
+        check(self.interrupts, tag, address, size)
+        if len(self._owed) + sum(map(len, self._wanted.values())) >= MAX_DESCRIPTORS:
             reason = f"more than {MAX_DESCRIPTORS} descriptors wait for bytes"
-        if reason:
             raise DescriptorFault(tag, address, size, reason)
         if tag < DescriptorTag.INTERRUPT_0:
             self.host.take_event(tag, address, size)
         if tag in STREAMS:
             self._wanted[DescriptorTag(tag)].append(size)
             return
-        number = tag - DescriptorTag.INTERRUPT_0
-        is_interrupt = 0 <= number < HOST_INTERRUPTS
-        self._owed.append(_Owed(0, number) if is_interrupt else _Owed(size))
+        self._owed.append(Owed.of(tag, address, size))
         self._deliver()
 
     def pull(self, tag: int, limit: int) -> NDArray[np.uint8]:
@@ -165,7 +148,7 @@ class UsbInterface:
                     return
                 self.host.take_output(bytes(memoryview(self._outputs)[:count]))
                 del self._outputs[:count]
-                owed.size -= count
+                owed.advance(count)
                 if owed.size:
                     return
             self._owed.popleft()
@@ -190,13 +173,5 @@ class UsbInterface:
 
     def waiting(self) -> tuple[str, ...]:
         """What the host interface waits for, one text each; empty when it is idle."""
-        texts = [
-            f"{tag.label} stream: {sum(wanted)} bytes of issued descriptors not taken"
-            for tag, wanted in self._wanted.items()
-            if wanted
-        ]
-        if self._outputs:
-            texts.append(f"output stream: {len(self._outputs)} bytes wait for a descriptor")
-        if owed := sum(each.size for each in self._owed):
-            texts.append(f"output descriptors: {owed} bytes not delivered")
-        return tuple(texts)
+        wanted = {tag: sum(sizes) for tag, sizes in self._wanted.items()}
+        return waiting_texts(wanted, len(self._outputs), self._owed)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
+from darwinn_sim.host.descriptors import Refusal, refusal
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.host.interface import LENGTH_0, refusal
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.state import Handover
@@ -159,11 +159,11 @@ def _check_descriptor(program: LoweredProgram, step: parts.Step) -> None:
     """Stop at a descriptor that the host interface refuses, by the address it has here."""
     tag = int(step["target"])
     reason = refusal(tag, int(step["address"]), int(step["size"]))
-    if reason:
+    if reason is not None:
         chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
-        text = f"descriptor tag {tag}: {reason}"
-        if reason == LENGTH_0:
-            text = f"{reason} of descriptor tag {tag}"
+        text = f"descriptor tag {tag}: {reason.value}"
+        if reason is Refusal.LENGTH_0:
+            text = f"{reason.value} of descriptor tag {tag}"
         raise ChipFault("DMA", text, chunk, pc, -1, 0)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.registers import register
 from darwinn_sim.host.turns import Turns
 from darwinn_sim.host.usb import UsbInterface
@@ -374,8 +375,7 @@ class UsbFunction:
         receiver = self._interface
         streams: list[Stream | None] = [Messages(receiver), None, None]
         if multiple:
-            data = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
-            streams = [Chunks(receiver), *(Data(receiver, tag) for tag in data)]
+            streams = [Chunks(receiver), *(Data(receiver, tag) for tag in STREAMS)]
         for intake, stream in zip(self._intakes.values(), streams, strict=True):
             intake.clear()
             intake.stream = stream

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Protocol
 
+from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME
@@ -25,7 +26,6 @@ _BUNDLES_AROUND = 2
 
 _HEADER = struct.Struct("<IB3s")
 _TAG_BITS = 0xF
-_DATA = (DescriptorTag.INPUT, DescriptorTag.PARAMETERS)
 
 
 class Receiver(Protocol):
@@ -70,7 +70,7 @@ class Messages:
     @property
     def held(self) -> int:
         """As :class:`Stream`."""
-        data = sum(map(self._receiver.held_data, _DATA))
+        data = sum(map(self._receiver.held_data, STREAMS))
         return len(self._begun) + self._receiver.held_chunks + data
 
     def feed(self, piece: bytes | bytearray) -> None:
@@ -96,7 +96,7 @@ class Messages:
         at = f"message at byte {self._begin_at} of endpoint 1"
         if any(zero):
             raise ProtocolFault(f"{at}: bytes 5 to 7 of its header are {zero.hex(' ')}, not 0")
-        if tag not in (DescriptorTag.INSTRUCTIONS, *_DATA):
+        if tag not in (DescriptorTag.INSTRUCTIONS, *STREAMS):
             raise ProtocolFault(f"{at}: tag {tag} is none that a host sends")
         if not length:
             raise ProtocolFault(f"{at}: tag {tag} without payload")
@@ -109,7 +109,7 @@ class Messages:
     def _payload(self, rest: memoryview, tag: DescriptorTag) -> int:
         taken = min(self._left, len(rest))
         self._left -= taken
-        if tag in _DATA:
+        if tag in STREAMS:
             self._receiver.push_data(tag, rest[:taken])
         else:
             self._begun += rest[:taken]

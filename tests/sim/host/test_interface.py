@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from darwinn_sim.errors import MemoryFault, PageFault, UninitialisedRead
+from darwinn_sim.host.descriptors import DescriptorFault
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.host.interface import AddressMapping, DescriptorFault, HostInterface, MappingTable
+from darwinn_sim.host.interface import AddressMapping, HostInterface, MappingTable
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region
 from darwinn_sim.host.registers import RegisterFault, register
 from hypothesis import given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_sim.host.interface import DescriptorFault
+from darwinn_sim.host.descriptors import DescriptorFault
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.usb import CHUNK_OVERHEAD, MAX_DESCRIPTORS, UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag

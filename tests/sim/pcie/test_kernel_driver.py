@@ -10,7 +10,8 @@ from apex_queue import PAGE
 from bus_core import program
 from darwinn_sim.device.chip import Chip, behind_pcie
 from darwinn_sim.errors import PageFault, SimulationError
-from darwinn_sim.host.interface import DescriptorFault, HostInterface
+from darwinn_sim.host.descriptors import DescriptorFault
+from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag

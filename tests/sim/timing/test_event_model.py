@@ -13,7 +13,8 @@ from averaging_program import watch
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
-from darwinn_sim.host.interface import DescriptorFault, HostInterface
+from darwinn_sim.host.descriptors import DescriptorFault
+from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag, TileUnit

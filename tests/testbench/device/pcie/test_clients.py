@@ -31,7 +31,7 @@ from apex_connection import (
     honest,
 )
 from apex_queue import PAGE
-from darwinn_sim.host.interface import DescriptorFault
+from darwinn_sim.host.descriptors import DescriptorFault
 from darwinn_sim.host.registers import REGISTERS
 from darwinn_testbench.device.pcie import messages, program_memory, server
 
