@@ -8,11 +8,11 @@ import random
 import stat
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from apex_bench import DATA, SOON, Bench, bench_in
+from apex_bench import DATA, PATIENCE, SOON, Bench, bench_in, wait_at_most
 from apex_connection import (
     ANSWER,
     CLOSE,
@@ -153,6 +153,37 @@ def test_any_requests(tmp_path: Path, seed: int) -> None:
                 kind, argument, words = any_request(draw)
                 connection.ask(kind, argument, *words)
         bench.serves_the_next()
+
+
+def any_message(draw: random.Random) -> bytes:
+    """Mostly of a kind that there is, in any order and with any fields; or anything."""
+    if draw.random() < 0.05:
+        return draw.randbytes(draw.randrange(200))
+    if draw.random() < 0.5:
+        kind, argument, words = any_request(draw)
+        return MESSAGE.pack(kind, argument, *words, *(0,) * (5 - len(words)))
+    words = tuple(draw.choice((0, 1, PAGE, draw.getrandbits(64))) for _ in range(5))
+    return MESSAGE.pack(draw.choice((OPEN, OPEN, CLOSE, draw.getrandbits(3))), 0, *words)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_any_sequences(bench: Bench) -> None:
+    """Nobody answers for memory, answers are read or not, and the last message may be half."""
+    for seed in range(200):
+        draw = random.Random(seed)
+        messages = [any_message(draw) for _ in range(draw.randrange(1, 20))]
+        if draw.random() < 0.3:
+            messages[-1] = messages[-1][: draw.randrange(len(messages[-1]) + 1)]
+        with bench.connect() as connection, suppress(OSError):
+            for each in messages:
+                connection.socket.sendall(each)
+            if draw.random() < 0.5:
+                connection.socket.settimeout(0.02)
+                connection.socket.recv(1 << 12)
+        with ExitStack() as stack:
+            wait_at_most(PATIENCE)
+            assert bench.opened(stack).copy(DATA[:999]) == DATA[:999], f"seed {seed}"
+            wait_at_most(SOON)
 
 
 @pytest.mark.parametrize(
