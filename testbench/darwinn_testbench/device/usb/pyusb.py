@@ -126,10 +126,14 @@ class Backend:
         self.function = function
         self._stack = stack
         self._claims: dict[int, _Handle] = {}
+        self._is_unplugged = False
 
     def close(self) -> None:
-        """Unplug the device and end its thread."""
-        self._stack.close()
+        """Unplug the device, which ends what waits for it, and end its thread."""
+        if not self._is_unplugged:
+            self._is_unplugged = True
+            self.function.reset()
+            self._stack.close()
 
     def __enter__(self) -> Backend:
         return self
@@ -140,8 +144,9 @@ class Backend:
     # Finding and describing.
 
     def enumerate_devices(self) -> Iterator[_Device]:
-        """The one device."""
-        yield _Device(self.function.address)
+        """The one device, until it is unplugged."""
+        if not self._is_unplugged:
+            yield _Device(self.function.address)
 
     def get_parent(self, dev: _Device) -> None:
         """It hangs at no hub."""
@@ -209,7 +214,7 @@ class Backend:
             self.release_interface(dev_handle, interface)
 
     def _present(self, dev: _Device) -> None:
-        if dev.address != self.function.address:
+        if self._is_unplugged or dev.address != self.function.address:
             _fail(errno.ENODEV)
 
     def set_configuration(self, dev_handle: _Handle, config_value: int) -> None:
@@ -323,7 +328,12 @@ class Backend:
         ended = threading.Event()
         transfer.done = lambda _: ended.set()
         self.function.submit(transfer)
-        if not ended.wait(timeout / 1000 if timeout else None):
+        try:
+            # It may have been unplugged since it was seen.
+            self._present(handle.device)
+            ended.wait(timeout / 1000 if timeout else None)
+        finally:
+            # Also where this thread is interrupted: nothing may take bytes of the next transfer.
             self.function.cancel(transfer)
         moved_in_time = transfer.status is Status.CANCELLED and transfer.actual
         if transfer.status in _ERROR_OF_STATUS and not moved_in_time:
