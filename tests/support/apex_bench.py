@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from apex_connection import Connection, Reply, honest
-from bus_core import BusCore
+from bus_chip import BusChip
 from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device.pcie import messages, program_memory
 from darwinn_testbench.device.pcie.server import Device, Server
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.said: list[str] = []
-        self.function = PcieFunction(BusCore)
+        self.function = PcieFunction(BusChip)
         self.device = Device(self.function, self.said.append)
 
     def connect(self, reply: Reply = honest) -> Connection:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
-from bus_core import program
+from bus_chip import program
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
 

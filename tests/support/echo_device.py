@@ -1,4 +1,4 @@
-"""An echo core with a command that uses it, in a process of its own.
+"""An echo chip with a command that uses it, in a process of its own.
 
 python echo_device.py SCRIPT [ARGUMENT...]
 """
@@ -11,7 +11,7 @@ from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.wrapped import run_command
-from echo_core import echo
+from echo_chip import echo
 
 if __name__ == "__main__":
     function = UsbFunction(echo, mode=Mode.APPLICATION)

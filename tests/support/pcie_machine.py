@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
-from bus_core import BusCore
+from bus_chip import BusChip
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
-from darwinn_sim.pcie.function import HostFault, PcieFunction, Watcher
+from darwinn_sim.pcie.function import HostFault, Memory, PcieFunction, Watcher
 from darwinn_sim.pcie.kernel_driver import KernelDriver
 
 BUFFER = EXTENDED_BIT | 0x10_0000
@@ -43,15 +45,14 @@ class Machine:
     """A device that a program has opened, and set up as a user-space driver does."""
 
     def __init__(self, *watchers: Watcher) -> None:
-        self.cores: list[BusCore] = []
-        self.function = PcieFunction(self._core, watchers=watchers)
+        self.function = PcieFunction(self._make_chip, watchers=watchers)
         self.driver = KernelDriver(self.function)
         self.program = Program()
         self.open()
 
-    def _core(self, *arguments: object) -> BusCore:
-        self.cores.append(BusCore(*arguments))  # type: ignore[arg-type]
-        return self.cores[0]
+    def _make_chip(self, memory: Memory, interrupt: Callable[[int], None]) -> BusChip:
+        self.chip = BusChip(memory, interrupt)
+        return self.chip
 
     def open(self) -> None:
         self.driver.open(self.program)

@@ -1,4 +1,4 @@
-"""How a chip is attached to its host, as the chip sees it: by PCIe or by USB."""
+"""How a chip is attached to its host, by PCIe or by USB: as the chip sees it, and the other way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.register_file import RegisterFile
 
@@ -58,3 +59,25 @@ class Attachment(Protocol):
     @property
     def awaits_host(self) -> bool:
         """Descriptors wait for what only the host can do."""
+
+
+class AttachedChip(Protocol):
+    """``device.chip.Chip``, the whole of it, as the function on the bus or the cable has it."""
+
+    fault: SimulationError | None
+    """What ended its work since the last reset."""
+
+    def read(self, offset: int, width: int) -> int:
+        """Host read of a register of ``width`` bits."""
+
+    def write(self, offset: int, value: int, width: int) -> None:
+        """Host write of a register of ``width`` bits; raises ``SimulationError`` as ``advance``."""
+
+    def advance(self) -> bool:
+        """Compute for a moment; False if it waits for the host.
+
+        Raises ``SimulationError`` for a fault, once; it waits for a reset then.
+        """
+
+    def reset(self) -> None:
+        """As after power-up."""

@@ -1,7 +1,8 @@
 """The PCIe function: registers by offset, memory of the host by bus address, MSI-X vectors.
 
 Register accesses may come from any thread; what the chip computes, it computes in
-:meth:`PcieFunction.work`. The chip itself is whatever has the methods of :class:`Core`.
+:meth:`PcieFunction.work`. The chip itself is any
+:class:`~darwinn_sim.host.attachment.AttachedChip`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.turns import Turns
 
@@ -38,25 +40,6 @@ class Host(Protocol):
 
     def interrupt(self, vector: int) -> None:
         """Take a message-signalled interrupt; raises ``HostFault``."""
-
-
-class Core(Protocol):
-    """What the function needs of a chip."""
-
-    fault: SimulationError | None
-    """What ended its work since the last reset."""
-
-    def read(self, offset: int, width: int) -> int:
-        """Host read of a register of ``width`` bits."""
-
-    def write(self, offset: int, value: int, width: int) -> None:
-        """Host write of a register of ``width`` bits; raises ``SimulationError`` as ``advance``."""
-
-    def advance(self) -> bool:
-        """Compute for a moment; False if it waits for the host.
-
-        Raises ``SimulationError`` for a fault, once; it waits for a reset then.
-        """
 
 
 class Watcher:
@@ -117,13 +100,13 @@ class PcieFunction:
     """The device on the bus.
 
     Args:
-        make_core: makes the chip, given the host's memory, and whom its interrupts go to.
+        make_chip: makes the chip, given the host's memory, and whom its interrupts go to.
         watchers: see what passes, in this order.
     """
 
     def __init__(
         self,
-        make_core: Callable[[Memory, Callable[[int], None]], Core],
+        make_chip: Callable[[Memory, Callable[[int], None]], AttachedChip],
         *,
         watchers: tuple[Watcher, ...] = (),
     ) -> None:
@@ -134,7 +117,7 @@ class PcieFunction:
         """Called with what ended the chip's work; with ``HostFault`` if the host did."""
         self._turns = Turns()
         self.memory = Memory(watchers)
-        self.core = make_core(self.memory, self.memory.interrupt)
+        self.chip = make_chip(self.memory, self.memory.interrupt)
 
     def attach(self, host: Host | None) -> None:
         """Another host is on the bus from now on; None: nobody answers."""
@@ -145,7 +128,7 @@ class PcieFunction:
         """Host read of ``size`` bytes at ``offset``: 4 or 8, aligned; raises ``ValueError``."""
         _check(offset, size)
         with self._turns:
-            value = self.core.read(offset, 8 * size)
+            value = self.chip.read(offset, 8 * size)
             for watcher in self._watchers:
                 watcher.register_read(offset, size, value)
         return value
@@ -159,14 +142,14 @@ class PcieFunction:
         def access() -> None:
             for watcher in self._watchers:
                 watcher.register_written(offset, size, value)
-            self.core.write(offset, value, 8 * size)
+            self.chip.write(offset, value, 8 * size)
 
         self._carried_out(access)
         self.wake()
 
     def work(self) -> bool:
         """Let the chip go on for a moment; False if there is nothing that it can do now."""
-        return bool(self._carried_out(self.core.advance))
+        return bool(self._carried_out(self.chip.advance))
 
     def _carried_out(self, what: Callable[[], bool | None]) -> bool | None:
         """Have the chip do something; what it gives, or None where that ends its work."""
@@ -178,7 +161,7 @@ class PcieFunction:
             except Exception as error:
                 # A defect of this program: nobody should wait for ever because of it.
                 text = f"internal error, please report it: {type(error).__name__}: {error}"
-                fault = self.core.fault = SimulationError(text)
+                fault = self.chip.fault = SimulationError(text)
         self.failed(fault)
         return None
 

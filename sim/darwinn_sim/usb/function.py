@@ -2,7 +2,7 @@
 
 Transfers may come from any thread and never wait for the chip: what it computes, it computes in
 :meth:`UsbFunction.work`, which a :class:`~darwinn_sim.host.worker.Worker` calls. The chip itself is
-whatever has the methods of :class:`Core`.
+any :class:`~darwinn_sim.host.attachment.AttachedChip`.
 
 Two locks: ``_turns`` is for the chip, ``_lock`` for endpoints and what waits in them. Who needs
 both takes ``_turns`` first; what is only assigned (configuration, detach) needs neither.
@@ -13,9 +13,10 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.registers import register
 from darwinn_sim.host.turns import Turns
@@ -65,22 +66,6 @@ CREDITS = register("ep_status_credit").offset
 _INTERRUPTS_ONLY = 0xF0
 
 Result = TypeVar("Result")
-
-
-class Core(Protocol):
-    """What the USB function needs of a chip."""
-
-    def read(self, offset: int, width: int) -> int:
-        """Host read of a register of ``width`` bits."""
-
-    def write(self, offset: int, value: int, width: int) -> None:
-        """Host write of a register of ``width`` bits."""
-
-    def advance(self) -> bool:
-        """Compute for a moment; False if it waits for the host. Raises ``SimulationError``."""
-
-    def reset(self) -> None:
-        """As after power-up."""
 
 
 class Watcher:
@@ -141,7 +126,7 @@ class UsbFunction:
     """The device at the end of the cable, in boot mode unless told otherwise.
 
     Args:
-        make_core: makes the chip, given whom its output goes to.
+        make_chip: makes the chip, given whom its output goes to.
         speed: of the cable.
         mode: what it starts in.
         watchers: see what passes, in this order.
@@ -149,7 +134,7 @@ class UsbFunction:
 
     def __init__(
         self,
-        make_core: Callable[[UsbFunction], tuple[Core, UsbInterface]],
+        make_chip: Callable[[UsbFunction], tuple[AttachedChip, UsbInterface]],
         *,
         speed: Speed = Speed.SUPER,
         mode: Mode = Mode.BOOT,
@@ -171,7 +156,7 @@ class UsbFunction:
         self._detached = False
         self._configuration = 1
         self._goes_on = False
-        self.core, self._interface = make_core(self)
+        self.chip, self._interface = make_chip(self)
         self._intakes = {address: _Intake() for address in OUTS}
         self._use_streams(multiple=False)
         self._outs = {
@@ -253,7 +238,7 @@ class UsbFunction:
 
     def _clear(self) -> None:
         """Everything as after power-up, except for the firmware."""
-        self.core.reset()
+        self.chip.reset()
         self._interface.clear()
         self._use_streams(multiple=False)
         self._configuration = 1
@@ -340,12 +325,12 @@ class UsbFunction:
         with self._turns:
             if setup.to_host:
                 self._check_read(offset)
-                value = self._carried_out(lambda: self.core.read(offset, 8 * size))
+                value = self._carried_out(lambda: self.chip.read(offset, 8 * size))
                 return (value or 0).to_bytes(size, "little")
             if len(data) != size:
                 raise Stall(f"{len(data)} bytes for a register of {size}")
             value = int.from_bytes(data, "little")
-            self._carried_out(lambda: self.core.write(offset, value, 8 * size))
+            self._carried_out(lambda: self.chip.write(offset, value, 8 * size))
             self._written(offset, value)
         self.wake()
         return b""
@@ -360,7 +345,7 @@ class UsbFunction:
 
     def _check_read(self, offset: int) -> None:
         """Refuse by name what a host with several endpoints must not count on."""
-        if offset == CREDITS and self.core.read(MULTI_ENDPOINT, 64) & 1:
+        if offset == CREDITS and self.chip.read(MULTI_ENDPOINT, 64) & 1:
             self._fail(
                 ProtocolFault(
                     "credits that the host counts (ep_status_credit, USB_OPERATING_MODE=1) are "
@@ -420,7 +405,7 @@ class UsbFunction:
     def _go_on_with(self, arrived: list[tuple[_Intake, bytearray]]) -> bool:
         for intake, data in arrived:
             intake.feed(data)
-        return self.core.advance()
+        return self.chip.advance()
 
     # What the chip sends: it calls these while it computes.
 
@@ -431,7 +416,7 @@ class UsbFunction:
 
     def take_event(self, tag: int, address: int, size: int) -> None:
         """A descriptor of the scalar core: told on endpoint 2 if the host wants that."""
-        told = self.core.read(DESCRIPTOR_EVENTS, 64) or _INTERRUPTS_ONLY
+        told = self.chip.read(DESCRIPTOR_EVENTS, 64) or _INTERRUPTS_ONLY
         if not told >> tag & 1:
             return
         if tag < DescriptorTag.INTERRUPT_0:
@@ -478,7 +463,7 @@ class UsbFunction:
             interrupts = self._interface.interrupts
             if not self._interface.registers.get("hib_error_status"):
                 interrupts.report_error("instruction_queue_invalid")
-            if self.core.read(FATAL_CONTROL, 64) & 1:
+            if self.chip.read(FATAL_CONTROL, 64) & 1:
                 self._ins[ERRORS].put(_FATAL)
             for endpoint in self._outs.values():
                 endpoint.halt()

@@ -7,7 +7,7 @@ import errno
 import numpy as np
 import pytest
 from apex_queue import PAGE
-from bus_core import program
+from bus_chip import program
 from darwinn_sim.device.chip import Chip, behind_pcie
 from darwinn_sim.errors import PageFault, SimulationError
 from darwinn_sim.host.descriptors import DescriptorFault
@@ -55,11 +55,11 @@ def test_a_request_moves_bytes_and_interrupts() -> None:
 
 def test_opening_resets_and_sets_vectors() -> None:
     machine = Machine()
-    assert machine.cores[0].resets == 1
+    assert machine.chip.resets == 1
     machine.driver.close()
-    assert machine.cores[0].resets == 2
+    assert machine.chip.resets == 2
     machine.open()
-    assert machine.cores[0].resets == 2, "it stayed in reset"
+    assert machine.chip.resets == 2, "it stayed in reset"
     assert machine.read("sc_host_int_vector") == 4 | 5 << 7 | 6 << 14 | 7 << 21
     assert machine.read("fatal_err_int_vector") == 12
 
@@ -79,7 +79,7 @@ def test_what_was_mapped_is_gone_with_the_program() -> None:
     machine.open()
     machine.queue(BUFFER, 16)
     machine.work()
-    assert isinstance(machine.function.core.fault, PageFault)
+    assert isinstance(machine.function.chip.fault, PageFault)
     assert machine.read("page_fault_address") == BUFFER
     assert machine.program.vectors == [12]
 
@@ -91,7 +91,7 @@ def test_an_unmapped_page_faults() -> None:
     machine.driver.unmap(BUFFER + 0x20_1000, PAGE)
     machine.queue(BUFFER, 16)
     machine.work()
-    fault = machine.function.core.fault
+    fault = machine.function.chip.fault
     assert isinstance(fault, PageFault)
     assert fault.address == BUFFER + 0x20_1000
     assert machine.read("hib_error_status") == 2
@@ -123,14 +123,14 @@ def test_a_defect_of_the_model_is_a_fault_too(monkeypatch: pytest.MonkeyPatch) -
     machine = Machine()
     failed: list[SimulationError] = []
     machine.function.failed = failed.append
-    monkeypatch.setattr(machine.cores[0].host, "fetch_chunk", lambda: [][1])
+    monkeypatch.setattr(machine.chip.host, "fetch_chunk", lambda: [][1])
     machine.work()
     assert "please report it: IndexError: list index out of range" in str(failed[0])
     machine.work()
     assert len(failed) == 1
     monkeypatch.undo()
     machine.driver.close()
-    assert machine.function.core.fault is None
+    assert machine.function.chip.fault is None
 
 
 @pytest.mark.parametrize(("name", "value"), [("instruction_queue_tail", 9), ("dma_pause", 0)])
@@ -140,16 +140,16 @@ def test_a_register_write_is_a_fault_if_what_it_lets_go_is_not_taken(name: str, 
     function.failed = failed.append
     function.write(register("fatal_err_int_control").offset, 1, 8)
     function.write(register("dma_pause").offset, 1, 8)
-    assert isinstance(function.core, Chip)
-    assert isinstance(function.core.host, HostInterface)
-    function.core.host.issue(DescriptorTag.OUTPUT, BUFFER, 4)
-    function.core.host.push(np.zeros(4, np.uint8))
+    assert isinstance(function.chip, Chip)
+    assert isinstance(function.chip.host, HostInterface)
+    function.chip.host.issue(DescriptorTag.OUTPUT, BUFFER, 4)
+    function.chip.host.push(np.zeros(4, np.uint8))
     assert not failed
     for _ in range(2):
         function.write(register(name).offset, value, 8)
     (fault,) = failed
     assert isinstance(fault, HostFault)
-    assert function.core.fault is fault
+    assert function.chip.fault is fault
     assert function.read(register("hib_error_status").offset, 8)
     assert not function.work()
 
@@ -160,7 +160,7 @@ def test_a_host_that_is_gone_is_its_own_fault() -> None:
     machine.function.attach(None)
     machine.queue(BUFFER, 16)
     machine.work()
-    assert isinstance(machine.function.core.fault, HostFault)
+    assert isinstance(machine.function.chip.fault, HostFault)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
-from echo_core import RUN, EchoCore, echo
+from echo_chip import RUN, EchoChip, echo
 
 INTERRUPT = struct.pack("<QIB3x", 0, 0, 4)
 
@@ -243,10 +243,10 @@ def test_an_endpoint_for_each_kind_of_data() -> None:
     send(function, b"inputs", 2)
     send(function, b"parameters", 3)
     settle(function)
-    # The core is asked for what has come: chunks of a real one say their length themselves.
-    core = function.core
-    assert isinstance(core, EchoCore)
-    core.host.push_chunk(bytes((2, 10, 1, 6, 3, 16, 4, 0)))
+    # The chip is asked for what has come: chunks of a real one say their length themselves.
+    chip = function.chip
+    assert isinstance(chip, EchoChip)
+    chip.host.push_chunk(bytes((2, 10, 1, 6, 3, 16, 4, 0)))
     settle(function)
     came = sorted(receive(function, OUTPUTS).data for _ in range(2))
     assert came == [b"inputs", b"parameters"]
@@ -343,11 +343,11 @@ def test_turns_are_taken_in_order() -> None:
 
 def test_a_core_is_reset_with_the_bus() -> None:
     function = application()
-    core = function.core
-    assert isinstance(core, EchoCore)
-    before = core.resets
+    chip = function.chip
+    assert isinstance(chip, EchoChip)
+    before = chip.resets
     function.reset()
-    assert core.resets == before + 1
+    assert chip.resets == before + 1
 
 
 @pytest.mark.parametrize("error", [ValueError("of ours"), ProtocolFault("of the program")])
@@ -357,15 +357,15 @@ def test_whatever_goes_wrong_in_the_chip_is_a_fault(error: Exception) -> None:
     def fail(*_: object) -> bool:
         raise error
 
-    core = function.core
-    assert isinstance(core, EchoCore)
-    core.advance = fail  # type: ignore[method-assign]
+    chip = function.chip
+    assert isinstance(chip, EchoChip)
+    chip.advance = fail  # type: ignore[method-assign]
     armed = receive(function, OUTPUTS)
     assert not function.work()
     assert str(error) in str(function.fault)
     assert armed.status is Status.STALLED
-    del core.advance
+    del chip.advance
     function.reset()
-    core.write = fail  # type: ignore[method-assign,assignment]
+    chip.write = fail  # type: ignore[method-assign,assignment]
     write(function, RUN, 1)
     assert str(error) in str(function.fault)

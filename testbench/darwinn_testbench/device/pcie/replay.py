@@ -151,11 +151,11 @@ class _Counts:
         host.interrupted = self._note
 
     def _vector(self, number: int) -> int:
-        packed = self._function.core.read(_VECTORS.offset, _VECTORS.width)
+        packed = self._function.chip.read(_VECTORS.offset, _VECTORS.width)
         return _VECTORS.fields[number].extract(packed)
 
     def _values(self) -> list[int]:
-        packed = self._function.core.read(_COUNTS.offset, _COUNTS.width)
+        packed = self._function.chip.read(_COUNTS.offset, _COUNTS.width)
         return [each.extract(packed) for each in _COUNTS.fields]
 
     def _note(self, vector: int) -> None:
@@ -216,7 +216,7 @@ class Player:
     @property
     def fault(self) -> SimulationError | None:
         """What ended the chip's work, if it was not that the recording has too few bytes."""
-        fault = self._function.core.fault
+        fault = self._function.chip.fault
         return None if isinstance(fault, HostFault) else fault
 
     def play(self) -> None:
@@ -229,18 +229,18 @@ class Player:
             self._host.now = max(self._host.now, self.played)
             self._play(event)
             self.played += 1
-            if self._function.core.fault is not None:
+            if self._function.chip.fault is not None:
                 break
         self._let_chip_go_on()
         if self._lacks_bytes and not self._is_cut_short:
-            self._reads.differ(str(self._function.core.fault))
+            self._reads.differ(str(self._function.chip.fault))
         self._compare_interrupts()
         self._compare_bytes()
 
     @property
     def _lacks_bytes(self) -> bool:
         """Whether the chip has come to bytes of the host that the recording does not have."""
-        return isinstance(self._function.core.fault, HostFault)
+        return isinstance(self._function.chip.fault, HostFault)
 
     def _play(self, event: Event) -> None:
         match event:
@@ -270,9 +270,9 @@ class Player:
                 pass
 
     def _write(self, event: RegisterWrite) -> None:
-        before = self._function.core.read(_COUNTS.offset, _COUNTS.width)
+        before = self._function.chip.read(_COUNTS.offset, _COUNTS.width)
         self._function.write(event.offset, event.value, event.size)
-        if before and not self._function.core.read(_COUNTS.offset, _COUNTS.width):
+        if before and not self._function.chip.read(_COUNTS.offset, _COUNTS.width):
             self._counts.restart()
 
     def _read(self, event: RegisterRead) -> None:

@@ -31,8 +31,8 @@ def new_function(
         log: told what is unusual about register accesses.
     """
     mode = Mode.BOOT if boot else Mode.APPLICATION
-    make_core = partial(behind_usb, allowed=limits(), log=log)
-    return UsbFunction(make_core, speed=speed, mode=mode, watchers=watchers)
+    make_chip = partial(behind_usb, allowed=limits(), log=log)
+    return UsbFunction(make_chip, speed=speed, mode=mode, watchers=watchers)
 
 
 @contextmanager

@@ -342,6 +342,6 @@ def test_a_fault_without_interrupt_is_one(tmp_path: Path) -> None:
     with bench_in(tmp_path) as bench, ExitStack() as stack:
         bench.opened(stack).queue((9, 1, 0))
         assert bench.device.faulted.wait(20)
-        assert isinstance(bench.function.core.fault, DescriptorFault)
+        assert isinstance(bench.function.chip.fault, DescriptorFault)
         stack.close()
         bench.serves_the_next()

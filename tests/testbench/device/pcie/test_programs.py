@@ -14,7 +14,7 @@ import apex_connection
 import pytest
 from apex_bench import DATA, Bench, bench_in
 from apex_script import Script
-from bus_core import program
+from bus_chip import program
 from darwinn_testbench.device.pcie.wrapped import environment
 
 

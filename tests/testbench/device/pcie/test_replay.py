@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from apex_queue import PAGE
-from bus_core import BusCore, program
+from bus_chip import BusChip, program
 from darwinn_sim.pcie.function import PcieFunction, Watcher
 from darwinn_testbench.device.pcie.events import (
     DECODER,
@@ -94,7 +94,7 @@ def any_session(seed: int) -> list[Event]:
 
 
 def played(events: list[Event], *, is_cut_short: bool = False) -> Player:
-    player = Player(PcieFunction(BusCore), events, is_cut_short=is_cut_short)
+    player = Player(PcieFunction(BusChip), events, is_cut_short=is_cut_short)
     player.play()
     return player
 
@@ -266,7 +266,7 @@ def file_of(path: Path, events: list[Event]) -> Path:
 
 
 def new_function(watchers: tuple[Watcher, ...]) -> PcieFunction:
-    return PcieFunction(BusCore, watchers=watchers)
+    return PcieFunction(BusChip, watchers=watchers)
 
 
 def test_a_session_is_reported(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from apex_script import Script
-from bus_core import BusCore, program
+from bus_chip import BusChip, program
 from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device import command
 from darwinn_testbench.device.pcie.wrapped import run_command
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("library")
 def run(*command: str | Path) -> tuple[int, int, list[str]]:
     """Status, faults, and what was said."""
     said: list[str] = []
-    status, faults = run_command(PcieFunction(BusCore), [*map(str, command)], said.append)
+    status, faults = run_command(PcieFunction(BusChip), [*map(str, command)], said.append)
     return status, faults, said
 
 

@@ -22,7 +22,7 @@ from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.pyusb import Backend
-from echo_core import RUN, echo
+from echo_chip import RUN, echo
 
 SECONDS = 20
 PROGRAM = struct.pack("<II", 6, 0) + bytes((1, 5, 3, 5, 4, 0)) + struct.pack("<II", 5, 1)

@@ -17,7 +17,7 @@ from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
-from echo_core import RUN, echo
+from echo_chip import RUN, echo
 from usbip_client import UsbIpClient
 
 SEQUENCES = 200

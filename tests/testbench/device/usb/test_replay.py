@@ -31,7 +31,7 @@ from darwinn_testbench.device.usb.events import (
 )
 from darwinn_testbench.device.usb.replay import Player, replay
 from darwinn_testbench.report import Verdict
-from echo_core import RUN, echo
+from echo_chip import RUN, echo
 
 
 def message(tag: int, payload: bytes) -> bytes:
@@ -39,7 +39,7 @@ def message(tag: int, payload: bytes) -> bytes:
 
 
 def recorded(path: Path) -> list[Event]:
-    """A session with an echo core: firmware, an error, two programs, a reset, a third program."""
+    """A session with an echo chip: firmware, an error, two programs, a reset, a third program."""
     with SessionFile(path) as file:
         function = UsbFunction(echo, watchers=(Recorder(file.write),))
         for block, data in enumerate((b"firmware", b"")):

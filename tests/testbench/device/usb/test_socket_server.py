@@ -11,7 +11,7 @@ import pytest
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
-from echo_core import RUN, echo
+from echo_chip import RUN, echo
 
 TIME_LIMIT = 20
 ADDRESS = 1 << 8

@@ -19,7 +19,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import wrapped
 from darwinn_testbench.device.usb.log import Faults
-from echo_core import echo
+from echo_chip import echo
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -51,7 +51,7 @@ Scenario = Callable[..., Any]
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Scenario:
-    """Runs one of ``libusb_scenarios`` with an echo core plugged in; gives what it returns."""
+    """Runs one of ``libusb_scenarios`` with an echo chip plugged in; gives what it returns."""
 
     def run(
         name: str, *arguments: str, mode: Mode = Mode.APPLICATION, speed: Speed = Speed.SUPER

@@ -20,7 +20,7 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
-from echo_core import RUN, echo
+from echo_chip import RUN, echo
 from usbip_client import Returned, UsbIpClient
 
 PROGRAM = bytes((1, 5, 3, 5, 4, 0))

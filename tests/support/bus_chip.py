@@ -25,7 +25,7 @@ def program(*descriptors: tuple[int, int, int]) -> bytes:
     return b"".join(DESCRIPTOR.pack(*each) for each in descriptors)
 
 
-class BusCore:
+class BusChip:
     """See above. ``resets`` counts them."""
 
     def __init__(self, memory: Memory, interrupt: Callable[[int], None]) -> None:
@@ -33,7 +33,7 @@ class BusCore:
         self.fault: SimulationError | None = None
         self.resets = 0
         self.descriptors: deque[tuple[int, int, int]] = deque()
-        self._space = RegisterSpace(self.host.registers, self._reset, by_usb=False)
+        self._space = RegisterSpace(self.host.registers, self.reset, by_usb=False)
 
     def read(self, offset: int, width: int) -> int:
         return self._space.read(offset, width)
@@ -41,7 +41,7 @@ class BusCore:
     def write(self, offset: int, value: int, width: int) -> None:
         self._space.write(offset, value, width)
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
         self.resets += 1
         self.fault = None
         self.host.reset()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from darwinn_sim import chip
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import RegisterFault
@@ -18,7 +19,7 @@ from darwinn_sim.usb.function import UsbFunction
 RUN = 0x44018
 
 
-class EchoCore:
+class EchoChip:
     """See above. ``resets`` counts them."""
 
     def __init__(self, function: UsbFunction) -> None:
@@ -29,6 +30,7 @@ class EchoCore:
 
     def reset(self) -> None:
         self.resets += 1
+        self.fault: SimulationError | None = None
         self.registers.reset()
         self.others: dict[int, int] = {}
         self.descriptors: deque[tuple[int, int]] = deque()
@@ -46,6 +48,13 @@ class EchoCore:
             self.others[offset] = value
 
     def advance(self) -> bool:
+        try:
+            return self._advance()
+        except SimulationError as error:
+            self.fault = error
+            raise
+
+    def _advance(self) -> bool:
         moved = False
         while (chunk := self.host.fetch_chunk()) is not None:
             self.descriptors += zip(chunk[::2], chunk[1::2], strict=True)
@@ -61,7 +70,7 @@ class EchoCore:
         return moved
 
 
-def echo(function: UsbFunction) -> tuple[EchoCore, UsbInterface]:
-    """An echo core for a function."""
-    core = EchoCore(function)
-    return core, core.host
+def echo(function: UsbFunction) -> tuple[EchoChip, UsbInterface]:
+    """An echo chip for a function."""
+    echoing = EchoChip(function)
+    return echoing, echoing.host
