@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ import usb.core
 device = usb.core.find(idVendor=0x18D1)
 print(device.ctrl_transfer(0xC0, 1, 0x4018, 4, 4).tolist())
 """
+
+
+@pytest.fixture
+def signals_not_ignored() -> Iterator[None]:
+    """What is started gets all signals, though the tests themselves may run under `nohup`."""
+    before = {
+        number: signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        if signal.getsignal(number) is signal.SIG_IGN
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def device(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -151,6 +165,7 @@ def test_a_command_that_waits_for_ever_after_a_fault_is_ended(tmp_path: Path) ->
 
 
 @needs_compiler
+@pytest.mark.usefixtures("signals_not_ignored")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_signals_are_for_the_command(number: signal.Signals) -> None:
     script = f"trap 'exit 9' {number.value}; echo ready; while :; do sleep 0.1; done"
@@ -167,6 +182,7 @@ def test_signals_are_for_the_command(number: signal.Signals) -> None:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("signals_not_ignored")
 @pytest.mark.parametrize("sender", ["key", "group", "elsewhere"])
 def test_an_interruption_reaches_the_command_once(sender: str) -> None:
     script = "n=3; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7; do sleep 0.2; done; "
@@ -216,6 +232,7 @@ def test_killed_it_leaves_neither_the_command_nor_a_folder(
             assert folder.exists()
 
 
+@pytest.mark.usefixtures("signals_not_ignored")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_by_usbip_until_it_is_interrupted(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
