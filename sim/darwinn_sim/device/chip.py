@@ -39,6 +39,7 @@ from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.register_space import RegisterSpace, silent
+from darwinn_sim.host.run_controls import scalar_core_runs
 from darwinn_sim.host.usb import HostSide, UsbInterface
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.kernel import state
@@ -60,9 +61,6 @@ MAX_CHUNKS = 1 << 8
 
 MAX_PROGRAM_BYTES = 1 << 24
 """Bytes of the same; public programs have up to 730,000."""
-
-_RUN = 1
-"""Run control of a scalar core that runs."""
 
 
 class Waits(Enum):
@@ -216,7 +214,7 @@ class Chip:
                 self.host.interrupts.report_error("instruction_queue_invalid")
 
     def _advance(self) -> Waits:
-        if self.host.registers.get("scalar_core_run_control") != _RUN:
+        if not scalar_core_runs(self.host.registers):
             return Waits.HOST
         run = self.run
         if run is None or run.over:

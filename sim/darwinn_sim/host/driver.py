@@ -43,6 +43,7 @@ from darwinn_sim.host.interrupts import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
 from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, SCALAR_CORE_UNITS, register
+from darwinn_sim.host.run_controls import HALT, RUN
 
 SIMPLE_ENTRIES = 6144
 """Entries of the page table that the real driver gives to simple addresses."""
@@ -58,7 +59,6 @@ EXTENDED_BYTES = 1 << 32
 """The real driver keeps extended addresses within 4 GiB."""
 
 ALL_TILES = 0x7F
-RUN, HALT = 1, 2
 _ALL_HOST_INTERRUPTS = 0xF
 _COUNTER_MODULUS = 1 << 16
 

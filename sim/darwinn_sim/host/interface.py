@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,8 @@ from darwinn_sim.host.interrupts import InterruptController, InterruptMessage
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.mmu import Mmu
 from darwinn_sim.host.register_file import RegisterFile
-from darwinn_sim.host.registers import RUN_CONTROLS, RegisterFault, register
+from darwinn_sim.host.registers import RegisterFault, register
+from darwinn_sim.host.run_controls import install_run_controls, scalar_core_runs
 from darwinn_sim.isa.codes import DescriptorTag
 
 DESCRIPTOR_BYTES = 16
@@ -43,14 +43,11 @@ DESCRIPTOR_BYTES = 16
 STATUS_BLOCK_BYTES = 16
 """Bytes of the status block: u32 completed head, u32 fatal error, u64 zero."""
 
-MAX_CHUNK_BYTES = 1 << 28
-"""Bytes of an instruction chunk: far above any program."""
+MAX_FETCHED_BYTES = 1 << 28
+"""Bytes of an instruction chunk that are fetched: far above any program."""
 
 _DESCRIPTOR = np.dtype([("address", "<u8"), ("size", "<u4"), ("zero", "<u4")])
 _STATUS_BLOCK = np.dtype([("completed_head", "<u4"), ("fatal_error", "<u4"), ("zero", "<u8")])
-
-_RUN_STATE_OF_COMMAND = {0: 0, 1: 1, 2: 4}
-"""Run status that a unit without work reaches at each run-control command."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,24 +62,6 @@ class AddressMapping:
     kind: TransferKind
     buffer: Buffer | None = None
     chunk: int = 0
-
-
-def install_run_controls(registers: RegisterFile) -> None:
-    """Let the run status of units follow their run controls."""
-    for unit, offset, status in RUN_CONTROLS:
-        registers.on_write(
-            f"{unit}_run_control",
-            partial(_run_control, registers, unit, offset, status is not None),
-        )
-
-
-def _run_control(
-    registers: RegisterFile, unit: str, offset: int, has_status: bool, command: int
-) -> None:
-    if command not in _RUN_STATE_OF_COMMAND:
-        raise RegisterFault(offset, f"run control command {command} of {unit} is not modelled")
-    if has_status:
-        registers.set(f"{unit}_run_status", _RUN_STATE_OF_COMMAND[command])
 
 
 class MappingTable:
@@ -221,7 +200,7 @@ class HostInterface:
         registers = self.registers
         return (
             not self._paused
-            and registers.get("scalar_core_run_control") == 1
+            and scalar_core_runs(registers)
             and registers.get("instruction_queue_status") == 1
             and registers.get("instruction_queue_tail") < registers.get("instruction_queue_size")
         )
@@ -242,9 +221,9 @@ class HostInterface:
         address, length = int(descriptor["address"]), int(descriptor["size"])
         if not length:
             refuse_length_0(self.interrupts, DescriptorTag.INSTRUCTIONS, address)
-        if length > MAX_CHUNK_BYTES:
+        if length > MAX_FETCHED_BYTES:
             self.interrupts.report_error("instruction_queue_invalid")
-            raise DescriptorFault(0, address, length, f"longer than {MAX_CHUNK_BYTES} bytes")
+            raise DescriptorFault(0, address, length, f"longer than {MAX_FETCHED_BYTES} bytes")
         mapping = self.mappings.find(address)
         chunk = mapping.chunk if mapping and mapping.kind is TransferKind.INSTRUCTION else 0
         self.transfers.append(

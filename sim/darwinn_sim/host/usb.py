@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.host.descriptors import STREAMS, DescriptorFault, Owed, check, waiting_texts
-from darwinn_sim.host.interface import install_run_controls
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.register_file import RegisterFile
+from darwinn_sim.host.run_controls import install_run_controls, scalar_core_runs
 from darwinn_sim.isa.codes import DescriptorTag
 
 MAX_DESCRIPTORS = 1 << 16
@@ -84,7 +84,7 @@ class UsbInterface:
 
     def fetch_chunk(self) -> bytes | None:
         """The next instruction chunk, or None if there is none or the scalar core does not run."""
-        if not self._chunks or self.registers.get("scalar_core_run_control") != 1:
+        if not self._chunks or not scalar_core_runs(self.registers):
             return None
         chunk = self._chunks.popleft()
         self.held_chunks -= len(chunk) + CHUNK_OVERHEAD
