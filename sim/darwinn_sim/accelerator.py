@@ -126,7 +126,6 @@ class Accelerator:
         self.seed = seed
         self.dma_only = dma_only
         self.work_limit = work_limit
-        self._random = np.random.default_rng(seed)
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[tuple[bytes, ...], tuple[Assumption, ...]] = {}
         self.power_ups = 0
@@ -144,7 +143,7 @@ class Accelerator:
             strict=self.strict,
             dma_only=self.dma_only,
             seed=self.seed,
-            random=self._random,
+            random=np.random.default_rng(self.seed),
             work_limit=self.work_limit,
             work_of_a_turn=_WORK_OF_A_TURN,
         )

@@ -183,6 +183,17 @@ class SlowTiming:
             and self.link_out_done
             and self.pushed == self.delivered
             and (self.links_in_done == len(self.queues))
+            and self._nothing_is_left()
+        )
+
+    def _nothing_is_left(self) -> bool:
+        """No FIFO holds what the next program would find there."""
+        rows = [self.outfeed_ring, *(fifo for tile in self.tiles for fifo in tile.ring)]
+        words = [fifo for tile in self.tiles for fifo in tile.mesh]
+        return (
+            self.arrived == self.sent
+            and all(fifo[1] == fifo[2] for fifo in rows)
+            and all(fifo[0] == fifo[1] for fifo in words)
         )
 
     @property

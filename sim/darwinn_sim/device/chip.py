@@ -44,6 +44,7 @@ from darwinn_sim.host.usb import HostSide, UsbInterface
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records
+from darwinn_sim.machine import diagnosis
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
@@ -243,6 +244,8 @@ class Chip:
             # The next program would wait for it, or have it in its own output. Of one that was
             # announced, the driver finds that it has not ended.
             raise Deadlock(self.host.waiting())
+        if left := diagnosis.left_behind(self.core, self.tiles):
+            raise Deadlock(left)
         run.over = True
         return Waits.NOTHING
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag
+from darwinn_sim.isa.codes import InputFifo, ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.kernel import state, sync
 from darwinn_sim.kernel.instructions import ScalarFence, TileFence
@@ -38,6 +38,36 @@ def waiting(
         *_scalar_units(core, program),
         *(line for number in range(chip.TILES) for line in _tile(tiles[number], program)),
     )
+
+
+def left_behind(core: state.Core, tiles: Records[state.Tile]) -> tuple[str, ...]:
+    """What a program that has ended leaves in FIFOs, where the next one would find it."""
+    return left_texts(
+        core["input"]["length"],
+        int(core["ring"]["length"]),
+        tiles["ring"]["length"],
+        tiles["mesh"]["length"],
+    )
+
+
+def left_texts(
+    octets: NDArray[np.int64], outfeed: int, rows: NDArray[np.int64], words: NDArray[np.int64]
+) -> tuple[str, ...]:
+    """A line for each FIFO that is not empty: bytes of both input streams, rows for the outfeed,
+    rows by tile and channel, words of the mesh by tile and link.
+    """
+    found = [
+        (int(count), f"bytes of input stream {InputFifo(k).label}")
+        for k, count in enumerate(octets)
+    ]
+    found += [(outfeed, "rows of the ring for the outfeed")]
+    for tile in range(chip.TILES):
+        for channel, count in enumerate(rows[tile].tolist()):
+            found.append((count, f"rows of the ring for tile {tile}, channel {'AB'[channel]}"))
+        for link, count in enumerate(words[tile].tolist()):
+            found.append((count, f"words of the mesh for tile {tile}, link {link}"))
+    left = [f"{count} {what}" for count, what in found if count]
+    return tuple(f"{each} are left: no instruction takes them" for each in left)
 
 
 def _scalar_core(

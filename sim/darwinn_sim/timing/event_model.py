@@ -242,7 +242,7 @@ class _Run:
         # All runs are over.
         runs = self.machine.runs
         self.machine.counters[:] += runs["rate"] * (runs["last"] - runs["first"])
-        left = waiting.describe(self.machine, self.program)
+        left = waiting.describe(self.machine, self.program) or waiting.left_behind(self.machine)
         if left and not awaits_chunk(self.program.chunks):
             raise Deadlock(left)
 

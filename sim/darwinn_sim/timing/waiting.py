@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from darwinn_sim import chip
 from darwinn_sim.isa.table import INSTRUCTIONS
-from darwinn_sim.machine.diagnosis import SCALAR_FLAG_NAMES, TILE_FLAG_NAMES, tokens_text
+from darwinn_sim.machine.diagnosis import (
+    SCALAR_FLAG_NAMES,
+    TILE_FLAG_NAMES,
+    left_texts,
+    tokens_text,
+)
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.state import Machine
@@ -46,6 +53,19 @@ def describe(machine: Machine, program: LoweredProgram) -> tuple[str, ...]:
         *_core(machine, program),
         *_streams(machine),
         *(line for index in range(stations.STATIONS) for line in _station(machine, program, index)),
+    )
+
+
+def left_behind(machine: Machine) -> tuple[str, ...]:
+    """What a run that has ended leaves in FIFOs, where the next one would find it."""
+    whole = machine.counters[stations.CHIP_COUNTERS :]
+    own = machine.counters[: stations.CHIP_COUNTERS].reshape(chip.TILES, stations.TILE_COUNTERS)
+    streams, channels, links = np.arange(2), np.arange(2), np.arange(4)
+    return left_texts(
+        whole[stations.BYTES_ARRIVED + streams] - whole[stations.BYTES_TAKEN + streams],
+        int(whole[stations.OUTFEED_ARRIVED] - whole[stations.OUTFEED_POPPED]),
+        own[:, stations.ROWS_ARRIVED + channels] - own[:, stations.ROWS_POPPED + channels],
+        own[:, stations.MESH_PUSHED + links] - own[:, stations.MESH_POPPED + links],
     )
 
 
