@@ -9,6 +9,11 @@ class SimulationError(Exception):
     """Base of every error that the model of the chip raises."""
 
 
+def defect(error: Exception) -> SimulationError:
+    """An error of this program, as a fault of the chip, so that nobody waits for ever for it."""
+    return SimulationError(f"internal error, please report it: {type(error).__name__}: {error}")
+
+
 class UnsupportedInstruction(SimulationError):
     """An instruction, or a value of one of its fields, that the model does not execute.
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import SimulationError, defect
 from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.memory import BusMemory
 from darwinn_sim.host.turns import Turns
@@ -159,9 +159,7 @@ class PcieFunction:
             except SimulationError as error:
                 fault = error
             except Exception as error:
-                # A defect of this program: nobody should wait for ever because of it.
-                text = f"internal error, please report it: {type(error).__name__}: {error}"
-                fault = self.chip.fault = SimulationError(text)
+                fault = self.chip.fault = defect(error)
         self.failed(fault)
         return None
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import SimulationError, defect
 from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.registers import register
@@ -447,9 +447,7 @@ class UsbFunction:
         except SimulationError as error:
             self._fail(error)
         except Exception as error:
-            # A defect of this program: nobody should wait for ever because of it.
-            text = f"internal error, please report it: {type(error).__name__}: {error}"
-            self._fail(SimulationError(text))
+            self._fail(defect(error))
         return None
 
     def _fail(self, error: SimulationError) -> None:
