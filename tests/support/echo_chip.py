@@ -1,16 +1,13 @@
-"""A chip that sends back what it gets, for tests of what stands between it and the host.
+"""A chip that sends back what it gets, for tests of what stands between it and a USB host.
 
-A chunk is its program: each two bytes of it are a descriptor, tag and size; what is pushed for
-descriptors of inputs and parameters is the output.
+A chunk is its program: each two bytes of it are a descriptor, tag and size.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable
 
-from darwinn_sim import chip
-from darwinn_sim.errors import SimulationError
-from darwinn_sim.host.descriptors import STREAMS
+from copying_chip import CopyingChip
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import RegisterFault
 from darwinn_sim.host.usb import UsbInterface
@@ -19,58 +16,36 @@ from darwinn_sim.usb.function import UsbFunction
 RUN = 0x44018
 
 
-class EchoChip:
-    """See above. ``resets`` counts them."""
+class EchoChip(CopyingChip):
+    """See above."""
 
     def __init__(self, function: UsbFunction) -> None:
-        self.registers = RegisterFile()
-        self.host = UsbInterface(self.registers, function)
-        self.resets = 0
-        self.reset()
+        super().__init__()
+        self.host: UsbInterface = UsbInterface(RegisterFile(), function)
+        self.others: dict[int, int] = {}
+
+    def descriptors_of(self, chunk: bytes) -> Iterable[tuple[int, int, int]]:
+        return [(tag, size, 0) for tag, size in zip(chunk[::2], chunk[1::2], strict=True)]
 
     def reset(self) -> None:
-        self.resets += 1
-        self.fault: SimulationError | None = None
-        self.registers.reset()
-        self.others: dict[int, int] = {}
-        self.descriptors: deque[tuple[int, int]] = deque()
+        super().reset()
+        self.host.registers.reset()
+        self.others.clear()
 
     def read(self, offset: int, width: int) -> int:
         try:
-            return self.registers.read(offset, width)
+            return self.host.registers.read(offset, width)
         except RegisterFault:
             return self.others.get(offset, 0)
 
     def write(self, offset: int, value: int, width: int) -> None:
         try:
-            self.registers.write(offset, value, width)
+            self.host.registers.write(offset, value, width)
         except RegisterFault:
             self.others[offset] = value
-
-    def advance(self) -> bool:
-        try:
-            return self._advance()
-        except SimulationError as error:
-            self.fault = error
-            raise
-
-    def _advance(self) -> bool:
-        moved = False
-        while (chunk := self.host.fetch_chunk()) is not None:
-            self.descriptors += zip(chunk[::2], chunk[1::2], strict=True)
-            moved = True
-        while self.descriptors:
-            tag, size = self.descriptors.popleft()
-            self.host.issue(tag, 0, size)
-            moved = True
-        for stream in STREAMS:
-            data = self.host.pull(stream, chip.HOST_FIFO_BYTES)
-            self.host.push(data)
-            moved |= bool(data.size)
-        return moved
 
 
 def echo(function: UsbFunction) -> tuple[EchoChip, UsbInterface]:
     """An echo chip for a function."""
-    echoing = EchoChip(function)
-    return echoing, echoing.host
+    made = EchoChip(function)
+    return made, made.host

@@ -8,7 +8,7 @@ import pytest
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.usb.errors import ProtocolFault
-from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, Chunks, Messages
+from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, Chunks, Messages, Stream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +34,13 @@ def message(tag: int, payload: bytes) -> bytes:
     return struct.pack("<II", len(payload), tag) + payload
 
 
+def feed_in_pieces(parser: Stream, stream: bytes, data: st.DataObject) -> None:
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        parser.feed(stream[:size])
+        stream = stream[size:]
+
+
 MESSAGES = st.lists(st.tuples(st.integers(0, 2), st.binary(min_size=1, max_size=40)), max_size=8)
 
 
@@ -44,10 +51,7 @@ def test_messages_are_the_same_however_the_stream_is_cut(
     stream = b"".join(message(*each) for each in messages)
     collector = Collector()
     parser = Messages(collector)
-    while stream:
-        size = data.draw(st.integers(1, len(stream)))
-        parser.feed(stream[:size])
-        stream = stream[size:]
+    feed_in_pieces(parser, stream, data)
     assert collector.chunks == [payload for tag, payload in messages if tag == 0]
     for wanted in (1, 2):
         expected = b"".join(payload for tag, payload in messages if tag == wanted)
@@ -86,10 +90,7 @@ def test_chunks_say_their_length(bodies: list[int], data: st.DataObject) -> None
     stream = b"".join(chunks)
     collector = Collector()
     parser = Chunks(collector)
-    while stream:
-        size = data.draw(st.integers(1, len(stream)))
-        parser.feed(stream[:size])
-        stream = stream[size:]
+    feed_in_pieces(parser, stream, data)
     assert collector.chunks == chunks
     assert parser.held == 0
 
