@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from darwinn_testbench.cli.terminal import Exit
-from darwinn_testbench.device.command import status_of
-from darwinn_testbench.device.delegate.build import LIBRARY, library
+from darwinn_testbench.device.command import found_first, status_of
+from darwinn_testbench.device.delegate.build import library
 
 EXAMPLES = """**Examples**
 
@@ -36,8 +33,6 @@ Command = Annotated[
     ),
 ]
 
-_FOLDERS = "LD_LIBRARY_PATH"
-
 
 def command(command: Command = None) -> None:
     """Give an application for the Edge TPU the simulated chip: print the path of a delegate.
@@ -53,11 +48,4 @@ def command(command: Command = None) -> None:
     if not command:
         print(path)
         return
-    raise Exit(asyncio.run(status_of(command, environment(path, os.environ))))
-
-
-def environment(path: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which the library at ``path`` is found by its name."""
-    before: Sequence[str] = [given[_FOLDERS]] if given.get(_FOLDERS) else []
-    assert path.name == LIBRARY
-    return {**given, _FOLDERS: os.pathsep.join([str(path.parent), *before])}
+    raise Exit(asyncio.run(status_of(command, found_first(path.parent, "LD_LIBRARY_PATH"))))

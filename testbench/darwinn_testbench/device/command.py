@@ -31,6 +31,12 @@ _SET_PARENT_DEATH_SIGNAL = 1
 _LIBC = ctypes.CDLL(None)
 
 
+def found_first(path: Path, variable: str) -> dict[str, str]:
+    """The environment with ``path`` in front of the others that a variable lists."""
+    others = os.environ.get(variable, "")
+    return {**os.environ, variable: os.pathsep.join(filter(None, [str(path), others]))}
+
+
 async def status_of(
     command: Sequence[str],
     environment: Mapping[str, str],

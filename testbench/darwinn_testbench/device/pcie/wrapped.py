@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from darwinn_sim.pcie.function import PcieFunction
 
 from darwinn_testbench.device import native
-from darwinn_testbench.device.command import status_of
+from darwinn_testbench.device.command import found_first, status_of
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.errors import Unavailable
@@ -62,9 +61,4 @@ def run_command(
 
 def environment(library: Path, folder: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device in ``folder``."""
-    others = os.environ.get("LD_PRELOAD", "")
-    return {
-        **os.environ,
-        "LD_PRELOAD": ":".join(filter(None, [str(library), others])),
-        FOLDER_VARIABLE: str(folder),
-    }
+    return {**found_first(library, "LD_PRELOAD"), FOLDER_VARIABLE: str(folder)}

@@ -10,7 +10,7 @@ from pathlib import Path
 from darwinn_sim.usb.function import UsbFunction
 
 from darwinn_testbench.device import native
-from darwinn_testbench.device.command import status_of
+from darwinn_testbench.device.command import found_first, status_of
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb.socket_server import SocketServer
 
@@ -42,12 +42,7 @@ def stand_in() -> Path:
 
 def environment(libraries: Path, socket: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device."""
-    paths = [str(libraries), os.environ.get("LD_LIBRARY_PATH", "")]
-    return {
-        **os.environ,
-        "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
-        SOCKET_VARIABLE: str(socket),
-    }
+    return {**found_first(libraries, "LD_LIBRARY_PATH"), SOCKET_VARIABLE: str(socket)}
 
 
 def run_command(function: UsbFunction, command: Sequence[str]) -> int:
