@@ -15,6 +15,7 @@ from apex_queue import PAGE, RING, SET_UP, STATUS, descriptor
 from bus_chip import program
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
+from exact_read import exact
 
 MESSAGE = struct.Struct("<II5Q")
 REQUEST = struct.Struct("<IIQ")
@@ -27,16 +28,6 @@ MEMORY = 0x7000_0000_0000
 
 Reply = Callable[["Connection", int, int, int, bytes], bytes | None]
 """Answers an access (kind, address, bytes, data) to the memory; None ends the conversation."""
-
-
-def exact(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return data
 
 
 def honest(self: Connection, kind: int, address: int, size: int, data: bytes) -> bytes | None:

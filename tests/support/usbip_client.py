@@ -7,6 +7,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from exact_read import exact
+
 BASIC = struct.Struct(">IIIII")
 
 
@@ -29,35 +31,27 @@ class UsbIpClient:
         self._number = 0
         self._lengths: dict[int, int] = {}
 
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            assert part, "the server has closed the connection"
-            data += part
-        return data
-
     def close(self) -> None:
         self.socket.close()
 
     def devices(self) -> list[tuple[str, int, int, int]]:
         """Bus id, speed, vendor and product of what can be imported."""
         self.socket.sendall(struct.pack(">HHI", 0x0111, 0x8005, 0))
-        version, code, status, count = struct.unpack(">HHII", self._read(12))
+        version, code, status, count = struct.unpack(">HHII", exact(self.socket, 12))
         assert (version, code, status) == (0x0111, 0x0005, 0)
         return [self._device(interfaces=True) for _ in range(count)]
 
     def _device(self, interfaces: bool) -> tuple[str, int, int, int]:
-        record = self._read(312)
+        record = exact(self.socket, 312)
         speed, vendor, product = struct.unpack_from(">IHH", record, 256 + 32 + 8)
         if interfaces:
-            self._read(4 * record[-1])
+            exact(self.socket, 4 * record[-1])
         return record[256:288].split(b"\0")[0].decode(), speed, vendor, product
 
     def take(self, bus_id: str) -> int:
         """Import a device; the status."""
         self.socket.sendall(struct.pack(">HHI32s", 0x0111, 0x8003, 0, bus_id.encode()))
-        version, code, status = struct.unpack(">HHI", self._read(8))
+        version, code, status = struct.unpack(">HHI", exact(self.socket, 8))
         assert (version, code) == (0x0111, 0x0003)
         if not status:
             self._device(interfaces=False)
@@ -85,11 +79,11 @@ class UsbIpClient:
 
     def returned(self) -> Returned:
         """The next that comes back."""
-        command, number, *_ = BASIC.unpack(self._read(BASIC.size))
-        status, actual = struct.unpack_from(">iI", self._read(28))
+        command, number, *_ = BASIC.unpack(exact(self.socket, BASIC.size))
+        status, actual = struct.unpack_from(">iI", exact(self.socket, 28))
         data = b""
         if command == 3 and self._lengths.pop(number):
-            data = self._read(actual)
+            data = exact(self.socket, actual)
         return Returned(command, number, status, actual if command == 3 else 0, data)
 
     # As a driver of the kernel: one URB after another.

@@ -18,6 +18,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
 from echo_chip import RUN, echo
+from exact_read import exact
 from usbip_client import UsbIpClient
 
 SEQUENCES = 200
@@ -134,19 +135,11 @@ class StandInClient:
     def call(self, operation: Operation, where: int = 0, room: int = 0, data: bytes = b"") -> bytes:
         self.socket.sendall(REQUEST.pack(operation, 7, where, room, len(data)) + data)
         while True:
-            answered, _, error, _, size = REPLY.unpack(self._read(REPLY.size))
-            answer = self._read(size)
+            answered, _, error, _, size = REPLY.unpack(exact(self.socket, REPLY.size))
+            answer = exact(self.socket, size)
             if answered == operation:
                 assert error == Error.NONE, Error(error)
                 return answer
-
-    def _read(self, size: int) -> bytes:
-        came = b""
-        while len(came) < size:
-            part = self.socket.recv(size - len(came))
-            assert part, "the server has closed the connection"
-            came += part
-        return came
 
 
 def by_stand_in(path: Path) -> bytes:
@@ -159,7 +152,7 @@ def by_stand_in(path: Path) -> bytes:
                 address = client.call(Operation.DEVICE)[2] << 8
                 client.call(Operation.OPEN, address)
                 break
-            except AssertionError:
+            except (AssertionError, EOFError):
                 # The one before has not left it yet.
                 assert time.monotonic() < deadline
                 time.sleep(0.005)
