@@ -32,6 +32,7 @@ from enum import Enum, auto
 import numpy as np
 from darwinn_formats.limits import Limits, limits
 
+from darwinn_sim.device.pace import Pace
 from darwinn_sim.device.run import ProgramRun, Turn
 from darwinn_sim.errors import Deadlock, ProgramFault, SimulationError
 from darwinn_sim.host.attachment import Attachment
@@ -96,6 +97,7 @@ class Chip:
         work_of_a_turn: between two looks at the host.
         allowed: seconds and memory of a program; None: those that hold where the chip is made.
         log: told what is unusual about register accesses of the host.
+        pace: holds back what tells the host that a program is over.
     """
 
     def __init__(
@@ -112,8 +114,11 @@ class Chip:
         work_of_a_turn: int = WORK_OF_A_TURN,
         allowed: Limits | None = None,
         log: Callable[[str], None] = silent,
+        pace: Pace | None = None,
     ) -> None:
         self.host = host
+        self._pace = pace or Pace()
+        host.hold = self._pace.hold
         self.dma_only = dma_only
         self.work_limit = work_limit
         self.work_of_a_turn = work_of_a_turn
@@ -128,6 +133,7 @@ class Chip:
         self._power_up()
 
     def _power_up(self) -> None:
+        self._pace.clear()
         self.tiles = state.new_tiles()
         self.core_array = state.new_core()
         self.core = self.core_array[0]
@@ -200,7 +206,10 @@ class Chip:
         if self.fault is not None:
             return False
         try:
+            self._pace.release()
             self.waits = self._advance()
+            if self.waits is not Waits.NOTHING:
+                self._pace.let_go()
         except SimulationError as error:
             self._fail(error)
             raise
@@ -209,6 +218,9 @@ class Chip:
     def _fail(self, error: SimulationError) -> None:
         """End the work, and tell the host, unless what found the fault has told already."""
         self.waits, self.fault = Waits.RESET, error
+        # A host that does not take it may be why the work has ended.
+        with suppress(SimulationError):
+            self._pace.let_go()
         if not self.host.registers.get("hib_error_status"):
             # Nothing is known of a bit for what a program does; this is the nearest.
             with suppress(SimulationError):
@@ -247,6 +259,7 @@ class Chip:
         if left := diagnosis.left_behind(self.core, self.tiles):
             raise Deadlock(left)
         run.over = True
+        self._pace.end(run.program, run.chunks_taken)
         return Waits.NOTHING
 
     def _fetch(self) -> bool:
@@ -259,6 +272,7 @@ class Chip:
         if chunk is None:
             return False
         if begins:
+            self._pace.begin()
             self.run, self._expected = self._expected, None
             self._fetched.clear()
         if self.run is None or self.run.recognised:
@@ -305,10 +319,11 @@ def behind_usb(
     *,
     allowed: Limits | None = None,
     log: Callable[[str], None] = silent,
+    pace: Pace | None = None,
 ) -> tuple[Chip, UsbInterface]:
     """A chip attached by USB, and what the host pushes to; ``host`` takes outputs and events."""
     interface = UsbInterface(RegisterFile(), host)
-    return Chip(interface, by_usb=True, allowed=allowed, log=log), interface
+    return Chip(interface, by_usb=True, allowed=allowed, log=log, pace=pace), interface
 
 
 def behind_pcie(
@@ -317,7 +332,8 @@ def behind_pcie(
     *,
     allowed: Limits | None = None,
     log: Callable[[str], None] = silent,
+    pace: Pace | None = None,
 ) -> Chip:
     """A chip attached by PCIe: the host's memory, and what takes the vectors of its interrupts."""
     interface = HostInterface(memory, lambda message: interrupt(message.vector))
-    return Chip(interface, allowed=allowed, log=log)
+    return Chip(interface, allowed=allowed, log=log, pace=pace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -11,12 +12,22 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.register_file import RegisterFile
 
+Hold = Callable[[Callable[[], None], int], None]
+"""Does something that tells the host so many bytes: at once, or when it is time."""
+
+
+def at_once(act: Callable[[], None], size: int) -> None:
+    """A :data:`Hold` that holds nothing back."""
+    act()
+
 
 class Attachment(Protocol):
     """``interface.HostInterface`` or ``usb.UsbInterface``."""
 
     registers: RegisterFile
     interrupts: InterruptController
+    hold: Hold
+    """For what tells the host that a program is over."""
 
     def fetch_chunk(self) -> bytes | None:
         """The next instruction chunk, if there is one and the core may take it."""

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from darwinn_formats.darwinn import Buffer
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import MemoryFault
+from darwinn_sim.host.attachment import Hold, at_once
 from darwinn_sim.host.descriptors import (
     KIND_OF_TAG,
     STREAMS,
@@ -125,6 +127,7 @@ class HostInterface:
         self.interrupts = InterruptController(self.registers, sink)
         self.mmu = Mmu(memory, self.registers, self.interrupts)
         self.mappings = MappingTable()
+        self.hold: Hold = at_once
         self.transfers: list[Transfer] = []
         self._streams: dict[DescriptorTag, deque[Owed]] = {tag: deque() for tag in STREAMS}
         self._outputs: deque[Owed] = deque()
@@ -370,7 +373,7 @@ class HostInterface:
         while self._outputs and not self._paused:
             target = self._outputs[0]
             if target.interrupt is not None:
-                self.interrupts.raise_host_interrupt(target.interrupt)
+                self.hold(partial(self.interrupts.raise_host_interrupt, target.interrupt), 0)
                 self._outputs.popleft()
                 continue
             if not self._output_bytes:

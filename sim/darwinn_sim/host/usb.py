@@ -8,11 +8,13 @@ of descriptors mean nothing. The chip's side is that of :class:`HostInterface`.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.host.attachment import Hold, at_once
 from darwinn_sim.host.descriptors import STREAMS, DescriptorFault, Owed, check, waiting_texts
 from darwinn_sim.host.interrupts import InterruptController
 from darwinn_sim.host.register_file import RegisterFile
@@ -48,6 +50,7 @@ class UsbInterface:
         self.registers = registers
         self.interrupts = InterruptController(registers, lambda _: None)
         self.host = host
+        self.hold: Hold = at_once
         install_run_controls(registers)
         self.clear()
 
@@ -140,18 +143,22 @@ class UsbInterface:
         while self._owed:
             owed = self._owed[0]
             if owed.interrupt is not None:
-                self.interrupts.raise_host_interrupt(owed.interrupt)
-                self.host.take_event(DescriptorTag.INTERRUPT_0 + owed.interrupt, 0, 0)
+                self.hold(partial(self._interrupt, owed.interrupt), 0)
             else:
                 count = min(owed.size, len(self._outputs))
                 if not count:
                     return
-                self.host.take_output(bytes(memoryview(self._outputs)[:count]))
+                data = bytes(memoryview(self._outputs)[:count])
+                self.hold(partial(self.host.take_output, data), count)
                 del self._outputs[:count]
                 owed.advance(count)
                 if owed.size:
                     return
             self._owed.popleft()
+
+    def _interrupt(self, number: int) -> None:
+        self.interrupts.raise_host_interrupt(number)
+        self.host.take_event(DescriptorTag.INTERRUPT_0 + number, 0, 0)
 
     @property
     def awaits_host(self) -> bool:

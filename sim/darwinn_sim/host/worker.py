@@ -6,12 +6,17 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+_LEAST_SECONDS = 1e-3
+"""Between two looks for what has become due: it may be the host who is late."""
+
 
 class Function(Protocol):
     """A device at the end of a cable or on a bus."""
 
     wake: Callable[[], None]
     """It calls this when there may be work."""
+    patience: Callable[[], float | None]
+    """Seconds after which there is work by itself; None: not before it calls ``wake``."""
 
     def work(self) -> bool:
         """Let the chip go on for a moment; False if there is nothing that it can do now."""
@@ -48,7 +53,10 @@ class Worker:
     def _run(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._wanted or self._stopping)
+                seconds = self.function.patience()
+                if seconds is not None:
+                    seconds = max(seconds, _LEAST_SECONDS)
+                self._condition.wait_for(lambda: self._wanted or self._stopping, seconds)
                 if self._stopping:
                     return
                 self._wanted = False

@@ -113,6 +113,8 @@ class PcieFunction:
         self._watchers = watchers
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be work."""
+        self.patience: Callable[[], float | None] = lambda: None
+        """Seconds after which there is work by itself; None: not before ``wake`` is called."""
         self.failed: Callable[[SimulationError], None] = lambda _: None
         """Called with what ended the chip's work; with ``HostFault`` if the host did."""
         self._turns = Turns()

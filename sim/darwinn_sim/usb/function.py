@@ -147,6 +147,8 @@ class UsbFunction:
         """What ended the chip's work since the last reset."""
         self.wake: Callable[[], None] = lambda: None
         """Called when there may be work."""
+        self.patience: Callable[[], float | None] = lambda: None
+        """Seconds after which there is work by itself; None: not before ``wake`` is called."""
         self.changed: Callable[[], None] = lambda: None
         """Called when a reset has made another device of it (other descriptors)."""
         self.address = 1
@@ -255,7 +257,7 @@ class UsbFunction:
         with self._lock:
             waits = any(endpoint.held for endpoint in self._ins.values())
             sent = any(intake.held for intake in self._intakes.values())
-            return not (waits or sent or self._goes_on)
+            return not (waits or sent or self._goes_on or self.patience() is not None)
 
     def unread(self, endpoint: int) -> int:
         """Bytes of an endpoint that wait for the host."""

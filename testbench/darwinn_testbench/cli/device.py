@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from darwinn_sim.device.pace import Pace
 from darwinn_sim.host.register_space import silent
 from darwinn_sim.kernel.compiled import announced
 from darwinn_sim.pcie.function import Watcher as PcieWatcher
@@ -107,7 +108,13 @@ Booted = Annotated[
     bool,
     typer.Option("--booted", help="The device has its firmware already, and waits for none."),
 ]
-
+TimedOption = Annotated[
+    bool,
+    typer.Option(
+        "--timed",
+        help="Outputs and interrupts of a program leave no earlier than `darwinn cycles` predicts.",
+    ),
+]
 UsbIp = Annotated[
     bool,
     typer.Option(
@@ -117,6 +124,9 @@ UsbIp = Annotated[
 Port = Annotated[
     int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port of --usbip.")
 ]
+
+_LINKS = {Speed.HIGH: "usb2", Speed.SUPER: "usb3"}
+"""Host links of the event model."""
 
 _COLUMNS: tuple[Column[Answers], ...] = (
     Column("answers from", lambda row: row.name),
@@ -138,6 +148,7 @@ def command(
     log: Logged = False,
     speed: CableSpeedOption = CableSpeed.SUPER,
     booted: Booted = False,
+    timed: TimedOption = False,
     port: Port = USUAL_PORT,
     json: options.Json = False,
 ) -> None:
@@ -148,6 +159,11 @@ def command(
     library (LD_PRELOAD). One program at a time uses it. The exit code is that of COMMAND, or 1 if
     the chip had a fault, which is said on standard error. With --usbip, a kernel imports the
     device (`usbip attach`), until this is interrupted.
+
+    With --timed the results of a program (an inference, or the loading of parameters) are held back
+    until the time has passed that the event model predicts for it on a chip of 500 MHz at this host
+    link, with the host's fixed cost. Where the simulation takes longer, its time counts, which is
+    said once; so it is of programs that cannot be timed. With --log the times of each are said.
     """
     if [usb, pcie, usbip, replay is not None].count(True) != 1:
         raise InputError(
@@ -158,6 +174,8 @@ def command(
     if replay is not None:
         if record or booted:
             raise InputError("--replay takes neither --record nor --booted")
+        if timed:
+            raise InputError("--replay takes no --timed: it waits for nothing")
         with announced(say_compiling):
             _replay(replay, log, json)
     if (usb or pcie) and not command:
@@ -167,7 +185,7 @@ def command(
         raise InputError("--booted and --speed are for --usb and --usbip")
     if json:
         raise InputError("--json is for --replay")
-    attachment = _Attachment(record, log, speed, booted or usbip)
+    attachment = _Attachment(record, log, speed, booted or usbip, timed)
     with announced(say_compiling):
         if usbip:
             raise Exit(attachment.by_usbip(port))
@@ -195,11 +213,13 @@ def _body(report: Report[Answers]) -> Sequence[RenderableType]:
 class _Attachment:
     """A device that is plugged in, and watched as the options say."""
 
-    def __init__(self, record: Path | None, log: bool, speed: CableSpeed, booted: bool) -> None:
+    def __init__(
+        self, record: Path | None, log: bool, speed: CableSpeed, booted: bool, timed: bool
+    ) -> None:
         self._record, self._log = record, log
         self._tell = _say if log else silent
         self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
-        self._booted = booted
+        self._booted, self._timed = booted, timed
         self._faults = Faults(_say)
         self._status: int | None = None
         """How the command has ended."""
@@ -219,11 +239,11 @@ class _Attachment:
         from darwinn_testbench.device.pcie.wrapped import run_command, shim
 
         shim()
-        with self._recording() as file:
+        with self._recording() as file, self._pace("pcie") as pace:
             watchers: list[PcieWatcher] = [PcieLog(_say)] if self._log else []
             if file is not None:
                 watchers.append(pcie_events.Recorder(file.write))
-            function = pcie_attach.new_function(tuple(watchers), self._tell)
+            function = pcie_attach.new_function(tuple(watchers), self._tell, pace)
             self._status, faults = run_command(function, command, _say)
         return EXIT_CODES[Verdict.FAULT] if faults else self._status
 
@@ -253,6 +273,19 @@ class _Attachment:
             raise CutShort(f"{error}; the command's exit status was {self._status}") from None
 
     @contextmanager
+    def _pace(self, link: str) -> Iterator[Pace]:
+        """When completions leave; what was timed is said at the end."""
+        if not self._timed:
+            yield Pace()
+            return
+        from darwinn_testbench.device.timed import Timed
+
+        timed = Timed(link, _say, log=self._log)
+        timed.prepare()
+        yield timed.pace
+        timed.end()
+
+    @contextmanager
     def _plugged_in(self) -> Iterator[UsbFunction]:
         with ExitStack() as stack:
             watchers: list[Watcher] = [self._faults]
@@ -267,5 +300,6 @@ class _Attachment:
                     boot=not self._booted,
                     watchers=tuple(watchers),
                     log=self._tell,
+                    pace=stack.enter_context(self._pace(_LINKS[self._speed])),
                 )
             )
