@@ -53,6 +53,9 @@ def test_commands_of_the_page_run(folder: Path) -> None:
     first, recorded, replayed = (typed(folder, line) for line in block.splitlines())
     assert first == recorded == SAID
     assert "no difference" in replayed
+    (table,) = re.findall(r"```text\n(answers from.*?)```", PAGE.read_text(), re.DOTALL)
+    shown = [line.rstrip() for line in replayed.splitlines()]
+    assert [line for line in shown if line in table.splitlines()] == table.splitlines()
 
 
 def test_the_program_in_one_process_runs(folder: Path) -> None:
