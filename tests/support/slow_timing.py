@@ -354,9 +354,9 @@ class SlowTiming:
             yield from self._produce_rows(number, fields)
         elif unit in (2, 3):
             yield from self._consume_rows(number, unit - 2, fields)
-        elif unit == 4:
-            yield from self._to_wide(number, fields)
         elif unit == 5:
+            yield from self._to_wide(number, fields)
+        elif unit == 4:
             yield from self._to_narrow(number, fields)
         else:
             yield from self._mesh(number, unit - 6, fields)

@@ -325,8 +325,8 @@ _LAYOUTS = (
     reset_flags          19 mask Sync flags to load. (TileFlag) [high simulation]
     reset_value          16 uint Value loaded into them. [high simulation]
     wait_idle            10 mask Units of the tile that must be idle first. (TileUnit) [high: bits
-                                 0 and 5 to 9 follow what precedes; bits 1 to 4 follow opcode
-                                 order]
+                                 0 and 5 to 9 follow what precedes, bit 5 in 252 of 252 fences;
+                                 bits 1 to 3 follow opcode order, bit 4 is what is left]
     producer_count_valid  2 mask Flags of ring producers that must equal `producer_count` first:
                                  neither fewer tokens nor more. (RingTokens) [high token_counts]
     producer_count       16 uint Awaited number of tokens; `reset_flags` names the same flag in

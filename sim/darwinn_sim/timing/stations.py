@@ -46,7 +46,9 @@ TILE_STATION_NAMES: Final = (
     "dispatch",
     state.UNIT_NAMES[TileUnit.TENSOR],
     "result writer",
-    *state.UNIT_NAMES[TileUnit.RING_PRODUCER : TileUnit.MESH_SOUTH],
+    *state.UNIT_NAMES[TileUnit.RING_PRODUCER : TileUnit.WIDE_TO_NARROW],
+    state.UNIT_NAMES[TileUnit.NARROW_TO_WIDE],
+    state.UNIT_NAMES[TileUnit.WIDE_TO_NARROW],
     *(f"{unit} send" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
     *(f"{unit} receive" for unit in state.UNIT_NAMES[TileUnit.MESH_SOUTH :]),
 )
@@ -66,7 +68,7 @@ CHIP_STATION_NAMES: Final = (
 )
 
 STATION_OF_UNIT: Final = np.array(
-    [TENSOR, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW, *range(SEND, SEND + 4)]
+    [TENSOR, PRODUCER, CONSUMER_A, CONSUMER_B, TO_NARROW, TO_WIDE, *range(SEND, SEND + 4)]
 )
 """Station that takes the instructions of a tile unit (``TileUnit``)."""
 

@@ -161,5 +161,5 @@ _FINDERS: dict[int, Callable[[Tables, int], tuple[Words, Words]]] = {
     TileUnit.TENSOR: _tensor,
     TileUnit.NARROW_TO_WIDE: _to_wide,
     TileUnit.WIDE_TO_NARROW: _to_narrow,
-    **dict.fromkeys(range(TileUnit.WIDE_TO_NARROW + 1, len(TileUnit)), _mesh),
+    **dict.fromkeys(range(TileUnit.MESH_SOUTH, len(TileUnit)), _mesh),
 }
