@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import ProgramFile, schema
+from darwinn_formats.limits import Clock
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.element_types import mixed_types
 from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
-from darwinn_testbench.reference.executorch.values import MEMORY_LIMIT, Memory, TensorValue
+from darwinn_testbench.reference.executorch.values import Memory, TensorValue, refuse_more
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Tap
 
 INSTRUCTION_LIMIT = 10_000_000
@@ -87,13 +88,13 @@ class Method:
             backends[entry.id](_delegate_program(file, entry)) for entry in plan.delegates
         ]
         self.values: list[Any] = []
+        self._clock = Clock()
         self.reset()
 
     def reset(self) -> None:
         """Take the values and the memory of a method that was just loaded."""
         sizes = self.plan.non_const_buffer_sizes
-        if sum(sizes) > MEMORY_LIMIT:
-            raise ExecutionError(f"planned memory of {sum(sizes)} bytes is more than this can take")
+        refuse_more(sum(sizes), "planned memory")
         memory = [np.zeros(size, np.uint8) for size in sizes]
         self.values = [
             self._initial(index, value.val, memory) for index, value in enumerate(self.plan.values)
@@ -106,6 +107,7 @@ class Method:
             ExecutionError: naming input or instruction.
         """
         self._set_inputs(inputs)
+        self._clock.restart()
         budget = iter(range(INSTRUCTION_LIMIT))
         with np.errstate(all="ignore"):
             for chain in self.plan.chains:
@@ -195,6 +197,8 @@ class Method:
             count = next(budget, None)
             if count is None:
                 raise ExecutionError(f"more than {INSTRUCTION_LIMIT} instructions: an endless loop")
+            if passed := self._clock.passed():
+                raise ExecutionError(f"{self.plan.name} has not ended after {passed}")
             step = instructions[position].instr_args
             try:
                 written = self._step(step)

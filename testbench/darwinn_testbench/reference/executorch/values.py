@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from darwinn_formats.executorch import schema
+from darwinn_formats.limits import MEMORY, limits
 from numpy.typing import NDArray
 
 from darwinn_testbench.errors import ExecutionError
@@ -15,8 +17,20 @@ from darwinn_testbench.policy import AnyArray
 Memory = NDArray[np.uint8]
 """Bytes that a tensor lies in."""
 
-MEMORY_LIMIT = 8 << 30
-"""Bytes that the tensors of a method may have in one piece of memory."""
+
+def refuse_more(size: int, what: str) -> None:
+    """Refuse memory of ``size`` bytes that is more than is allowed: ExecutionError."""
+    allowed = limits().memory
+    if size > allowed:
+        bound = f"{allowed} bytes ({MEMORY})"
+        raise ExecutionError(f"{what} of {size} bytes is more than this can take, {bound}")
+
+
+def zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[Any]) -> AnyArray:
+    """An array for a result, if it may be that large: ExecutionError."""
+    refuse_more(math.prod(shape) * np.dtype(dtype).itemsize, "a result")
+    return np.zeros(shape, dtype)
+
 
 _BFLOAT16 = schema.ScalarType.BFLOAT16
 _BFLOAT16_BITS = 16
@@ -85,11 +99,10 @@ class TensorValue:
         """Take memory of its own, zeros, for the whole capacity.
 
         Raises:
-            ExecutionError: the capacity is more than MEMORY_LIMIT.
+            ExecutionError: the capacity is more than is allowed.
         """
         size = self.capacity * self._stored.itemsize
-        if size > MEMORY_LIMIT:
-            raise ExecutionError(f"{self.name} of {size} bytes is more than this can take")
+        refuse_more(size, self.name)
         self.bind(np.zeros(size, np.uint8))
 
     def array(self) -> AnyArray:

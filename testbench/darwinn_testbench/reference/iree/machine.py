@@ -7,11 +7,11 @@ takes an activation that is not running, so that recursion makes new ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from darwinn_formats.iree import Function, Module, argument_registers
 from darwinn_formats.iree.calling_convention import REGISTER_TYPES
+from darwinn_formats.limits import Clock
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree.binding import RETURN
@@ -25,12 +25,39 @@ MAXIMUM_BLOCKS = 200_000_000
 MAXIMUM_CALLS = 100
 """Calls within calls at most."""
 
+_TURN = 16
+"""Blocks between two looks at the clock."""
 
-@dataclass(eq=False, slots=True)
+
 class Budget:
-    """Blocks that may still run in all machines that share it."""
+    """What a call from outside may still take, in all machines that share it: ``blocks`` of
+    ``maximum`` until it is asked again, and the time and memory of the context's limits.
+    """
 
-    blocks: int
+    __slots__ = ("_clock", "_left", "blocks")
+
+    def __init__(self, maximum: int) -> None:
+        self._clock = Clock()
+        self.begin(maximum)
+
+    def begin(self, maximum: int) -> None:
+        """Another call from outside begins."""
+        self._clock.restart()
+        self._left = maximum
+        self.blocks = 0
+
+    def ask(self) -> None:
+        """Let further blocks run; ExecutionError if the call has had enough."""
+        self.look()
+        if not self._left:
+            raise ExecutionError("the call runs more blocks than it may")
+        self.blocks = min(_TURN, self._left)
+        self._left -= self.blocks
+
+    def look(self) -> None:
+        """Look at the clock, also within a block: ExecutionError."""
+        if passed := self._clock.passed():
+            raise ExecutionError(f"the call has not ended after {passed}")
 
 
 class Machine:
@@ -92,10 +119,10 @@ class Activation:
         step: object = None
         try:
             while number != RETURN:
-                budget.blocks -= 1
-                if budget.blocks < 0:
-                    raise ExecutionError("the call runs more blocks than it may")
                 block = blocks[number]
+                if not budget.blocks:
+                    budget.ask()
+                budget.blocks -= 1
                 for step in block.steps:
                     step()
                 step = None

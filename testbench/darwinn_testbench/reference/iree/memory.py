@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from darwinn_formats.limits import MEMORY, limits
+
 from darwinn_testbench.errors import ExecutionError
 
 ELEMENT_CODES = {"i8": "B", "s8": "b", "i16": "H", "s16": "h", "i32": "i", "i64": "q"}
@@ -84,6 +86,7 @@ class VmList:
 
 def allocate(size: int) -> memoryview:
     """Zeroed memory; ExecutionError for a size that is negative or beyond all reason."""
-    if not 0 <= size <= MAXIMUM_ALLOCATION:
-        raise ExecutionError(f"an allocation of {size} bytes")
+    allowed = min(MAXIMUM_ALLOCATION, limits().memory)
+    if not 0 <= size <= allowed:
+        raise ExecutionError(f"an allocation of {size} bytes, of {allowed} allowed ({MEMORY})")
     return memoryview(bytearray(size))

@@ -126,11 +126,14 @@ class _Host:
         self.budget = Budget(MAXIMUM_BLOCKS)
 
     def begin(self, tap: Tap | None) -> None:
-        self.budget.blocks = MAXIMUM_BLOCKS
+        self.budget.begin(MAXIMUM_BLOCKS)
         self.tap = tap
         self.step = 0
         self.names.clear()
         self.inline.clear()
+
+    def look(self) -> None:
+        self.budget.look()
 
     def finish(self) -> None:
         """Show the buffers of an inline module, which are complete when its function returns."""

@@ -6,10 +6,12 @@ the default, imports none of these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from darwinn_formats.limits import MEMORY, limits
 from numpy.lib.stride_tricks import as_strided
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
@@ -37,6 +39,10 @@ def _view(
     dtype = np.dtype(_DTYPES[element])
     if min(offset, *shape, *strides) < 0:
         raise ExecutionError(f"offset {offset}, sizes {shape} or strides {strides} are negative")
+    # Strides of 0 make any number of elements out of one.
+    needed, allowed = math.prod(max(size, 1) for size in shape) * dtype.itemsize, limits().memory
+    if needed > allowed:
+        raise ExecutionError(f"an operand of {needed} bytes, of {allowed} allowed ({MEMORY})")
     flat = np.frombuffer(buffer.memory, dtype, len(buffer) // dtype.itemsize)
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     if 0 in shape:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.layers import window_axes
+from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 
 LEAST_SHARE = 0.25
 """Of the groups looked for in a layer. All of a genuine layer's are there, of another training run
@@ -124,7 +125,10 @@ def _groups(network: Network, operator: Operator) -> AnyArray:
     octets = tensor.constant.view(np.uint8)
     if tensor.dtype == np.int8:
         octets = octets ^ _SIGN_BIT
-    groups = _FORMS[operator.name](network, operator, octets, tensor)
+    try:
+        groups = _FORMS[operator.name](network, operator, octets, tensor)
+    except NotComputableError:
+        return none
     groups = groups[:: -(-len(groups) // _MOST_LOOKED_AT) or 1]
     groups = np.unique(groups[(groups != groups[:, :1]).any(axis=1)], axis=0)
     spread = np.abs(groups.astype(np.int64) - int(np.median(octets))).sum(axis=1)

@@ -43,6 +43,7 @@ def execute(host: Host, function: FunctionPlan, arguments: list[Value]) -> list[
     host.calls_of_run += 1
     if host.calls_of_run > host.maximum_calls:
         raise ExecutionError(f"the run takes more than {host.maximum_calls} calls of functions")
+    host.look()
     host.calls += 1
     try:
         if function.kind is FunctionKind.NATIVE:

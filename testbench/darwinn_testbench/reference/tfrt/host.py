@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
 import numpy as np
+from darwinn_formats.limits import SECONDS, Clock, limits
 from darwinn_formats.tfrt import Location
 
 from darwinn_testbench.errors import ExecutionError
@@ -88,10 +89,23 @@ class Host:
         self.calls_of_run = 0
         self.maximum_calls = MAXIMUM_CALLS_OF_A_RUN
         self.continuations = 0
+        self._clock, self._slept = Clock(), 0.0
         self.thread = 0
         self.thread_ids: dict[int, int] = {}
         self._tasks: deque[Task] = deque()
         self._tasks_run = 0
+
+    def look(self) -> None:
+        """ExecutionError if the run has taken more time or memory than it may."""
+        if passed := self._clock.passed():
+            raise ExecutionError(f"the run has not ended after {passed}")
+
+    def wait_for(self, seconds: float) -> None:
+        """Sleep; ExecutionError for longer than a run may compute."""
+        self._slept += seconds
+        if self._slept > limits().seconds:
+            raise ExecutionError(f"it sleeps for {self._slept:g} s, more than {SECONDS}")
+        self.sleep(seconds)
 
     def print(self, text: str) -> None:
         """Print a line."""
@@ -114,6 +128,7 @@ class Host:
         """Run queued tasks, all or until something is the case."""
         while self._tasks and not (until is not None and until()):
             task = self._tasks.popleft()
+            self.look()
             if self.workers is not None:
                 self.thread = 1 + self._tasks_run % self.workers
                 self._tasks_run += 1
@@ -141,6 +156,7 @@ class Host:
             ExecutionError: a queued task, or who prints a result, gets a value of a wrong type.
         """
         self.request = Request()
+        self._clock.restart()
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
         try:

@@ -157,6 +157,9 @@ class Recorder:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
+    def look(self) -> None:
+        pass
+
     def filled(self, operation: str, target: memoryview) -> None:
         self.seen.append((operation, bytes(target)))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.promotion import Operand, promote
+from darwinn_testbench.reference.executorch.values import zeros
 
 Kernel = Callable[..., Any]
 Indices = Sequence[AnyArray | None]
@@ -223,9 +224,17 @@ def fill(x: AnyArray, value: Operand) -> AnyArray:
     return np.full(x.shape, np.asarray(value).reshape(()))
 
 
-def zeros(size: Sequence[int], *formats: object) -> AnyArray:
+def no_values(size: Sequence[int], *formats: object) -> AnyArray:
     """Zeros; memory that is not initialised reads as zeros too."""
-    return np.zeros(tuple(size), np.bool_)
+    return zeros(tuple(size), np.bool_)
+
+
+def full(size: Sequence[int], value: Any) -> AnyArray:
+    """One number everywhere in a tensor of this size."""
+    number = np.asarray(value)
+    result = zeros(tuple(size), number.dtype)
+    result[...] = number
+    return result
 
 
 def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
@@ -244,12 +253,12 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::copy.out": copy,
     "aten::detach_copy.out": same,
     "aten::embedding.out": embedding,
-    "aten::empty.out": zeros,
+    "aten::empty.out": no_values,
     "aten::expand_copy.out": expand,
     "aten::fill.Scalar_out": fill,
     "aten::fill.Tensor_out": fill,
     "aten::flip.out": lambda x, dimensions: np.flip(x, tuple(dimensions)),
-    "aten::full.out": lambda size, value: np.full(tuple(size), value),
+    "aten::full.out": full,
     "aten::full_like.out": lambda x, value, *formats: np.full(x.shape, value),
     "aten::gather.out": gather,
     "aten::index.Tensor_out": index,
@@ -293,9 +302,9 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::unbind_copy.int_out": lambda x, dimension=0: list(np.moveaxis(x, dimension, 0)),
     "aten::unsqueeze_copy.out": lambda x, dimension: np.expand_dims(x, dimension),
     "aten::view_copy.out": lambda x, size: x.reshape(tuple(size)),
-    "aten::zeros.out": zeros,
+    "aten::zeros.out": no_values,
     "dim_order_ops::_clone_dim_order.out": same,
-    "dim_order_ops::_empty_dim_order.out": zeros,
+    "dim_order_ops::_empty_dim_order.out": no_values,
     "dim_order_ops::_to_dim_order_copy.out": same,
 }
 

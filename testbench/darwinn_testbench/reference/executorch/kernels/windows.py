@@ -7,6 +7,7 @@ positions: each position is one strided view of the padded image, so that nothin
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.promotion import accumulating, floating
+from darwinn_testbench.reference.executorch.values import refuse_more, zeros
 
 Kernel = Callable[..., Any]
 Sizes = tuple[int, ...]
@@ -44,7 +46,11 @@ def _last(key: Iterable[Any]) -> tuple[Any, ...]:
 
 def _pad(x: AnyArray, before: Sizes, after: Sizes, value: Any = 0) -> AnyArray:
     pairs = [(0, 0)] * (x.ndim - len(before)) + list(zip(before, after, strict=True))
-    return np.pad(x, pairs, constant_values=value) if any(before) or any(after) else x
+    if not (any(before) or any(after)):
+        return x
+    sizes = (size + sum(pair) for size, pair in zip(x.shape, pairs, strict=True))
+    refuse_more(math.prod(sizes) * x.itemsize, "a padded operand")
+    return np.pad(x, pairs, constant_values=value)
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -70,7 +76,7 @@ def convolve(
     batch, channels = x.shape[:2]
     per_group = channels // groups
     weights = weight.reshape(groups, -1, per_group, *kernel)
-    result: AnyArray = np.zeros(
+    result = zeros(
         (batch, groups, weights.shape[1], int(np.prod(output))), np.result_type(x, weight)
     )
     for position, view in _views(padded, kernel, stride, dilation, output):
@@ -100,7 +106,7 @@ def convolve_transposed(
             sizes, stride, dilation, kernel, output_padding, strict=True
         )
     )
-    result: AnyArray = np.zeros((batch, groups, weights.shape[2], *full), x.dtype)
+    result = zeros((batch, groups, weights.shape[2], *full), x.dtype)
     columns = x.reshape(batch, groups, channels // groups, -1)
     for position, target in _views(result, kernel, stride, dilation, sizes):
         target += (weights[_last(position)].swapaxes(1, 2) @ columns).reshape(target.shape)
@@ -208,7 +214,8 @@ def max_pool(
         start + -(np.minimum(start, 0) // spread) * spread
         for start, spread in zip((pool.starts(0), pool.starts(1)), pool.dilation, strict=True)
     )
-    best: AnyArray = np.full((*x.shape[:-2], *pool.output), lowest, x.dtype)
+    best = zeros((*x.shape[:-2], *pool.output), x.dtype)
+    best[...] = lowest
     index = np.broadcast_to(rows[:, np.newaxis] * width + columns, best.shape).copy()
     for (down, right), view in pool.views(x, lowest):
         at = (pool.starts(0) + down * pool.dilation[0])[:, np.newaxis] * width
@@ -243,7 +250,7 @@ def window_sums(
 ) -> tuple[AnyArray, AnyArray]:
     """Sum of each window and the number of elements in it, as an integer of its type."""
     pool = _Pool(x, kernel, stride, padding, (), round_up)
-    sums: AnyArray = np.zeros((*x.shape[:-2], *pool.output), x.dtype)
+    sums = zeros((*x.shape[:-2], *pool.output), x.dtype)
     for _, view in pool.views(x, 0):
         sums += view
     rows, columns = (

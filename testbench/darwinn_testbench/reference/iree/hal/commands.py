@@ -39,6 +39,7 @@ def _create() -> CommandBuffer:
 def execute(host: Host, commands: object, table: Sequence[Range] = ()) -> None:
     """Run the commands of a command buffer; slots are bound to the ranges of the table."""
     for command in _recorded(commands).commands:
+        host.look()
         command(host, table)
 
 

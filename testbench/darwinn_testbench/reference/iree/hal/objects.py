@@ -96,6 +96,10 @@ class Executable(Protocol):
 class Host(Protocol):
     """What the imports need of the reference."""
 
+    def look(self) -> None:
+        """ExecutionError if the call has taken more time or memory than it may."""
+        ...
+
     def create_executable(self, format_name: str, data: Buffer, constants: Any) -> Executable:
         """An executable from its data."""
         ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from darwinn_formats.limits import limits
 from darwinn_formats.tfrt import DType
 from darwinn_formats.tfrt.encoding import ARRAY_FLAG, COMPLEX, DTYPES
 from numpy.typing import NDArray
@@ -16,8 +17,6 @@ from darwinn_testbench.reference.tfrt.kernels.shapes import I64_ARRAY, TensorSha
 from darwinn_testbench.reference.tfrt.registry import AGGREGATE, kernel
 from darwinn_testbench.reference.tfrt.values import Chain, KernelError
 
-MAXIMUM_BYTES: Final = 1 << 32
-"""Of one tensor or buffer; more cannot be allocated."""
 SHOWN: Final = 16
 SHOWN_TEXTS: Final = 32
 """Elements above which a tensor of texts says that it is cut; 16 are shown all the same."""
@@ -114,7 +113,7 @@ def _creating(dtype: DType, rank: int) -> Callable[[list[int]], DenseHostTensor]
 
     def create(shape: list[int]) -> DenseHostTensor:
         count = TensorShape(tuple(shape)).elements
-        if len(shape) != rank or min(shape, default=0) < 0 or count * size > MAXIMUM_BYTES:
+        if len(shape) != rank or min(shape, default=0) < 0 or count * size > limits().memory:
             raise KernelError("Cannot allocate tensor")
         # The original leaves the elements as they are; zeros are as good as any, and repeatable.
         return DenseHostTensor(dtype, np.zeros(shape, numpy_type))
@@ -275,7 +274,7 @@ kernel("tfrt_dht.get_tensor_shape")(_shape)
 @kernel("tfrt_dht.allocate_buffer")
 def allocate_buffer(size: int, _alignment: int) -> HostBuffer:
     """A buffer of bytes."""
-    if not 0 <= size <= MAXIMUM_BYTES:
+    if not 0 <= size <= limits().memory:
         raise KernelError("Cannot allocate host buffer")
     return HostBuffer(np.zeros(size, np.uint8))
 

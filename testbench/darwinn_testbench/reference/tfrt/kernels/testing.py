@@ -53,7 +53,7 @@ def async_copy_with_delay(frame: Frame) -> list[Value]:
     value, host = frame.arguments[0], frame.host
 
     def copy() -> list[Value]:
-        host.sleep(_delay())
+        host.wait_for(_delay())
         return [value]
 
     return run_later(host, 1, copy)
@@ -74,7 +74,7 @@ def async_constant(frame: Frame) -> list[Value]:
 @kernel("tfrt_test.copy.with_delay.i32", "tfrt_test.copy.with_delay.i64", host=True)
 def copy_with_delay(host: Host, value: int) -> int:
     """The same value after 1 to 10 ms."""
-    host.sleep(_delay())
+    host.wait_for(_delay())
     return value
 
 
@@ -99,7 +99,7 @@ def blocking_usleep(frame: Frame) -> list[Value]:
 
 
 def _sleep(host: Host, microseconds: int) -> None:
-    host.sleep(max(0, microseconds) * _MICROSECOND)
+    host.wait_for(max(0, microseconds) * _MICROSECOND)
     host.print(f"Slept for {microseconds} microseconds")
 
 
