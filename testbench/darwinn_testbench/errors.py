@@ -42,3 +42,7 @@ class Unsupported(ExecutionError):
 
 class Unavailable(ExecutionError):
     """An engine that is not installed, or that does not execute programs of this kind."""
+
+
+class ProcessEnded(ExecutionError):
+    """A process that worked on a file was ended by a signal; the message names it."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from darwinn_testbench.cli import commands
+from darwinn_testbench.cli import commands, sandbox
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import Exit, print_line, reader_went_away
 from darwinn_testbench.version import __version__
@@ -80,8 +80,10 @@ def _prepare_streams() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    command = typer.main.get_command(application())
     try:
+        if sandbox.is_wanted(arguments):
+            return sandbox.run(arguments)
+        command = typer.main.get_command(application())
         outcome = command.main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except Exit as request:

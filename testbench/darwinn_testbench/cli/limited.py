@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from darwinn_formats.limits import IN_TOTAL, MEMORY, SECONDS, Limits
 from darwinn_formats.limits import limited as within
 
+from darwinn_testbench.cli import sandbox
 from darwinn_testbench.cli.declared import option
 
 _MIB = 1 << 20
@@ -34,9 +35,19 @@ _Memory = Annotated[
         max=1 << 30,
     ),
 ]
-_OPTIONS = {
+_Sandbox = Annotated[
+    bool,
+    option(
+        sandbox.OPTION,
+        "Do all this in a process of its own, with limits of the kernel on memory, time and files "
+        "(SECURITY.md).",
+    ),
+]
+_OPTIONS: dict[str, tuple[Any, Any]] = {
     "max_seconds": (_Seconds, _DEFAULT.seconds),
     "max_memory": (_Memory, _DEFAULT.memory // _MIB),
+    # Taken from the command line before there is a command.
+    "sandbox": (_Sandbox, False),
 }
 
 
@@ -44,7 +55,7 @@ def limited(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` with the options, run within what they say."""
 
     @functools.wraps(command)
-    def run(*, max_seconds: float, max_memory: int, **arguments: Any) -> None:
+    def run(*, max_seconds: float, max_memory: int, sandbox: bool, **arguments: Any) -> None:
         with within(Limits(max_seconds, max_memory * _MIB)):
             command(**arguments)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from darwinn_formats.limits import Limits, limited, limits
 from pebble import ProcessExpired, ProcessPool
 
+from darwinn_testbench.confinement import Confinement, confine
 from darwinn_testbench.errors import InputError
 
 _CONNECT_SECONDS = 20
@@ -48,7 +49,7 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
     # Not forked: LiteRT and the compiled kernels have threads.
     context = multiprocessing.get_context("spawn")
     workers = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
-    with ProcessPool(max_workers=workers, context=context, initializer=_die_with_parent) as pool:
+    with ProcessPool(max_workers=workers, context=context, initializer=_begin_worker) as pool:
         futures: dict[Future[Result], Work[Result]] = {
             pool.schedule(_perform, args=[task, limits()], timeout=task.timeout): task
             for task in tasks
@@ -61,8 +62,13 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
             pool.stop()
 
 
-def _die_with_parent() -> None:
-    """Let this process end when the one that started it has ended, even by a kill."""
+def _begin_worker() -> None:
+    """Confine this process, and let it end when the one that started it has ended, even by a kill.
+
+    Each task has a time limit of its own; a limit here would count all that a process does.
+    """
+    confine(Confinement(seconds=None))
+    # The signal for it would come when the thread ends that has started this process.
     threading.Thread(target=_await_end_of_parent, daemon=True).start()
 
 
