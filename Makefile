@@ -8,8 +8,11 @@ READY   = $(VENV)/.ready
 # pytest-xdist workers: one per core. `make test WORKERS=0` runs in one process (for a debugger).
 WORKERS ?= auto
 
+WORDS_OF_FUZZ = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+    $(if $(COUNT),--count $(COUNT)) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORMATS),--formats $(FORMATS))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
+.PHONY: help demo test fuzz rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -45,6 +48,10 @@ demo: $(READY)  ## Build the sample models and verify them on the simulated chip
 
 test: $(READY)  ## Run every test
 	@$(BIN)/python -m pytest -n $(WORKERS)
+
+# docs/fuzzing.md has the variables: SECONDS=60 SEED=N COUNT=N JOBS=N FORMATS="darwinn iree".
+fuzz: $(READY)  ## Put mutated files of every format through the command, for SECONDS=60
+	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
 
 # Without a compiler the RTL tests are skipped, each with the line that says what to install.
 rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, perl, python3-dev)

@@ -1,0 +1,159 @@
+"""How what is done with a mutant ends: allowed ends by name, and all others, which are findings."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from darwinn_testbench.cli import commands, failure
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.report.verdict import verdict_of
+
+from tests.fuzz.formats import BY_NAME, FILE, FUNCTIONS, SAMPLES, Command
+from tests.fuzz.processes import Process, Write
+
+MEMORY = 2 << 30
+"""Bytes that a process may have in use at its peak."""
+
+_CODES = range(4)
+_ENDED_WELL = 0
+_OURS = re.compile(r"/(darwinn_\w+|tests)/")
+_INTERNAL = re.compile(r"internal error[^:]*: (\w+: .{0,60})")
+
+
+class Done(msgspec.Struct, array_like=True):
+    """A command that ended: ``end`` by name; ``finding`` is empty if that is allowed."""
+
+    command: str
+    end: str
+    code: int
+    finding: str
+    seconds: float
+
+
+def commands_for(form: str, number: int) -> list[Command]:
+    """What is done with the mutant of this number."""
+    chosen = BY_NAME[form]
+    return [*chosen.commands, *([Random(number).choice(chosen.more)] if chosen.more else [])]
+
+
+def do_all(
+    todo: Sequence[Command], path: Path, samples: Path, budget: Sequence[str], write: Write
+) -> None:
+    """Do it, and write a line before and after each command."""
+    for words in todo:
+        known = [path if word == FILE else word for word in words]
+        filled = [str(word).replace(SAMPLES, str(samples)) for word in known]
+        write(b"begin " + words[0].encode() + b"\n")
+        write(msgspec.json.encode(_done(filled, path, budget)) + b"\n")
+
+
+def _done(words: Sequence[str], path: Path, budget: Sequence[str]) -> Done:
+    begin = time.process_time()
+    name = words[0]
+    failed: list[BaseException] = []
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+        code = _call(words, path, failed, budget)
+    text = said.getvalue() + complained.getvalue()
+    finding = _finding(code, failed, text)
+    end = _end(code, failed, said.getvalue())
+    return Done(name, end, code, finding, time.process_time() - begin)
+
+
+def _call(
+    words: Sequence[str], path: Path, failed: list[BaseException], budget: Sequence[str]
+) -> int:
+    report = failure.report
+
+    def noted(arguments: Sequence[str], error: Exception) -> int:
+        failed.append(error)
+        return report(arguments, error)
+
+    try:
+        if words[0] in FUNCTIONS:
+            FUNCTIONS[words[0]](path)
+            return _ENDED_WELL
+        with patch.object(failure, "report", noted), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            taken = options_of(words[0])
+            options = [each for each in budget if each.partition("=")[0] in taken]
+            return run_command_line([*words, *options])
+    except BaseException as error:
+        failed.append(error)
+        return _CODES.stop if words[0] not in FUNCTIONS else 1
+
+
+@cache
+def options_of(command: str) -> frozenset[str]:
+    """The names of a command's options."""
+    return frozenset(name for each in commands.load(command).params for name in each.opts)
+
+
+def _finding(code: int, failed: Sequence[BaseException], text: str) -> str:
+    for error in failed:
+        if isinstance(error, MemoryError):
+            return f"memory: {_place(error)}"
+        if verdict_of(error) is None and not hasattr(error, "format_message"):
+            return f"{type(error).__name__} at {_place(error)}"
+    if internal := _INTERNAL.search(text):
+        return f"internal error: {re.sub('[0-9]+', 'N', internal[1])}"
+    if code not in _CODES:
+        return f"exit code {code}"
+    if "Warning: " in text:
+        return f"warning: {re.sub('[0-9]+', 'N', text[text.index('Warning: ') :][:60])}"
+    return ""
+
+
+def _place(error: BaseException) -> str:
+    """The last function of ours that the error came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if _OURS.search(frame.filename)]
+    return f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "?"
+
+
+def _end(code: int, failed: Sequence[BaseException], said: str) -> str:
+    if failed:
+        return type(failed[-1]).__name__
+    try:
+        verdict = json.loads(said)["verdict"]
+    except (ValueError, KeyError, TypeError):
+        return "success" if code == _ENDED_WELL else f"exit code {code}"
+    return str(verdict)
+
+
+def outcome_of(process: Process[Any], *, agree: bool) -> tuple[list[Done], list[str]]:
+    """What was done in a process that has ended, and the findings."""
+    lines = process.said.splitlines()
+    done = [msgspec.json.decode(line, type=Done) for line in lines if line.startswith(b"[")]
+    findings = [f"{each.command}: {each.finding}" for each in done if each.finding]
+    begun = [line.split()[1].decode() for line in lines if line.startswith(b"begin ")]
+    under_way = begun[-1] if len(begun) > len(done) else "harness"
+    if process.signal in (signal.SIGXCPU, signal.SIGALRM):
+        findings.append(f"{under_way}: no end")
+    elif process.signal:
+        findings.append(f"{under_way}: {signal.Signals(process.signal).name}")
+    elif process.code:
+        findings.append(f"harness: exit code {process.code}")
+    if process.peak > MEMORY:
+        findings.append(f"{done[-1].command if done else under_way}: more than {MEMORY >> 30} GiB")
+    if agree and len(done) > 1 and not findings and _differ(done[0], done[1]):
+        findings.append(f"the models differ: {done[0].end} and {done[1].end}")
+    return done, findings
+
+
+def _differ(run: Done, cycles: Done) -> bool:
+    return (run.code == _ENDED_WELL) != (cycles.code == _ENDED_WELL)

@@ -1,0 +1,115 @@
+"""The fuzzer: mutants by number, each in a process of its own, and what came of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from darwinn_testbench.confinement import Confinement
+
+from tests.fuzz import ends
+from tests.fuzz.ends import Done
+from tests.fuzz.formats import BY_NAME
+from tests.fuzz.mutants import Mutant, Seeds
+from tests.fuzz.mutation import Edit
+from tests.fuzz.processes import Process, Write, perform
+
+LIMITS = Confinement(memory=3 << 30, file=256 << 20, seconds=20)
+"""Of the process of a mutant: address space, which is more than memory in use; processor time."""
+
+
+class Task(NamedTuple):
+    """A mutant, and the number that says what is done with it."""
+
+    number: int
+    mutant: Mutant
+
+
+class Outcome(NamedTuple):
+    """What was ``done`` with a mutant, and what of it should not have happened."""
+
+    task: Task
+    done: list[Done]
+    findings: list[str]
+    seconds: float
+    peak: int
+
+
+@dataclass(frozen=True)
+class Harness:
+    """``budget`` are options of commands, ``agree`` compares the two models of the chip."""
+
+    seeds: Seeds
+    budget: tuple[str, ...] = ()
+    agree: bool = True
+    jobs: int = 1
+
+    def warm_up(self, mutants: Iterable[Mutant]) -> None:
+        """Load what commands need into this process, from which the others are forked."""
+        for mutant in mutants:
+            self._work(Task(0, mutant), lambda data: None)
+        # What is there now stays: a collection in a forked process would only copy its pages.
+        gc.collect()
+        gc.freeze()
+
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """The outcome of each, in the order in which they end."""
+        for process in perform(tasks, self._work, limits=LIMITS, jobs=self.jobs):
+            self._path(process.task, process.number).unlink(missing_ok=True)
+            yield self._outcome(process)
+
+    def outcome(self, task: Task) -> Outcome:
+        """The outcome of one."""
+        (outcome,) = self.outcomes([task])
+        return outcome
+
+    def shrunk(self, task: Task, finding: str) -> Task:
+        """The same finding with fewer and smaller edits, as far as taking away goes."""
+        goes_on = True
+        while goes_on:
+            goes_on = False
+            for mutant in _smaller(task.mutant):
+                smaller = task._replace(mutant=mutant)
+                if finding in self.outcome(smaller).findings:
+                    task, goes_on = smaller, True
+                    break
+        return task
+
+    def _work(self, task: Task, write: Write) -> None:
+        path = self._path(task, os.getpid())
+        path.write_bytes(self.seeds.changed(task.mutant))
+        todo = ends.commands_for(task.mutant.format, task.number)
+        ends.do_all(todo, path, self.seeds.folder, self.budget, write)
+
+    def _path(self, task: Task, process: int) -> Path:
+        return self.seeds.folder / f"mutant-{process}{task.mutant.suffix}"
+
+    def _outcome(self, process: Process[Task]) -> Outcome:
+        agree = self.agree and BY_NAME[process.task.mutant.format].both
+        done, findings = ends.outcome_of(process, agree=agree)
+        return Outcome(process.task, done, findings, process.seconds, process.peak)
+
+
+def _smaller(mutant: Mutant) -> Iterator[Mutant]:
+    """The mutant without one of its edits, and with one of them made simpler."""
+    for name in ("edits", "patches"):
+        edits: Sequence[Edit] = getattr(mutant, name)
+        for k, edit in enumerate(edits):
+            for instead in ((), *((simple,) for simple in _simpler(edit))):
+                changed = (*edits[:k], *instead, *edits[k + 1 :])
+                yield msgspec.structs.replace(mutant, **{name: changed})
+
+
+def _simpler(edit: Edit) -> Iterator[Edit]:
+    """The edit with a smaller number as its last argument, which is the value or how often."""
+    if edit.arguments and edit.what in ("set", "field"):
+        *others, value = edit.arguments
+        if isinstance(value, int) and not isinstance(value, bool):
+            for smaller in sorted({0, 1, value // 2}):
+                if abs(smaller) < abs(value):
+                    yield msgspec.structs.replace(edit, arguments=(*others, smaller))

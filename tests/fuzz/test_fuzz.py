@@ -1,0 +1,192 @@
+"""The fuzzer itself: what must be found is found, replayed and reduced; what is allowed is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from darwinn_formats import darwinn
+from darwinn_formats.errors import FormatError
+from darwinn_sim.isa.codec import decode
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.confinement import Confinement
+
+from tests.fuzz import formats, harness, mutation
+from tests.fuzz.harness import Harness, Task
+from tests.fuzz.mutants import Mutant, Seeds
+from tests.fuzz.mutation import Edit, Inapplicable
+
+MANIFEST = Mutant("manifest", "manifest")
+STREAM = (
+    "serialized_multi_executable",
+    *("serialized_executables", 0, "instruction_bitstreams", 0, "bitstream"),
+)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    return Seeds(folder)
+
+
+@pytest.fixture
+def quick(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> Harness:
+    limits = Confinement(memory=2 << 30, file=1 << 20, seconds=2)
+    monkeypatch.setattr(harness, "LIMITS", limits)
+    return Harness(seeds)
+
+
+def crash(path: Path) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def loop(path: Path) -> None:
+    while True:
+        pass
+
+
+def allocate(path: Path) -> None:
+    bytearray(1 << 40)
+
+
+def grow(path: Path) -> None:
+    # As much as is allowed, where nobody asked before: not even the limit of the process knows.
+    [bytes(1 << 20) for _ in range(1 << 20)]
+
+
+def forget(path: Path) -> None:
+    raise KeyError("forgotten")
+
+
+def leave(path: Path) -> None:
+    os._exit(7)
+
+
+@pytest.mark.parametrize(
+    ("defect", "finding"),
+    [
+        (crash, "read-manifest: SIGSEGV"),
+        (loop, "read-manifest: no end"),
+        (allocate, "read-manifest: memory: test_fuzz.py:allocate"),
+        (grow, "read-manifest: memory: test_fuzz.py:<listcomp>"),
+        (forget, "read-manifest: KeyError at test_fuzz.py:forget"),
+        (leave, "harness: exit code 7"),
+    ],
+)
+def test_a_defect_is_found(
+    quick: Harness,
+    monkeypatch: pytest.MonkeyPatch,
+    defect: Callable[[Path], None],
+    finding: str,
+) -> None:
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", defect)
+    assert [each.split("<")[0] for each in quick.outcome(Task(0, MANIFEST)).findings] == [
+        finding.split("<")[0]
+    ]
+
+
+def test_an_error_of_the_project_is_allowed(
+    quick: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise FormatError("field", "reason")
+
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", refuse)
+    outcome = quick.outcome(Task(0, MANIFEST))
+    assert not outcome.findings
+    assert [each.end for each in outcome.done] == ["FormatError"]
+
+
+def test_models_that_disagree_are_found(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise FormatError("field", "reason")
+
+    def accept(path: Path) -> None:
+        pass
+
+    monkeypatch.setitem(formats.FUNCTIONS, "run", refuse)
+    monkeypatch.setitem(formats.FUNCTIONS, "cycles", accept)
+    task = Task(0, Mutant("darwinn", "convolution.package"))
+    assert Harness(seeds).outcome(task).findings == ["the models differ: FormatError and success"]
+    assert not Harness(seeds, agree=False).outcome(task).findings
+
+
+def test_a_finding_is_reduced_to_the_edit_that_matters(
+    quick: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def picky(path: Path) -> None:
+        if b"lsb:1" not in path.read_bytes():
+            raise KeyError
+
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", picky)
+    others = tuple(Edit(("case", n, "name"), "set", ("x",)) for n in range(2))
+    edits = (*others, Edit(("case", 1, "policy"), "set", ("",)))
+    task = Task(0, Mutant("manifest", "manifest", edits))
+    (finding,) = quick.outcome(task).findings
+    assert quick.shrunk(task, finding).mutant.edits == edits[-1:]
+
+
+def test_a_mutant_follows_from_its_number(seeds: Seeds) -> None:
+    drawn = [seeds.drawn(number) for number in range(100)]
+    assert drawn == [seeds.drawn(number) for number in range(100)]
+    assert {each.format for each in drawn} > {"darwinn", "stream", "executorch", "iree"}
+    again = [seeds.drawn(number) for number in range(100, 200)]
+    assert not set(map(str, drawn)) & set(map(str, again))
+
+
+@pytest.mark.parametrize("form", formats.BY_NAME)
+def test_most_mutants_of_a_format_can_be_written_and_differ(seeds: Seeds, form: str) -> None:
+    originals = {seeds.changed(each) for each in seeds.all() if each.format == form}
+    changed = [seeds.changed(seeds.drawn(number, (form,))) for number in range(20)]
+    assert not originals & set(changed)
+    assert len(set(changed)) > 15
+
+
+def test_seeds_end_well(seeds: Seeds) -> None:
+    """One of each format: what is done with it is what it is for."""
+    fuzzer = Harness(seeds, jobs=2)
+    first = {each.format: each for each in reversed(seeds.all())}
+    fuzzer.warm_up(first.values())
+    outcomes = list(fuzzer.outcomes(Task(0, each) for each in first.values()))
+    assert {each.task.mutant.format for each in outcomes} == set(formats.BY_NAME)
+    for outcome in outcomes:
+        assert not outcome.findings, outcome
+        # The recorded inference has zeros for its output.
+        allowed = ("mismatch",) if outcome.task.mutant.format == "session" else ("pass", "success")
+        assert outcome.done[0].end in allowed, outcome
+
+
+def test_a_field_is_changed_by_the_table_and_nothing_else(seeds: Seeds) -> None:
+    def program(data: bytes) -> Iterator[tuple[str, dict[str, object]]]:
+        (chunk,) = darwinn.load(data).executables[0].instruction_bitstreams
+        decoded = decode(chunk.bitstream)
+        for number in range(len(decoded)):
+            yield decoded[number].instruction.name, dict(decoded[number].values)
+
+    original = seeds.changed(Mutant("darwinn", "convolution.package"))
+    operations = list(program(original))
+    number, name = next(
+        (n, field)
+        for n, (_, values) in enumerate(operations)
+        for field in values
+        if field.endswith("increment") and values[field] == 1
+    )
+    edit = Edit(STREAM, "field", (number, name, 0, 0))
+    changed = list(program(seeds.changed(Mutant("darwinn", "convolution.package", (edit,)))))
+    operations[number][1][name] = 0
+    assert changed == operations
+
+
+def test_an_edit_that_does_not_fit_is_said_to_be_so(seeds: Seeds) -> None:
+    for edit in (
+        Edit(("nothing",), "set", (1,)),
+        Edit((*STREAM[:-2], 99), "drop", (0, 1)),
+        Edit(STREAM, "field", (0, "no such field", 0, 0)),
+    ):
+        with pytest.raises(Inapplicable):
+            seeds.changed(Mutant("darwinn", "convolution.package", (edit,)))
+    assert mutation.applied({"a": [1, 2]}, [Edit(("a",), "swap", (0, 1))]) == {"a": [2, 1]}
