@@ -205,7 +205,12 @@ FORMATS = (
         "bef",
         ".bef",
         seeds.files("convolution.bef"),
-        (("run", FILE, "--json", "--natives", "darwinn_testbench.compiler.natives"),),
+        (
+            (
+                *("verify", _CHIP, "--reference", FILE, "--runs", "1", "--json"),
+                *("--natives", "darwinn_testbench.compiler.natives"),
+            ),
+        ),
         _PROGRAM_MORE,
         read=tfrt.load,
         write=tfrt.dump,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats import darwinn
 from darwinn_sim.bare_stream import descriptors
 from darwinn_testbench.chip.dma_check import check_dma
 from darwinn_testbench.chip.inspection import inspect
@@ -19,6 +20,7 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.preload import Preload, parse
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 from numpy.typing import NDArray
@@ -122,6 +124,17 @@ def test_parameters_that_nobody_loaded_are_noticed(
     arguments = ["run", path, "--strict", "--preload", "wide:0-3:0:65=pattern:3"]
     assert run_command_line(arguments) == 0
     assert "output0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["dense", "convolution"])
+def test_the_chunk_of_a_sample_is_a_stream_that_runs(name: str, tmp_path: Path) -> None:
+    """The host that only listens to it gives it no bytes that would be left behind."""
+    sample(tmp_path)
+    (executable,) = darwinn.load(tmp_path / f"{name}_stand_alone_edgetpu.tflite").executables
+    (chunk,) = executable.instruction_bitstreams
+    path = tmp_path / "stream"
+    path.write_bytes(chunk.bitstream)
+    assert run_command_line(["run", str(path)]) == 0
 
 
 def test_the_transfers_of_a_stream_are_shown_without_hints(
