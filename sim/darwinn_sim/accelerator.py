@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
@@ -127,7 +128,7 @@ class Accelerator:
         self.dma_only = dma_only
         self.work_limit = work_limit
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
-        self._assumed: dict[tuple[bytes, ...], tuple[Assumption, ...]] = {}
+        self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
         """How often the chip was powered up: its memories are lost when this grows."""
         self._power_up()
@@ -184,8 +185,14 @@ class Accelerator:
             self._programs[chunks] = lower(
                 chunks, dma_only=self.dma_only, assumptions=self.assumptions
             )
-            self._assumed[chunks] = self._programs[chunks].assumptions
+            self._note(chunks, self._programs[chunks].assumptions)
         return self._programs[chunks]
+
+    def _note(self, chunks: Sequence[bytes], assumptions: tuple[Assumption, ...]) -> None:
+        """Remember what a program assumes after the program itself has been dropped."""
+        if assumptions:
+            digests = b"".join(sha256(chunk).digest() for chunk in chunks)
+            self._assumed[digests] = assumptions
 
     def run(
         self,
