@@ -23,6 +23,7 @@ from darwinn_formats.darwinn.schema import (
     TensorShape,
 )
 from darwinn_formats.errors import FormatError
+from darwinn_formats.limits import refuse_size
 
 Bytes = NDArray[np.uint8]
 
@@ -120,6 +121,7 @@ def check_size(layer: Layer, batch: int = 1, limit: int = 1 << 28) -> None:
     if needed > layer.size_bytes:
         raise _fault(layer, "size_bytes", f"{needed} bytes of elements are in {layer.size_bytes}")
     total = layer.size_bytes * executions * max(1, batch)
+    refuse_size(total, f"layer {layer.name!r}.size_bytes")
     if total > limit:
         raise _fault(layer, "size_bytes", f"{total} bytes in a run are more than {limit}")
 

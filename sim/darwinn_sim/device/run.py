@@ -32,6 +32,9 @@ _DESCRIPTOR_WORK = 1 << 15
 """Work that a descriptor or a DMA fence counts for: the host serves it and notes it in its trace,
 so that a program which issues them without end is ended as soon as any other."""
 
+_PIECE = 1 << 20
+"""Bytes that are moved at once where no FIFO bounds them."""
+
 _UNITS_TOLD = 4
 """Units of a program that does not end whose places are told."""
 
@@ -227,11 +230,19 @@ class ProgramRun:
         tag, size = int(handed["target"]), int(handed["size"])
         self.host.issue(tag, int(handed["address"]), size)
         if self.device.dma_only:
-            if tag in STREAMS:
-                self.host.pull(tag, size)
-            elif tag == DescriptorTag.OUTPUT:
-                self.host.push(self.device.random.integers(0, 256, size, np.uint8))
+            self._move(tag, size)
         self.core["output_pending"] = self.host.output_pending
+
+    def _move(self, tag: int, size: int) -> None:
+        """Without tiles: take what a descriptor brings, or give it what it asks for, in pieces: the
+        program says how much, and the page table how far that goes.
+        """
+        for begin in range(0, size, _PIECE):
+            count = min(_PIECE, size - begin)
+            if tag in STREAMS:
+                self.host.pull(tag, count)
+            elif tag == DescriptorTag.OUTPUT:
+                self.host.push(self.device.random.integers(0, 256, count, np.uint8))
 
     def _serve_host(self) -> bool:
         """Move bytes between the host and the FIFOs, and tapped words out; True if any moved."""

@@ -16,6 +16,7 @@ from darwinn_formats.darwinn import (
     required_buffers,
 )
 from darwinn_formats.errors import FormatError
+from darwinn_formats.limits import MEMORY, limits
 
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interface import AddressMapping
@@ -104,7 +105,8 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
 
     Field offsets, hints, layers, parameters and the scratch size are all asked, since none of them
     alone names everything: hints may cover the run in part, and a hint may read past a layer's end.
-    Raises ``FormatError`` for a negative size, and for more than ``MAX_BUFFER_BYTES`` in all.
+    Raises ``FormatError`` for a negative size, and for more than ``MAX_BUFFER_BYTES``, or the limit
+    of memory, in all.
     """
     batches = max(1, executable.batch_size)
     if batches > MAX_BUFFER_BYTES // BUFFER_ALIGNMENT:
@@ -128,12 +130,15 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
             raise FormatError(buffer.desc.name, f"buffer {buffer.name!r} has {size} bytes")
         sizes[buffer] = max(size, sizes.get(buffer, 0))
     total = sum(sizes.values())
-    if total > MAX_BUFFER_BYTES:
+    allowed, option = MAX_BUFFER_BYTES, ""
+    if limits().memory < allowed:
+        allowed, option = limits().memory, f" ({MEMORY})"
+    if total > allowed:
         largest = max(sizes, key=sizes.__getitem__)
         raise FormatError(
             largest.desc.name,
             f"buffer {largest.name!r} has {sizes[largest]} bytes; all buffers of a run together "
-            f"may have {MAX_BUFFER_BYTES}",
+            f"may have {allowed}{option}",
         )
     return sizes
 

@@ -13,6 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from darwinn_formats.limits import limits
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
@@ -92,7 +93,7 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
     total = np.zeros(3, np.int64)
     states = _Walks.zeros(1)[0]
-    budget = MAX_PLAN_BYTES
+    budget = min(MAX_PLAN_BYTES, limits().memory)
     known: dict[bytes, int] = {}
     for row, (instruction, key) in enumerate(zip(instructions, _keys(instructions), strict=True)):
         if known.setdefault(key, row) != row:

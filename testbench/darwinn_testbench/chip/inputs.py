@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tokenize
 import warnings
@@ -16,6 +17,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
+from darwinn_formats.limits import refuse_size
 from PIL import Image
 
 from darwinn_testbench.chip.input_kinds import InputKind, draw
@@ -143,7 +145,10 @@ def random_inputs(
 
     Raises:
         InputError: there is no such kind.
+        FormatError: a tensor that is larger than may be allocated.
     """
+    for port in ports:
+        refuse_size(math.prod(port.shape) * port.dtype.itemsize, f"input {port.name}")
     known = [each.value for each in InputKind]
     for name in inputs_kind:
         if name not in known:

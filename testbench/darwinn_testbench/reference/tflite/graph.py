@@ -18,6 +18,7 @@ import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import OpaqueTable
+from darwinn_formats.limits import MEMORY, limits
 from numpy.typing import NDArray
 
 from darwinn_testbench.errors import ModelError
@@ -213,6 +214,8 @@ def check_size(graph: tflite.SubGraph, file: str) -> None:
         total += int(np.prod(tensor.shape, dtype=object))
     if total > MAXIMUM_ELEMENTS:
         raise ModelError(file, f"{total} elements, more than {MAXIMUM_ELEMENTS}")
+    if total > limits().memory:
+        raise ModelError(file, f"{total} elements, more than {limits().memory} bytes ({MEMORY})")
 
 
 def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -> NetworkTensor:
