@@ -10,9 +10,12 @@ import endless
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Executable
+from darwinn_formats.limits import Limits, limited
+from darwinn_sim.device.chip import Chip
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.device.usb.attach import new_function
 from sample_runs import change
 
 WITHOUT = {"accuracy", "delegate", "sample"}
@@ -61,3 +64,10 @@ def test_a_regression_hands_the_limits_to_its_processes(
     assert run_command_line(["regress", str(manifest), "--out", out, *SHORT, "--json"]) == 1
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["verdict"] == "fault" and "--max-seconds" in row["message"]
+
+
+def test_a_device_has_the_limits_in_the_thread_that_computes() -> None:
+    wanted = Limits(seconds=7, memory=1 << 24)
+    with limited(wanted):
+        function = new_function()
+    assert isinstance(function.chip, Chip) and function.chip.limits == wanted

@@ -158,3 +158,16 @@ def test_nothing_is_said_where_the_executables_are_incomplete() -> None:
     network = single("FULLY_CONNECTED", tensors, (0, 1), (2,))
     cut = Executable(parameters=bytes(64))
     assert not list(layer_shares(network, [cut], network.outputs, network.inputs))
+
+
+@pytest.mark.parametrize("options", [{"stride_h": -1}, {"dilation_w_factor": 0}])
+def test_windows_that_make_no_sense_are_not_looked_at(options: dict[str, int]) -> None:
+    """They were an internal error of ``verify``; the network itself is refused elsewhere."""
+    weights = other(np.zeros((8, 3, 3, 8), np.int8))
+    tensors = [
+        tensor(0, (1, 8, 8, 8), "i1", 1.0),
+        tensor(1, weights.shape, "i1", 1.0, 0, weights),
+        tensor(2, (1, 8, 8, 8), "i1", 1.0),
+    ]
+    assert shares(single("CONV_2D", tensors, (0, 1), (2,)))
+    assert not shares(single("CONV_2D", tensors, (0, 1), (2,), **options))
