@@ -31,7 +31,7 @@ from tests.fuzz.formats import BY_NAME
 from tests.fuzz.harness import Harness, Outcome, Task
 from tests.fuzz.mutants import Seeds
 
-_BUDGET = ("--max-seconds=0.2", "--max-memory=1024")
+_BUDGET = ("--max-seconds=1", "--max-memory=1024")
 """Of a program, which may take 30 times these seconds if the host sees it going on."""
 _PROGRESS_SECONDS = 60.0
 _SHRINK_AT_MOST = 3

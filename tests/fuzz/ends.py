@@ -18,9 +18,11 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
+from darwinn_formats.limits import SECONDS
+from darwinn_sim.errors import Deadlock
 from darwinn_testbench.cli import commands, failure
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.report.verdict import verdict_of
+from darwinn_testbench.report.verdict import EXIT_CODES, verdict_of
 
 from tests.fuzz.formats import BY_NAME, FILE, FUNCTIONS, SAMPLES, Command
 from tests.fuzz.processes import Process, Write
@@ -28,8 +30,15 @@ from tests.fuzz.processes import Process, Write
 MEMORY = 2 << 30
 """Bytes that a process may have in use at its peak."""
 
+OUT_OF_TIME = "out of time"
+"""A program without end, which the command has ended."""
+
+DEADLOCK = "deadlock"
+
 _CODES = range(4)
+_ESCAPED = -1
 _ENDED_WELL = 0
+_BAD_INPUT = 2
 _OURS = re.compile(r"/(darwinn_\w+|tests)/")
 _INTERNAL = re.compile(r"internal error[^:]*: (\w+: .{0,60})")
 
@@ -70,7 +79,7 @@ def _done(words: Sequence[str], path: Path, budget: Sequence[str]) -> Done:
         code = _call(words, path, failed, budget)
     text = said.getvalue() + complained.getvalue()
     finding = _finding(code, failed, text)
-    end = _end(code, failed, said.getvalue())
+    end = _end(code, failed, said.getvalue(), text)
     return Done(name, end, code, finding, time.process_time() - begin)
 
 
@@ -94,7 +103,8 @@ def _call(
             return run_command_line([*words, *options])
     except BaseException as error:
         failed.append(error)
-        return _CODES.stop if words[0] not in FUNCTIONS else 1
+        verdict = verdict_of(error) if words[0] in FUNCTIONS else None
+        return _ESCAPED if verdict is None else EXIT_CODES[verdict]
 
 
 @cache
@@ -125,17 +135,19 @@ def _place(error: BaseException) -> str:
     return f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "?"
 
 
-def _end(code: int, failed: Sequence[BaseException], said: str) -> str:
+def _end(code: int, failed: Sequence[BaseException], said: str, text: str) -> str:
+    if SECONDS in text:
+        return OUT_OF_TIME
     if failed:
-        return type(failed[-1]).__name__
+        return DEADLOCK if isinstance(failed[-1], Deadlock) else type(failed[-1]).__name__
     try:
-        verdict = json.loads(said)["verdict"]
+        report = json.loads(said)
+        return DEADLOCK if DEADLOCK in report["message"] else str(report["verdict"])
     except (ValueError, KeyError, TypeError):
         return "success" if code == _ENDED_WELL else f"exit code {code}"
-    return str(verdict)
 
 
-def outcome_of(process: Process[Any], *, agree: bool) -> tuple[list[Done], list[str]]:
+def outcome_of(process: Process[Any]) -> tuple[list[Done], list[str]]:
     """What was done in a process that has ended, and the findings."""
     lines = process.said.splitlines()
     done = [msgspec.json.decode(line, type=Done) for line in lines if line.startswith(b"[")]
@@ -150,10 +162,22 @@ def outcome_of(process: Process[Any], *, agree: bool) -> tuple[list[Done], list[
         findings.append(f"harness: exit code {process.code}")
     if process.peak > MEMORY:
         findings.append(f"{done[-1].command if done else under_way}: more than {MEMORY >> 30} GiB")
-    if agree and len(done) > 1 and not findings and _differ(done[0], done[1]):
-        findings.append(f"the models differ: {done[0].end} and {done[1].end}")
     return done, findings
 
 
-def _differ(run: Done, cycles: Done) -> bool:
-    return (run.code == _ENDED_WELL) != (cycles.code == _ENDED_WELL)
+def difference(done: Sequence[Done]) -> str:
+    """The finding that a program that runs cannot be timed, or that one that deadlocks can.
+
+    Time depends neither on layers and relocations, nor on where pages are: what is wrong with these
+    is seen by a run alone. What is ended for its time may have been slow.
+    """
+    if len(done) < 2:
+        return ""
+    run, cycles = done[:2]
+    if OUT_OF_TIME in (run.end, cycles.end):
+        return ""
+    only_runs = run.code == _ENDED_WELL and cycles.code not in (_ENDED_WELL, _BAD_INPUT)
+    only_ends_in_time = run.end == DEADLOCK and cycles.code == _ENDED_WELL
+    return (
+        f"the models differ: {run.end} and {cycles.end}" if only_runs or only_ends_in_time else ""
+    )

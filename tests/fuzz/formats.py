@@ -38,7 +38,8 @@ class Format:
     """``seeds`` makes them from the folder of the samples. ``read`` and ``write`` go between a file
     and a tree that can be edited; without them only bytes are changed. ``commands`` are all done
     with each mutant, and one of ``more``; a command that is no ``darwinn`` command is one of
-    ``FUNCTIONS``. ``both``: the first two are models of the same chip, which have to agree.
+    ``FUNCTIONS``. ``both``: the first two are models of the same chip, which have to agree on
+    those files for which this is true.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Format:
     read: Callable[[bytes], Any] | None = None
     write: Callable[[Any], bytes] | None = None
     share: int = 1
-    both: bool = False
+    both: Callable[[bytes], bool] | None = None
 
 
 # --- trees ---------------------------------------------------------------------------------------
@@ -125,6 +126,13 @@ def _read_journal(path: Path) -> None:
             assert outcome is None or outcome.case
 
 
+def _is_one_model(data: bytes) -> bool:
+    """Whether a run, which is of one model, does all that is timed."""
+    file = darwinn.load(data)
+    parts = [each for model in file.models for each in (model.caching, model.inference) if each]
+    return len(file.models) == 1 and len(parts) == len(file.executables)
+
+
 FUNCTIONS: dict[str, Callable[[Path], None]] = {
     "compute": _compute,
     "read-manifest": _read_manifest,
@@ -158,7 +166,7 @@ FORMATS = (
         read=_package,
         write=darwinn.dump,
         share=8,
-        both=True,
+        both=_is_one_model,
     ),
     Format(
         "edgetpu",
@@ -168,7 +176,7 @@ FORMATS = (
         more=(("inspect", FILE), ("verify", FILE, "--json", "--runs", "1")),
         read=tflite.load,
         write=flatbuffer.write,
-        both=True,
+        both=_is_one_model,
     ),
     Format(
         "stream",
@@ -179,7 +187,7 @@ FORMATS = (
         read=lambda data: {"bitstream": data},
         write=lambda tree: bytes(tree["bitstream"]),
         share=3,
-        both=True,
+        both=_is_one_model,
     ),
     Format(
         "executorch",

@@ -19,7 +19,7 @@ from tests.fuzz.mutants import Mutant, Seeds
 from tests.fuzz.mutation import Edit
 from tests.fuzz.processes import Process, Write, perform
 
-LIMITS = Confinement(memory=3 << 30, file=256 << 20, seconds=20)
+LIMITS = Confinement(memory=3 << 30, file=256 << 20, seconds=120)
 """Of the process of a mutant: address space, which is more than memory in use; processor time."""
 
 
@@ -90,8 +90,11 @@ class Harness:
         return self.seeds.folder / f"mutant-{process}{task.mutant.suffix}"
 
     def _outcome(self, process: Process[Task]) -> Outcome:
-        agree = self.agree and BY_NAME[process.task.mutant.format].both
-        done, findings = ends.outcome_of(process, agree=agree)
+        done, findings = ends.outcome_of(process)
+        if self.agree and not findings and (found := ends.difference(done)):
+            both = BY_NAME[process.task.mutant.format].both
+            if both is not None and both(self.seeds.changed(process.task.mutant)):
+                findings.append(found)
         return Outcome(process.task, done, findings, process.seconds, process.peak)
 
 

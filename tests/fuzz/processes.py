@@ -21,7 +21,7 @@ from darwinn_testbench.confinement import Confinement, confine
 Task = TypeVar("Task")
 Write = Callable[[bytes], object]
 
-WALL_FACTOR = 30
+WALL_FACTOR = 10
 """Seconds on the wall for one of the processor: others use it too."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.errors import FormatError
+from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.codec import decode
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
@@ -102,16 +103,16 @@ def test_an_error_of_the_project_is_allowed(
 
 
 def test_models_that_disagree_are_found(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> None:
-        raise FormatError("field", "reason")
+    def fail(path: Path) -> None:
+        raise Deadlock(("a unit",))
 
     def accept(path: Path) -> None:
         pass
 
-    monkeypatch.setitem(formats.FUNCTIONS, "run", refuse)
+    monkeypatch.setitem(formats.FUNCTIONS, "run", fail)
     monkeypatch.setitem(formats.FUNCTIONS, "cycles", accept)
     task = Task(0, Mutant("darwinn", "convolution.package"))
-    assert Harness(seeds).outcome(task).findings == ["the models differ: FormatError and success"]
+    assert Harness(seeds).outcome(task).findings == ["the models differ: deadlock and success"]
     assert not Harness(seeds, agree=False).outcome(task).findings
 
 
