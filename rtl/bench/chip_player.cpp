@@ -73,6 +73,17 @@ struct Status {
     uint16_t tile_flags[16][19];
 };
 
+// Random stalls: the state of xorshift64, 0 for none.
+uint64_t stall_state = 0;
+
+bool random_bit_pair_is_set() {
+    if (!stall_state) return false;
+    stall_state ^= stall_state << 13;
+    stall_state ^= stall_state >> 7;
+    stall_state ^= stall_state << 17;
+    return (stall_state >> 32 & 3) == 3;
+}
+
 // Cycles after which it is looked whether anything has moved.
 constexpr uint64_t GLANCE = 1024;
 constexpr unsigned OUTPUT_DONE = 3;  // completion event of outputs and interrupts
@@ -142,6 +153,7 @@ class Player {
 
     // Offers something until it is taken; see `wait`.
     template <typename Ready> uint32_t offer(uint8_t& valid, uint64_t limit, Ready ready) {
+        while (random_bit_pair_is_set()) cycle();
         valid = 1;
         const uint32_t outcome = wait(limit, ready);
         valid = 0;
@@ -266,6 +278,15 @@ const char* chip_failure() { return failure.c_str(); }
 Player* chip_open(int seed, const char* argument) { return new Player(seed, argument); }
 
 void chip_close(Player* player) { delete player; }
+
+// From now on each handshake that may be stalled is so in a quarter of its cycles, by the seed.
+void chip_stall(uint64_t seed) {
+    stall_state = seed * 0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d;
+    if (!stall_state) stall_state = 1;
+}
+
+// For the RTL, if it is built with STALLS.
+uint8_t random_stall() { return random_bit_pair_is_set(); }
 
 #if VM_TRACE_FST
 void chip_write_waves(Player* player, const char* path) { player->write_waves(path); }

@@ -120,12 +120,21 @@ module chip_player
   end
   /* verilator lint_on UNUSEDSIGNAL */
 
+  logic [4:0] memory_stall;
+`ifdef STALLS
+  import "DPI-C" function bit random_stall();
+  always_ff @(posedge clk) begin
+    for (int k = 0; k < 5; k++) memory_stall[k] <= random_stall();
+  end
+`else
+  assign memory_stall = '0;
+`endif
   host_memory #(
       .DataBytes(DataBytes),
       .Latency  (Latency)
   ) memory (
       .*,
-      .stall('0)
+      .stall(memory_stall)
   );
 
   logic unused;

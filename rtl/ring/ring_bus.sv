@@ -74,13 +74,25 @@ module ring_bus
     end
   end
 
+  // A build with STALLS leaves rows waiting at random.
+`ifdef STALLS
+  import "DPI-C" function bit random_stall();
+  function automatic logic stalls();
+    return random_stall();
+  endfunction
+`else
+  function automatic logic stalls();
+    return 1'b0;
+  endfunction
+`endif
+
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       carrying <= 1'b0;
       sender <= '0;
       left <= '0;
     end else if (!carrying) begin
-      carrying <= offers != '0;
+      carrying <= offers != '0 && !stalls();
       left <= LeftBits'(CyclesPerRow - 2);
       for (int s = Senders - 1; s >= 0; s--) begin
         if (offers[s]) sender <= SenderBits'(s);

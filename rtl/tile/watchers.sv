@@ -1,5 +1,6 @@
 // Watchers of one instruction: tells whether the element that a traversal offers may be taken.
-// Each watcher waits at the begin of its blocks until its flag has reached a value that grows.
+// Each watcher waits at the begin of its blocks until its flag has reached a value that grows. A build
+// with STALLS holds elements of all units back at random.
 
 module watchers #(
     parameter type watcher_t = isa_pkg::watcher_5x3_t,
@@ -34,8 +35,22 @@ module watchers #(
   logic [Watchers-1:0][15:0] awaited;
   logic [Watchers-1:0] waits, reached;
 
+  logic [Sides-1:0] held;
+`ifdef STALLS
+  // Whatever the flags are, an element may be held back. One that may be taken stays so until it is.
+  import "DPI-C" function bit random_stall();
+  always_ff @(posedge clk) begin
+    for (int s = 0; s < Sides; s++) begin
+      if (!rst_n) held[s] <= 1'b0;
+      else if (start || take[s] || held[s]) held[s] <= random_stall();
+    end
+  end
+`else
+  assign held = '0;
+`endif
+
   always_comb begin
-    pass = '1;
+    pass = ~held;
     for (int k = 0; k < Watchers; k++) begin
       waits[k]   = watcher[k].valid && begins[side[k]][4'(watcher[k].depth)];
       // A flag has reached a value when their difference, as a signed number, is not negative.

@@ -168,7 +168,7 @@ def _next_with_programs(report: Report[OutputRow], file: str) -> str:
 
 def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> str:
     reference = report.figures["reference"]
-    on_rtl = any(row.rtl for row in report.rows)
+    on_rtl = any(row.rtl for row in report.rows) and "stall_seed" not in report.figures
     match report.verdict:
         case Verdict.PASS | Verdict.RAN if waves is not None:
             return f"gtkwave {waves} {Path(waves).with_suffix('.gtkw')} shows the waves in groups"

@@ -77,6 +77,14 @@ Waves = Annotated[
         "it shows them in groups.",
     ),
 ]
+StallSeed = Annotated[
+    int | None,
+    option(
+        "--stall-seed N",
+        "With --engine rtl: hold host memory, the ring and every unit back at random, by this "
+        "seed; the outputs must be the same.",
+    ),
+]
 
 Layers = Annotated[
     bool,
@@ -103,6 +111,7 @@ def command(
     require_reference: options.RequireReference = False,
     engine: options.VerifyEngine = Engine.MODEL,
     waves: Waves = None,
+    stall_seed: StallSeed = None,
     function: options.Function = None,
     natives: options.Natives = None,
     junit: results.JUnit = None,
@@ -126,6 +135,8 @@ def command(
     written = results.Results(json, junit, sarif, markdown, github)
     if waves is not None and engine is not Engine.RTL:
         raise InputError("--waves is for --engine rtl: only the RTL writes them")
+    if stall_seed is not None and engine is not Engine.RTL:
+        raise InputError("--stall-seed is for --engine rtl: only the RTL can be held back")
     options.refuse_no_file(waves)
     declared = None if policy is None else policies.parse(policy)
     source = options.source_of(file)
@@ -157,6 +168,7 @@ def command(
             natives=natives,
             engine=engine,
             waves=None if waves is None else Path(waves),
+            stall_seed=stall_seed,
             policy=declared,
             seed=seed,
             runs=runs,

@@ -32,6 +32,7 @@ class Asked:
     natives: Natives | None
     engine: Engine
     waves: Path | None
+    stall_seed: int | None
     policy: Policy | None
     seed: int
     runs: int | None

@@ -117,6 +117,7 @@ class Check(ABC):
             figures={
                 **self._sides(),
                 "seed": asked.seed,
+                **({} if asked.stall_seed is None else {"stall_seed": asked.stall_seed}),
                 "inferences": len(self.cases),
                 "random_inputs": self.cases.drawn,
                 "policy": None if asked.policy is None else str(asked.policy),

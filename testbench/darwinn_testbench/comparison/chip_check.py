@@ -90,7 +90,7 @@ class ChipCheck(Check):
         self.rtl: RtlProgram | None = None
         if on_rtl:
             progress("building the RTL", 0, 1)
-            self.rtl = RtlProgram(self.device, asked.seed, asked.waves)
+            self.rtl = RtlProgram(self.device, asked.seed, asked.waves, asked.stall_seed)
         self.tensors: list[TensorRow] = []
         self.operators: list[Sequence[OperatorRecord]] = []
         self.warnings: list[str] = []
@@ -237,7 +237,9 @@ class ChipCheck(Check):
         by_rtl = [row.rtl for row in self.rows if row.rtl is not None]
         if by_rtl:
             equal = sum(each.differing == 0 for each in by_rtl)
-            parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL equal the model's")
+            stalls = self.asked.stall_seed
+            held = "" if stalls is None else f", held back at random from seed {stalls},"
+            parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL{held} equal the model's")
         found = Counter(row.finding for row in self.tensors)
         if found:
             shown = [each for each in Finding if found[each] or each is not Finding.TAKEN]

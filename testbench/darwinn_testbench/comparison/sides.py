@@ -122,17 +122,19 @@ class DeviceProgram:
 class RtlProgram(DeviceProgram):
     """A compiled model on the chip in RTL, beside the simulated one, whose ``dma`` it shares.
 
-    Its waves go to the file ``waves``, if there is one.
+    Its waves go to the file ``waves``, if there is one; ``stall_seed`` is as of ``RtlAccelerator``.
 
     Raises:
         Unavailable: the RTL cannot be built here.
     """
 
-    def __init__(self, beside: DeviceProgram, seed: int, waves: Path | None) -> None:
+    def __init__(
+        self, beside: DeviceProgram, seed: int, waves: Path | None, stall_seed: int | None
+    ) -> None:
         # Imported here: nothing else needs what builds the RTL.
         from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 
-        self._accelerator = RtlAccelerator(seed=seed, waves=waves)
+        self._accelerator = RtlAccelerator(seed=seed, waves=waves, stall_seed=stall_seed)
         session = Session(beside.model, device=Device(accelerator=self._accelerator))
         super().__init__(beside.model, session, beside.dma, " (RTL)")
 

@@ -44,6 +44,7 @@ def verify(
     natives: Natives | str | None = None,
     engine: Engine = Engine.MODEL,
     waves: Path | None = None,
+    stall_seed: int | None = None,
     policy: Policy | None = None,
     seed: int = 0,
     runs: int | None = None,
@@ -78,6 +79,7 @@ def verify(
         engine: what executes programs of other formats; RTL runs a compiled model in Verilog as
             well, whose outputs must equal the model's.
         waves: file for the waves of the RTL, an FST.
+        stall_seed: hold the RTL back at random by this seed: outputs must be the same.
         policy: how far an output may be from its counterpart. Without it an output of a compiled
             model must equal the chip's arithmetic on every byte, and where that cannot be computed,
             be within ``LITERT_LAYER`` of LiteRT. Between programs integers have to be equal,
@@ -113,6 +115,7 @@ def verify(
         natives=natives,
         engine=engine,
         waves=waves,
+        stall_seed=stall_seed,
         policy=policy,
         seed=seed,
         runs=runs,

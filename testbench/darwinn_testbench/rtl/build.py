@@ -92,7 +92,7 @@ class Design:
 
     ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
     names of C++ sources, and ``blocks`` modules with many instances, which a library compiles by
-    themselves (and without waves).
+    themselves (and without waves). ``defines`` are known to the preprocessor.
     """
 
     top: str
@@ -102,13 +102,15 @@ class Design:
     blocks: tuple[str, ...] = ()
     waves: bool = False
     coverage: bool = False
+    defines: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
         made_from = (sys.version, toolchain.verilator_root(), source_folder())
-        text = repr((self.parameters, self.c_sources, self.waves, self.coverage, *made_from))
+        kind = (self.waves, self.coverage, *self.defines)
+        text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def __hash__(self) -> int:
@@ -218,10 +220,10 @@ def as_asked(design: Design) -> Design:
 
 
 def _instruments(design: Design) -> tuple[str, ...]:
-    """Verilator's options for what a simulation writes besides its log."""
+    """Verilator's options for what a simulation writes besides its log, or does otherwise."""
     waves = ("--trace-fst",) if design.waves else ()
     coverage = ("--coverage-line", "--coverage-toggle") if design.coverage else ()
-    return (*waves, *coverage)
+    return (*waves, *coverage, *(f"+define+{name}" for name in design.defines))
 
 
 def simulation_argument() -> str:

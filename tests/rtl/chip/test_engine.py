@@ -78,6 +78,27 @@ def test_samples_run_on_the_rtl(samples: Path, network: str) -> None:
     assert cycles == again > 0, "the time does not depend on the data, nor on what reset leaves"
 
 
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+def test_random_stalls_change_no_byte(samples: Path, network: str) -> None:
+    """Host memory, ring, hand-over and units wait at random: only the cycles are others."""
+    require_toolchain()
+    cycles: list[int] = []
+    for stall_seed in (None, 1, 1, 2):
+        report = verify(
+            samples / f"{network}_edgetpu.tflite",
+            samples / f"{network}.tflite",
+            engine=Engine.RTL,
+            stall_seed=stall_seed,
+        )
+        assert report.verdict is Verdict.PASS, report.message
+        assert (f"held back at random from seed {stall_seed}" in report.message) == bool(stall_seed)
+        assert all(row.rtl and row.rtl.elements and not row.rtl.differing for row in report.rows)
+        cycles.append(report.rows[0].rtl_cycles or 0)
+    plain, first, again, other = cycles
+    assert first == again and len({plain, first, other}) == 3
+    assert first > plain and other > plain
+
+
 def test_dense_256_runs_on_the_rtl(corpus: Path) -> None:
     """The smallest program of the real compiler that uses every part of the scalar side."""
     name = "dense_256"
@@ -126,6 +147,8 @@ def test_a_missing_compiler_is_one_line(
     file = str(samples / "dense_edgetpu.tflite")
     assert run_command_line(["verify", file, "--waves", "chip.fst"]) == 2
     assert "--waves is for --engine rtl" in capfd.readouterr().err
+    assert run_command_line(["verify", file, "--stall-seed", "1"]) == 2
+    assert "--stall-seed is for --engine rtl" in capfd.readouterr().err
     assert run_command_line(["verify", file, "--engine", "rtl"]) == 3
     (line,) = capfd.readouterr().err.splitlines()
     assert "apt-get install g++" in line

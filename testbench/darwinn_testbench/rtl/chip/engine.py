@@ -208,15 +208,17 @@ class RtlEngine:
     Args are those of :class:`RtlAccelerator`; it raises ``SimulationFailed`` at power-up.
     """
 
-    def __init__(self, seed: int, design: Design, waves: Path | None) -> None:
+    def __init__(
+        self, seed: int, design: Design, waves: Path | None, stall_seed: int | None
+    ) -> None:
         self.design = design
-        self._seed, self._waves = seed, waves
+        self._seed, self._waves, self._stall_seed = seed, waves, stall_seed
         self._host: _RtlHost | None = None
 
     def power_up(self, memory: HostMemory) -> HostInterface:
         """Begin with a chip as after power-up."""
         self.close()
-        player = ChipPlayer(self._seed, self.design, waves=self._waves)
+        player = ChipPlayer(self._seed, self.design, waves=self._waves, stall_seed=self._stall_seed)
         self._host = _RtlHost(memory, player)
         return self._host
 
@@ -238,19 +240,26 @@ class RtlAccelerator(Accelerator):
         seed: contents of destinations before a run, and of everything that reset leaves as it is.
         design: how the chip is built; None is the whole chip.
         waves: file for the waves of the chip, an FST; a file of groups for GTKWave comes with it.
+        stall_seed: hold host memory, ring and units back at random, by this seed.
 
     Raises:
         Unavailable: something that building it needs is not installed, or it cannot be built.
     """
 
     def __init__(
-        self, *, seed: int = 0, design: Design | None = None, waves: Path | None = None
+        self,
+        *,
+        seed: int = 0,
+        design: Design | None = None,
+        waves: Path | None = None,
+        stall_seed: int | None = None,
     ) -> None:
         missing = toolchain.missing(waves=waves is not None)
         if missing:
             raise Unavailable("the RTL engine needs: " + "; ".join(missing))
-        built = design or player.design(waves=waves is not None)
-        self.rtl = RtlEngine(seed, built, waves)
+        stalls = stall_seed is not None
+        built = design or player.design(waves=waves is not None, stalls=stalls)
+        self.rtl = RtlEngine(seed, built, waves, stall_seed)
         try:
             super().__init__(seed=seed, engine=self.rtl)
         except SimulationFailed as error:

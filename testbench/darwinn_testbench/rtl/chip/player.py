@@ -37,6 +37,13 @@ LAST_EVENTS: Final = 12
 SHOWN_TILES: Final = 4
 """How many waiting tiles a time-out shows."""
 
+STALLS: Final = "STALLS"
+"""What the preprocessor knows of a build that can be held back at random."""
+
+STALLED_ROW_CYCLES: Final = 256
+"""Cycles of a row on the ring in such a build: wide-to-narrow, held back, takes some 90 for one and
+must be through before the next one lands (docs/chip-facts.md, "Ring bus")."""
+
 INTERRUPT, REFUSED, MEMORY_ERROR = range(3)
 """Kinds of events."""
 
@@ -48,15 +55,22 @@ _numbers = count()
 """Chips of this process that write waves nobody chose a file for."""
 
 
-def design(tiles: int = chip.TILES, *, waves: bool = False, **parameters: int) -> Design:
-    """The chip with ``tiles`` tiles and other parameters of ``chip_player.sv``."""
+def design(
+    tiles: int = chip.TILES, *, waves: bool = False, stalls: bool = False, **parameters: int
+) -> Design:
+    """The chip with ``tiles`` tiles and other parameters of ``chip_player.sv``.
+
+    With ``stalls`` it can be held back at random.
+    """
+    slower = {"RingCyclesPerRow": STALLED_ROW_CYCLES} if stalls else {}
     return Design(
         "chip_player",
-        {"Tiles": tiles, **parameters},
+        {"Tiles": tiles, **slower, **parameters},
         registers=True,
         c_sources=("chip_player.cpp", "workload.cpp"),
         blocks=("tile",),
         waves=waves,
+        defines=(STALLS,) if stalls else (),
     )
 
 
@@ -100,6 +114,7 @@ def _library(chosen: Design) -> ctypes.CDLL:
     signatures = {
         "chip_open": (handle, (ctypes.c_int, ctypes.c_char_p)),
         "chip_close": (None, (handle,)),
+        "chip_stall": (None, (wide,)),
         "chip_hand_over": (
             outcome,
             (handle, ctypes.c_char_p, word, word, word, word, wide),
@@ -134,18 +149,28 @@ def _library(chosen: Design) -> ctypes.CDLL:
 class ChipPlayer:
     """A chip in RTL after reset; what is not reset is random, from ``seed``.
 
-    A design with waves writes them to ``waves``, an FST, with a file of groups beside it.
+    A design with waves writes them to ``waves``, an FST, with a file of groups beside it. One with
+    stalls is held back at random from ``stall_seed``: host memory, the ring, what the scalar core
+    hands over, and every unit in a quarter of the cycles.
 
-    All chips of a process share host memory: :meth:`map` and :meth:`unmap_all` are for all.
+    All chips of a process share host memory: :meth:`map` and :meth:`unmap_all` are for all; and
+    those of one design the stalls.
     """
 
     def __init__(
-        self, seed: int = 0, chosen: Design | None = None, *, waves: Path | None = None
+        self,
+        seed: int = 0,
+        chosen: Design | None = None,
+        *,
+        waves: Path | None = None,
+        stall_seed: int | None = None,
     ) -> None:
         self.design = as_asked(chosen or design())
         self._library = _library(self.design)
         argument = simulation_argument().encode()
         self._chip = self._library.chip_open(1 + seed % 0x7FFF_FFFE, argument)
+        if stall_seed is not None:
+            self._library.chip_stall(stall_seed % (1 << 64))
         dump: Path | None = None
         if self.design.waves:
             dump = waves or kept_waves(
