@@ -70,8 +70,9 @@ TABLE_COEFFICIENTS: Final = 5
 RING_FIFO_ROWS: Final = 4
 """Rows that a ring consumer holds; results do not depend on it (docs/chip-facts.md)."""
 
-MESH_FIFO_WORDS: Final = 256
-"""Words that a mesh link holds; results do not depend on it (docs/chip-facts.md)."""
+MESH_FIFO_WORDS: Final = 4
+"""Words that a mesh link holds, as in the model of time; results do not depend on it
+(docs/chip-facts.md)."""
 
 UNIT_QUEUE: Final = 16
 TILE_QUEUE: Final = 64

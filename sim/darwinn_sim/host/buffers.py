@@ -94,6 +94,11 @@ class Request:
     submitted: bool = False
     done: bool = False
 
+    def check_guards(self) -> None:
+        """Raise ``MemoryFault`` if a byte around one of its buffers has been written."""
+        for mapped in (*self.buffers.values(), *self.chunks):
+            mapped.region.check_guards()
+
 
 def layer_bytes(layer: Layer) -> int:
     """Bytes of a layer's buffer for one inference: all its executions."""

@@ -388,8 +388,7 @@ class Driver:
         if not request.done:
             waiting = "; ".join(self._host.waiting()) or "nothing is in flight"
             raise DriverError(f"the device has not signalled completion of the request: {waiting}")
-        for mapped in (*request.buffers.values(), *request.chunks):
-            mapped.region.check_guards()
+        request.check_guards()
         outputs = {
             layer.name or "": b"".join(
                 _output_bytes(request, layer, batch)

@@ -57,13 +57,21 @@ class Walker(Protocol):
 class TwoSided(Walker, Protocol):
     """The same of a tile, where an instruction may have two traversals.
 
-    ``ready``: the watchers of the next element have passed; ``row_closed``: no more words join the
-    row.
+    ``base``: where the first one begins, if that is not negative; ``ready``: the watchers of the
+    next element have passed; ``row_closed``: no more words join the row.
     """
 
     second: traversal.State
+    base: int
     ready: int
     row_closed: int
+
+
+class DoubleBuffered(Protocol):
+    """A tile, of either model: the sides of the double buffer between two of its units."""
+
+    wide_write_second: int
+    ring_read_second: int
 
 
 def lower_watchers(columns: Columns, rows: int) -> Records[Watchers]:

@@ -8,7 +8,7 @@ alone; time is the business of the timing model.
 from __future__ import annotations
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarUnit, TileUnit
+from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
@@ -253,13 +253,14 @@ def _dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
 def _start(tile: state.Tile, unit: state.Unit, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
     if which == TileUnit.RING_PRODUCER:
-        ring_bus.start_producer(tile, unit, tables.ring_producer[row])
+        ring_bus.begin_producer(unit, tables.ring_producer[row], tile)
     elif which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
-        ring_bus.start_consumer(unit, tables.ring_consumer[row])
+        ring_bus.begin_consumer(unit, tables.ring_consumer[row])
     elif which == TileUnit.NARROW_TO_WIDE:
-        narrow_to_wide.start(tile, unit, tables.narrow_to_wide[row])
+        narrow_to_wide.begin(unit, tables.narrow_to_wide[row], tile)
     elif which == TileUnit.WIDE_TO_NARROW:
-        wide_to_narrow.start(tile, unit, tables.wide_to_narrow[row])
+        blocks = tile.flags[TileFlag.WIDE_TO_SCALING]
+        wide_to_narrow.begin(unit, tables.wide_to_narrow[row], blocks)
     elif which != TileUnit.TENSOR:
         mesh_bus.start(unit, tables.mesh[row])
 

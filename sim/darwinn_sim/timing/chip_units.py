@@ -21,6 +21,7 @@ from darwinn_sim.timing.machine import (
     tile_counters,
     wait,
 )
+from darwinn_sim.timing.places import check
 from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
 from darwinn_sim.timing.state import (
     ACTIVATIONS,
@@ -29,6 +30,7 @@ from darwinn_sim.timing.state import (
     INTERRUPT,
     LINK_UNITS,
     PARAMETERS,
+    UNREACHABLE,
     Machine,
     Station,
     Step,
@@ -111,7 +113,9 @@ def _dispatch(machine: Machine, index: int, step: Step) -> bool:
             queue = machine.stations[
                 station_of(stations.FIRST_TILE_GROUP + tile, stations.DISPATCH)
             ]
-            machine.tile_queue[tile, queue.queued % stations.TILE_PLACES] = step.instruction
+            entry = machine.tile_queue[tile][queue.queued % stations.TILE_PLACES]
+            entry.instruction = step.instruction
+            entry.base = step.base
             queue.queued += 1
             effect(machine, tile_counters(tile) + stations.PUSHED, 1)
     return True
@@ -127,7 +131,7 @@ def _queue(machine: Machine, index: int, step: Step) -> bool:
     if machine.counters[begun] < room_from:
         wait(machine, index, begun, room_from)
         return False
-    unit.queue[unit.queued % stations.UNIT_PLACES] = step.instruction
+    unit.queue[unit.queued % stations.UNIT_PLACES].instruction = step.instruction
     unit.queued += 1
     effect(machine, _CHIP + stations.UNIT_QUEUED + which, 1)
     return True
@@ -375,6 +379,7 @@ def link_out(machine: Machine, index: int) -> None:
         station.taken += station.phase
         station.elements += station.phase
         effect(machine, _CHIP + stations.BYTES_DELIVERED, station.phase)
+        check(machine, index, station.taken <= transfer.reachable, UNREACHABLE, station.position)
         station.phase = 0
         if station.taken == transfer.size:
             transfer.end = machine.clock[0].now + 1

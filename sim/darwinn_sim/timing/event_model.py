@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -12,23 +12,22 @@ from darwinn_formats.limits import Clock
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
+from darwinn_sim.errors import ChipFault, Deadlock, NotEnded, SimulationError
 from darwinn_sim.host.buffers import DriverError
-from darwinn_sim.host.descriptors import Refusal, refusal
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
-from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records, numbers
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import engine, stations, trace, waiting
+from darwinn_sim.timing import engine, stations, transfers, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
+from darwinn_sim.timing.host_buffers import HostBuffers
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
+from darwinn_sim.units import tensor_reach
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
 """Cycles after which a run is called endless: two minutes of the chip."""
@@ -41,12 +40,6 @@ _STATIONS_TOLD = 4
 
 _SPANS = 1 << 16
 
-_KEPT_STEPS = 1 << 16
-"""Steps that are kept from when the transfers were looked for; those of a longer trace are made
-anew when they are executed. Public programs have up to 7,000."""
-
-_KIND_OF_TAG = {DescriptorTag.INPUT: parts.ACTIVATIONS, DescriptorTag.PARAMETERS: parts.PARAMETERS}
-
 
 def simulate(
     executable: Executable,
@@ -56,8 +49,12 @@ def simulate(
     spans: bool = False,
     limit: int = DEFAULT_CYCLE_LIMIT,
     assumptions: bool = True,
+    program: LoweredProgram | None = None,
 ) -> Timing:
     """Time one run of ``executable``; the same arguments always give the same cycles.
+
+    It is linked to buffers in the memory of a host, as for a run, so a program which leaves those
+    fails here, too.
 
     Args:
         executable: what to run.
@@ -66,22 +63,32 @@ def simulate(
         spans: record each execution of an instruction.
         limit: cycles after which the run is called endless.
         assumptions: as ``lowering.lower``.
+        program: the executable, if it has been lowered already; it is linked in place.
 
     Raises:
-        FormatError: it has no instructions.
+        FormatError: it has no instructions, or cannot be linked.
         UnsupportedInstruction, DecodeError: as ``lowering.lower``.
         Deadlock: nothing can go on; names who waits for what.
         NotEnded: it takes more cycles than ``limit``, or more seconds or memory than is allowed.
-        ChipFault: rows and words do not fit together, or the program leaves its chunk.
-        DriverError: it ends without host interrupt 0, or raises it twice.
+        ChipFault: an address outside of a memory, rows and words that do not fit together, a
+            descriptor that the chip refuses, or the program leaves its chunk.
+        PageFault, MemoryFault: a transfer leaves the buffers.
+        DriverError: it ends without host interrupt 0, or raises it twice; or there is no place for
+            its buffers.
     """
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     if not any(chunks):
         raise FormatError("instruction_bitstreams", "the executable has no instructions")
     sizes = [len(chunk) for chunk in chunks]
-    program = lower(chunks, assumptions=assumptions)
-    timed = simulate_program(program, sizes, chip_parameters, host, spans=spans, limit=limit)
+    if program is None:
+        program = lower(chunks, assumptions=assumptions)
+    buffers = HostBuffers(executable)
+    buffers.link(program, assumptions=assumptions)
+    run = _Run(program, sizes, chip_parameters, host, spans, buffers)
+    run.execute(limit)
+    timed = run.timing()
     require_completion(timed)
+    buffers.check()
     return timed
 
 
@@ -109,71 +116,13 @@ def simulate_program(
     spans: bool = False,
     limit: int = DEFAULT_CYCLE_LIMIT,
 ) -> Timing:
-    """As :func:`simulate`, for a lowered program whose chunks take ``chunk_bytes`` to load."""
-    chip_parameters = chip_parameters or chip_description("beagle-max")
+    """As :func:`simulate`, for a lowered program whose chunks take ``chunk_bytes`` to load.
+
+    It has no buffers: its transfers may go anywhere, and need not end in an interrupt.
+    """
     run = _Run(program, chunk_bytes, chip_parameters, host, spans)
     run.execute(limit)
     return run.timing()
-
-
-@dataclass
-class _Plan:
-    """The link's transfers in both directions, and the blocks of the trace."""
-
-    steps: Iterator[Records[parts.Step]]
-    inbound: Records[parts.Transfer]
-    outbound: Records[parts.Transfer]
-
-
-def _plan(program: LoweredProgram, sizes: Sequence[int]) -> _Plan:
-    """Look through the trace for what the link moves, in the order in which that is executed."""
-    kept: list[Records[parts.Step]] = []
-    steps = 0
-    inbound: list[tuple[int, int, int]] = []
-    outbound: list[tuple[int, int, int]] = []
-    promised = 0
-    for block in trace.blocks(program):
-        steps += len(block)
-        if steps <= _KEPT_STEPS:
-            kept.append(block)
-        for step in block[np.isin(block["kind"], (Handover.CHUNK, Handover.DESCRIPTOR))]:
-            target, size = int(step["target"]), int(step["size"])
-            if step["kind"] == Handover.CHUNK:
-                inbound.append((parts.INSTRUCTIONS, sizes[target], target))
-                continue
-            _check_descriptor(program, step)
-            if target in _KIND_OF_TAG:
-                if outbound and inbound[-1][0] != parts.HOST_FENCE:
-                    inbound.append((parts.HOST_FENCE, 0, promised))
-                inbound.append((_KIND_OF_TAG[DescriptorTag(target)], size, 0))
-            elif target == DescriptorTag.OUTPUT:
-                promised += size
-                outbound.append((parts.OUTPUT, size, 0))
-            else:
-                outbound.append((parts.INTERRUPT, 0, target - DescriptorTag.INTERRUPT_0))
-    short = steps <= _KEPT_STEPS
-    return _Plan(iter(kept) if short else trace.blocks(program), _table(inbound), _table(outbound))
-
-
-def _check_descriptor(program: LoweredProgram, step: parts.Step) -> None:
-    """Stop at a descriptor that the host interface refuses, by the address it has here."""
-    tag = int(step["target"])
-    reason = refusal(tag, int(step["address"]), int(step["size"]))
-    if reason is not None:
-        chunk, pc = program.locate(int(program.tables.pc[step["instruction"]]))
-        text = f"descriptor tag {tag}: {reason.value}"
-        if reason is Refusal.LENGTH_0:
-            text = f"{reason.value} of descriptor tag {tag}"
-        raise ChipFault("DMA", text, chunk, pc, -1, 0)
-
-
-def _table(transfers: list[tuple[int, int, int]]) -> Records[parts.Transfer]:
-    table = parts.Transfer.zeros(len(transfers))
-    for row, (kind, size, number) in zip(table, transfers, strict=True):
-        row["kind"], row["size"], row["number"] = kind, size, number
-    for name in ("issued", "start", "end"):
-        table[name] = -1
-    return table
 
 
 class _Run:
@@ -183,20 +132,23 @@ class _Run:
         self,
         program: LoweredProgram,
         sizes: Sequence[int],
-        chip_parameters: ChipDescription,
+        chip_parameters: ChipDescription | None,
         host: HostLink | None,
         spans: bool,
+        buffers: HostBuffers | None = None,
     ) -> None:
         self.program = program
-        self.chip = chip_parameters
+        self.chip = chip_parameters or chip_description("beagle-max")
         self.host = host
         self.recorded: list[Records[parts.Span]] = []
-        plan = _plan(program, sizes)
+        tensor_reach.mark(program.tables.tensor, program.tables.tensor_plan)
+        plan = transfers.plan(program, sizes, buffers)
         self.steps = plan.steps
+        self.unreachable = plan.unreachable
         instructions = len(program.tables.opcode)
         self.machine = Machine(
             clock=_clock(),
-            rates=_rates(chip_parameters, host),
+            rates=_rates(self.chip, host),
             stations=_stations(),
             wake=numbers(_first_turns()),
             group_wake=numbers(np.zeros(stations.GROUPS, np.int64)),
@@ -208,7 +160,8 @@ class _Run:
             usage=np.zeros((stations.STATIONS, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
             executions=np.tile(np.array([0, parts.NEVER, -1]), (instructions, 1)),
-            tile_queue=np.zeros((chip.TILES, stations.TILE_PLACES), np.int64),
+            tile_queue=_tile_queues(),
+            sides=parts.Sides.zeros(chip.TILES),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
             reserved=np.zeros((stations.STREAMS + 1, 2), np.int64),
             steps=parts.Step.zeros(0),
@@ -218,7 +171,7 @@ class _Run:
         )
 
     def execute(self, limit: int) -> None:
-        """Run to the end; raises ``Deadlock``, ``NotEnded`` and ``ChipFault``."""
+        """Run to the end; raises ``Deadlock``, ``NotEnded``, ``ChipFault`` and ``PageFault``."""
         clock: Clock | None = None
         turn = _TURN_CYCLES
         while True:
@@ -266,15 +219,17 @@ class _Run:
         self.recorded.append(self.machine.spans[: int(clock["spans"])].copy())
         clock["spans"] = 0
 
-    def _fault(self) -> ChipFault:
+    def _fault(self) -> SimulationError:
         clock = self.machine.clock[0]
+        if clock["fault"] == parts.UNREACHABLE:
+            return self.unreachable[int(clock["fault_address"])]
         index = int(clock["fault_station"])
         unit, reason = state.FAULT_REASONS[int(clock["fault"])]
         chunk, pc = self.program.locate(
             int(self.program.tables.pc[int(clock["fault_instruction"])])
         )
         tile = index // stations.GROUP_STATIONS - stations.FIRST_TILE_GROUP
-        return ChipFault(unit, reason, chunk, pc, tile, 0)
+        return ChipFault(unit, reason, chunk, pc, tile, int(clock["fault_address"]))
 
     def timing(self) -> Timing:
         """The result."""
@@ -338,6 +293,11 @@ def _clock() -> Records[parts.Clock]:
     return clock
 
 
+def _tile_queues() -> Records[Records[state.QueueEntry]]:
+    queues: Any = np.zeros((chip.TILES, stations.TILE_PLACES), state.QueueEntry.dtype)
+    return cast("Records[Records[state.QueueEntry]]", queues)
+
+
 def _stations() -> Records[parts.Station]:
     table = parts.Station.zeros(stations.STATIONS)
     table["waits_on"] = table["next_waiter"] = -1
@@ -383,7 +343,7 @@ _TRANSFER_KINDS = {
 def _timed(transfers: Records[parts.Transfer]) -> tuple[TimedTransfer, ...]:
     return tuple(
         TimedTransfer(*_TRANSFER_KINDS[kind], size, number, issued, start, end)
-        for kind, size, number, issued, start, end in transfers.tolist()
+        for kind, size, number, _, issued, start, end in transfers.tolist()
         if kind in _TRANSFER_KINDS
     )
 

@@ -284,7 +284,9 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     idle = max(now - station.mark, 0)
     fetched = min(idle, fetch - station.fetch_mark)
     fenced = min(idle - fetched, _waited_at_fences(machine, index) - station.fence_mark)
-    station.instruction = station.queue[station.taken % stations.UNIT_PLACES]
+    entry = station.queue[station.taken % stations.UNIT_PLACES]
+    station.instruction = entry.instruction
+    station.base = entry.base
     for cause, spent in (
         (_FETCH, fetched),
         (_FENCE, fenced),

@@ -26,11 +26,13 @@ from darwinn_sim.timing.machine import (
     wait,
     wake_at,
 )
+from darwinn_sim.timing.places import check_first_row, check_first_words, stays
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
 from darwinn_sim.timing.state import NEVER, NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.timing.tile_units import begin, end_turn
 from darwinn_sim.units import mesh_bus, ring_bus
+from darwinn_sim.units.memories import NARROW_WORDS
 from darwinn_sim.units.tables import Tables
 
 _RING = int(Cause.RING)
@@ -141,6 +143,7 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
             station.ready = 1
         if not _ring_is_free(machine, index, channel, parameters.targets):
             return
+        check_first_row(machine, index, parameters.wide_read)
         _send(machine, channel, parameters.targets, chip.ROW_WORDS)
         if _must_wait(machine, index):
             return
@@ -157,6 +160,7 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
             effect(machine, stations.CHIP_COUNTERS + flag, (tokens >> flag) & 1)
     busy(machine, index, 1)
     if station.first.done:
+        ring_bus.end_producer(station, parameters, machine.sides[tile])
         complete(machine, index, counters + stations.COMPLETED + TileUnit.RING_PRODUCER)
 
 
@@ -177,6 +181,7 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     if machine.counters[arrived] <= station.total:
         wait(machine, index, arrived, station.total + 1)
         return
+    check_first_row(machine, index, parameters.wide_write)
     station.total += 1
     station.elements += 1
     effect(machine, counters + stations.ROWS_POPPED + channel, 1)
@@ -324,6 +329,7 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
             break
         if not passes(machine, index, parameters.watchers, counters, station.first.begins, 0):
             break
+        check_first_words(machine, index, parameters.narrow_read, 1)
         amount = mesh_bus.step_read(station.first, parameters)
         station.total += 1
         station.elements += 1
@@ -335,6 +341,7 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
         words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
         full_from = station.total - machine.rates[0].mesh_fifo_words
         ahead = _cycles_ahead(machine, words, popped, full_from)
+    check_first_words(machine, index, parameters.narrow_read, ahead * per_cycle)
     skip(station, station.first, parameters.narrow_read, ahead * per_cycle)
     station.total += ahead * per_cycle
     end_turn(machine, index, moved, ahead)
@@ -364,6 +371,7 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             break
         if not passes(machine, index, parameters.watchers, counters, station.first.begins, 1):
             break
+        check_first_words(machine, index, parameters.narrow_write, 1)
         amount = mesh_bus.step_write(station.first, parameters)
         station.elements += 1
         moved = True
@@ -377,6 +385,7 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
         ahead = words // per_cycle
         if not parameters.immediate_valid:
             ahead = _cycles_ahead(machine, words, pushed, station.total)
+    check_first_words(machine, index, parameters.narrow_write, ahead * per_cycle)
     skip(station, station.first, parameters.narrow_write, ahead * per_cycle)
     end_turn(machine, index, moved, ahead)
     if not parameters.immediate_valid:
@@ -412,7 +421,8 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     if station.instruction < 0:
         return False
     parameters = tables.mesh[station.row]
-    traversal.start(station.first, parameters.narrow_read)
+    mesh_bus.begin_read(station.first, parameters, station.base)
+    station.stays = stays(station.first, parameters.narrow_read, NARROW_WORDS)
     station.done = not mesh_bus.sends(parameters)
     other = index - stations.SEND + stations.RECEIVE
     receiver = machine.stations[other]
@@ -422,6 +432,7 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     receiver.row = station.row
     receiver.waited[:] = 0
     traversal.start(receiver.first, parameters.narrow_write)
+    receiver.stays = stays(receiver.first, parameters.narrow_write, NARROW_WORDS)
     receiver.done = not mesh_bus.receives(parameters)
     if not receiver.done:
         wake_at(machine, other, max(now, station.mark))

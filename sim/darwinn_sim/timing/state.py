@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
+from darwinn_sim.kernel.state import QueueEntry
 from darwinn_sim.kernel.structure import Int32, Numbers, Record, Records
 from darwinn_sim.timing import stations
 
@@ -24,7 +25,8 @@ class Station(Record):
     since then is. ``queued`` and ``taken`` count instructions, ``total`` what it has put into a
     FIFO or taken from one since the start, ``elements`` what it has moved. ``fence_mark`` and
     ``fetch_mark``: how long its tile's dispatch had waited at fences, and the core for
-    instructions, when it ran out of instructions.
+    instructions, when it ran out of instructions. ``stays``: all that its instruction can reach
+    is there (``places``), bit 0 of ``first``, bit 1 of ``second``.
     """
 
     waits_on: int
@@ -34,8 +36,9 @@ class Station(Record):
     cause: int
     instruction: int
     row: int
+    base: int
     begun: int
-    queue: Annotated[Numbers, stations.UNIT_PLACES]
+    queue: Annotated[Records[QueueEntry], stations.UNIT_PLACES]
     queued: int
     taken: int
     first: traversal.State
@@ -52,6 +55,7 @@ class Station(Record):
     elements: int
     fence_mark: int
     fetch_mark: int
+    stays: int
 
 
 class Clock(Record):
@@ -75,9 +79,13 @@ class Clock(Record):
     fault: int
     fault_station: int
     fault_instruction: int
+    fault_address: int
 
 
 LINK_UNITS = 1 << 16
+
+UNREACHABLE = -1
+"""``fault``: output has gone to where no buffer is; ``fault_address`` numbers the transfer."""
 
 
 class Rates(Record):
@@ -147,6 +155,7 @@ class Step(Record):
     instruction: int
     row: int
     target: int
+    base: int
     address: np.uint64
     size: int
 
@@ -154,11 +163,13 @@ class Step(Record):
 class Transfer(Record):
     """A transfer on the host link. ``number``: of a chunk or an interrupt, for a fence the
     bytes that must have been delivered; ``issued``, ``start`` and ``end`` are cycles (-1: not).
+    ``reachable``: bytes of an output before the first that no buffer is for.
     """
 
     kind: int
     size: int
     number: int
+    reachable: int
     issued: int
     start: int
     end: int
@@ -185,13 +196,21 @@ class Span(Record):
     end: int
 
 
+class Sides(Record):
+    """The sides of the double buffer between two units of a tile (``sync.DoubleBuffered``)."""
+
+    wide_write_second: int
+    ring_read_second: int
+
+
 class Machine(NamedTuple):
     """All arrays of a run.
 
     ``wake`` is the cycle of each station's next turn, ``group_wake`` the earliest of each group.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
-    ``steps`` is the present block of the core's trace.
+    ``steps`` is the present block of the core's trace; ``sides`` is indexed by tile,
+    ``tile_queue`` by tile and place.
     """
 
     clock: Records[Clock]
@@ -207,7 +226,8 @@ class Machine(NamedTuple):
     usage: NDArray[np.int64]
     by_instruction: NDArray[np.int64]
     executions: NDArray[np.int64]
-    tile_queue: NDArray[np.int64]
+    tile_queue: Records[Records[QueueEntry]]
+    sides: Records[Sides]
     reserved: NDArray[np.int64]
     flag_cycles: NDArray[np.int64]
     steps: Records[Step]

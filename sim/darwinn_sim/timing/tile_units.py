@@ -9,7 +9,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, traversal
+from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import TileFence, WideToNarrow
 from darwinn_sim.timing import stations
@@ -30,10 +30,20 @@ from darwinn_sim.timing.machine import (
     wait,
     wake_at,
 )
-from darwinn_sim.timing.rates import plain_elements, rate, skip
+from darwinn_sim.timing.places import (
+    SECOND_STAYS,
+    check,
+    check_first_row,
+    check_first_words,
+    check_row,
+    check_write,
+    stays,
+)
+from darwinn_sim.timing.rates import plain_elements, rate, seen, skip
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine, Station
 from darwinn_sim.timing.stations import Cause
-from darwinn_sim.units import narrow_to_wide, tensor_unit, tile_fence, wide_to_narrow
+from darwinn_sim.units import narrow_to_wide, ring_bus, tensor_unit, tile_fence, wide_to_narrow
+from darwinn_sim.units.memories import NARROW_WORDS, SCALE_STEPS
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_records import Segment
 
@@ -56,7 +66,7 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
     ):
         return False
     station.row = tables.row[station.instruction]
-    _enter(machine, station, unit, tables)
+    _enter(machine, station, unit, tile, tables)
     start = machine.rates[0].instruction_start
     if start > 0 and tables.opcode[station.instruction] != tensor_unit.FUNCTION_TABLE:
         busy(machine, index, start)
@@ -65,17 +75,29 @@ def begin(machine: Machine, index: int, unit: int, tile: int, tables: Tables) ->
 
 
 @inner
-def _enter(machine: Machine, station: Station, unit: int, tables: Tables) -> None:
+def _enter(machine: Machine, station: Station, unit: int, tile: int, tables: Tables) -> None:
     """Put the traversals of the new instruction at their starts."""
     row = station.row
+    sides = machine.sides[tile]
     if unit == TileUnit.RING_PRODUCER:
-        traversal.start(station.first, tables.ring_producer[row].wide_read)
+        ring_bus.begin_producer(station, tables.ring_producer[row], sides)
+        station.stays = stays(station.first, tables.ring_producer[row].wide_read, chip.WIDE_ROWS)
     elif unit == TileUnit.RING_CONSUMER_A or unit == TileUnit.RING_CONSUMER_B:
-        traversal.start(station.first, tables.ring_consumer[row].wide_write)
+        ring_bus.begin_consumer(station, tables.ring_consumer[row])
+        station.stays = stays(station.first, tables.ring_consumer[row].wide_write, chip.WIDE_ROWS)
     elif unit == TileUnit.NARROW_TO_WIDE:
-        narrow_to_wide.begin(station, tables.narrow_to_wide[row])
+        narrow_to_wide.begin(station, tables.narrow_to_wide[row], sides)
+        reads = stays(station.first, tables.narrow_to_wide[row].narrow_read, NARROW_WORDS)
+        writes = stays(station.second, tables.narrow_to_wide[row].wide_write, chip.WIDE_ROWS)
+        station.stays = reads | writes << 1
     elif unit == TileUnit.WIDE_TO_NARROW:
-        wide_to_narrow.begin(station, tables.wide_to_narrow[row])
+        blocks = tile_counters(tile) + TileFlag.WIDE_TO_SCALING
+        counted = seen(machine, blocks, machine.clock[0].now)
+        wide_to_narrow.begin(station, tables.wide_to_narrow[row], counted)
+        room = SCALE_STEPS if tables.wide_to_narrow[row].scale_bias else NARROW_WORDS
+        reads = stays(station.first, tables.wide_to_narrow[row].wide_read, chip.WIDE_ROWS)
+        writes = stays(station.second, tables.wide_to_narrow[row].narrow_write, room)
+        station.stays = reads | writes << 1
 
 
 @inner
@@ -86,7 +108,8 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     if machine.counters[counters + stations.PUSHED] <= station.taken:
         wait(machine, index, counters + stations.PUSHED, station.taken + 1)
         return
-    instruction = machine.tile_queue[tile, station.taken % stations.TILE_PLACES]
+    entry = machine.tile_queue[tile][station.taken % stations.TILE_PLACES]
+    instruction = entry.instruction
     if tables.opcode[instruction] == _TILE_FENCE:
         if not _pass_fence(machine, index, tile, tables.tile_fence[tables.row[instruction]]):
             return
@@ -100,7 +123,9 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         if machine.counters[begun] < room_from:
             wait(machine, index, begun, room_from)
             return
-        target.queue[target.queued % stations.UNIT_PLACES] = instruction
+        place = target.queue[target.queued % stations.UNIT_PLACES]
+        place.instruction = instruction
+        place.base = entry.base
         target.queued += 1
         effect(machine, counters + stations.QUEUED + unit, 1)
     station.taken += 1
@@ -131,6 +156,7 @@ def _pass_fence(machine: Machine, index: int, tile: int, fence: TileFence) -> bo
     for flag in range(chip.TILE_FLAGS):
         if tile_fence.loads(fence, flag):
             load(machine, counters + flag, fence.reset_value)
+    tile_fence.restart_sides(fence, machine.sides[tile])
     effect(machine, counters + stations.FENCES, fence.increment)
     return True
 
@@ -257,6 +283,9 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     station = machine.stations[index]
     counters = tile_counters(tile)
     segment = _segment(station, tables)
+    place = tables.tensor_plan.place[station.row]
+    if segment.fault != state.NO_FAULT:
+        check(machine, index, False, segment.fault, 0)
     station.elements += segment.count
     words = tensor_unit.result_words(tables.tensor[station.row], segment)
     if words:
@@ -264,13 +293,11 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     parameter_reads, sum_writes = tensor_unit.step(station, segment)
     effect(machine, counters + TileFlag.PARAMETER_READ, parameter_reads)
     effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, sum_writes)
-    place = tables.tensor_plan.place[station.row]
     station.phase = _STARTS
     if tensor_unit.has_ended(station, place):
         station.phase = _DRAINS
-        _check(
-            machine, index, not tensor_unit.lacks_results(station, place), state.FAULT_RESULT_COUNT
-        )
+        lacks = tensor_unit.lacks_results(station, place)
+        check(machine, index, not lacks, state.FAULT_RESULT_COUNT, station.words)
 
 
 @inner
@@ -287,7 +314,7 @@ def _queue_results(
     place = plan.place[station.row]
     for k in range(words):
         if tensor_unit.lacks_place(station, place):
-            _check(machine, index, False, state.FAULT_RESULT_COUNT)
+            check(machine, index, False, state.FAULT_RESULT_COUNT, station.words)
             return
         if tensor_unit.step_result(station, plan, place):
             machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = first + k // per_cycle
@@ -337,6 +364,7 @@ def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
         side = narrow_to_wide.guard(station)
         if not lets_pass(machine, index, parameters.watchers, counters, side):
             break
+        check_first_words(machine, index, parameters.narrow_read, 1)
         narrow_to_wide.step(station, parameters)
         station.elements += 1
         moved = True
@@ -347,7 +375,8 @@ def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     ahead = _gather_ahead(machine, index, parameters) if moved else 0
     end_turn(machine, index, moved, ahead)
     if narrow_to_wide.has_ended(station):
-        _check(machine, index, bool(station.second.done), state.FAULT_ROW_COUNT)
+        narrow_to_wide.end(station, parameters, machine.sides[tile])
+        check(machine, index, bool(station.second.done), state.FAULT_ROW_COUNT, 0)
         complete(machine, index, completed)
 
 
@@ -361,8 +390,10 @@ def _row_is_written(
     if not lets_pass(machine, index, parameters.watchers, counters, side):
         return False
     if narrow_to_wide.lacks_place(station):
-        _check(machine, index, False, state.FAULT_ROW_COUNT)
+        check(machine, index, False, state.FAULT_ROW_COUNT, 0)
         return False
+    if not station.stays & SECOND_STAYS:
+        check_row(machine, index, station.second, parameters.wide_write)
     increment = narrow_to_wide.step(station, parameters)
     effect(machine, counters + narrow_to_wide.FLAG, increment)
     return True
@@ -378,6 +409,7 @@ def _gather_ahead(machine: Machine, index: int, parameters: narrow_to_wide.Param
     words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
     cycles = min(words, chip.ROW_WORDS - 1 - station.words) // per_cycle
     station.words += cycles * per_cycle
+    check_first_words(machine, index, parameters.narrow_read, cycles * per_cycle)
     skip(station, station.first, parameters.narrow_read, cycles * per_cycle)
     return cycles
 
@@ -396,15 +428,6 @@ def end_turn(machine: Machine, index: int, moved: bool, ahead: int) -> None:
 
 
 @inner
-def _check(machine: Machine, index: int, holds: bool, fault: int) -> None:
-    clock = machine.clock[0]
-    if not holds and not clock.fault:
-        clock.fault = fault
-        clock.fault_station = index
-        clock.fault_instruction = machine.stations[index].instruction
-
-
-@inner
 def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     """Spread words of a row, fetching the next row when one is used up."""
     station = machine.stations[index]
@@ -418,6 +441,7 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     for _ in range(machine.rates[0].wide_to_narrow_words_per_cycle):
         if write.done or not _word_is_there(machine, index, counters, parameters):
             break
+        check_write(machine, index, parameters, 1)
         effect(machine, counters + flag, wide_to_narrow.step(station, parameters))
         station.elements += 1
         moved = True
@@ -426,7 +450,7 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
     grow(machine, counters + flag, ahead, per_cycle * rate(parameters.producer))
     if write.done:
-        _check(machine, index, bool(station.first.done), state.FAULT_WORD_COUNT)
+        check(machine, index, bool(station.first.done), state.FAULT_WORD_COUNT, 0)
         complete(machine, index, counters + stations.COMPLETED + TileUnit.WIDE_TO_NARROW)
 
 
@@ -441,6 +465,7 @@ def _spread_ahead(machine: Machine, index: int, parameters: WideToNarrow) -> int
     words = plain_elements(station.second, parameters.narrow_write, parameters.watchers, 1)
     cycles = min(words, (chip.ROW_WORDS - station.position + step - 1) // step) // per_cycle
     station.position += cycles * per_cycle * step
+    check_write(machine, index, parameters, cycles * per_cycle)
     skip(station, station.second, parameters.narrow_write, cycles * per_cycle)
     return cycles
 
@@ -452,10 +477,12 @@ def _word_is_there(machine: Machine, index: int, counters: int, parameters: Wide
     side = wide_to_narrow.guard(station)
     while side != wide_to_narrow.OPEN:
         if wide_to_narrow.lacks_row(station, side):
-            _check(machine, index, False, state.FAULT_WORD_COUNT)
+            check(machine, index, False, state.FAULT_WORD_COUNT, 0)
             return False
         if not lets_pass(machine, index, parameters.watchers, counters, side):
             return False
+        if side == 0:
+            check_first_row(machine, index, parameters.wide_read)
         wide_to_narrow.pass_guard(station, parameters, side)
         side = wide_to_narrow.guard(station)
     return True

@@ -93,6 +93,7 @@ def _record(core: state.Core, tables: Tables, block: Records[Step]) -> tuple[int
         step.instruction = core.handed.instruction
         step.row = core.handed.row
         step.target = core.handed.target
+        step.base = core.handed.base
         step.address = core.handed.address
         step.size = core.handed.size
         core_alone.answer(core, tables)

@@ -103,7 +103,8 @@ def _station(machine: Machine, program: LoweredProgram, index: int) -> Iterator[
     if in_tile and number == stations.DISPATCH:
         queued = int(station["queued"] - station["taken"])
         if queued:
-            first = int(machine.tile_queue[tile, int(station["taken"]) % stations.TILE_PLACES])
+            exit_place = int(station["taken"]) % stations.TILE_PLACES
+            first = int(machine.tile_queue[tile][exit_place]["instruction"])
             yield (
                 f"tile {tile}: {queued} instructions queued, the first is "
                 f"{_place(program, first)}: {_wait(machine, index)}"

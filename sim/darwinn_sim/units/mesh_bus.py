@@ -16,6 +16,7 @@ from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.instructions import Mesh
 from darwinn_sim.kernel.structure import Records
+from darwinn_sim.units import memories
 
 SOUTH, WEST, NORTH, EAST = range(4)
 """Links, in the order of the opcodes MeshSouth to MeshEast."""
@@ -76,11 +77,17 @@ def step_write(write: traversal.State, parameters: Mesh) -> int:
 
 
 @inner
+def begin_read(read: traversal.State, parameters: Mesh, base: int) -> None:
+    """Put the sending side at its start: ``base``, if that is not negative."""
+    traversal.start(read, parameters.narrow_read)
+    if base >= 0:
+        read.address = base
+
+
+@inner
 def start(unit: state.Unit, parameters: Mesh) -> None:
     """Begin an instruction; a side that it does not have is done at once."""
-    traversal.start(unit.first, parameters.narrow_read)
-    if unit.base >= 0:
-        unit.first.address = unit.base
+    begin_read(unit.first, parameters, unit.base)
     traversal.start(unit.second, parameters.narrow_write)
     unit.first_done = not sends(parameters)
     unit.second_done = not receives(parameters)
@@ -110,9 +117,9 @@ def _link(parameters: Mesh) -> int:
 
 
 @inner
-def _word_address(core: state.Core, tile: state.Tile, pc: int, address: int) -> int:
-    address &= 0xFFFF
-    if 4 * address >= chip.NARROW_BYTES:
+def _checked(core: state.Core, tile: state.Tile, pc: int, address: int) -> int:
+    """A word address; outside of narrow memory: a fault, and 0."""
+    if memories.lacks_word(address):
         state.fail(core, state.FAULT_NARROW_ADDRESS, pc, tile.number, 4 * address)
         return 0
     return address
@@ -128,8 +135,8 @@ def _send(
     while not read.done and fifo.length < chip.MESH_FIFO_WORDS:
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
             break
-        address = traversal.address(read, parameters.narrow_read)
-        address = _word_address(core, tile, parameters.pc, address)
+        address = memories.word_address(read, parameters.narrow_read)
+        address = _checked(core, tile, parameters.pc, address)
         slot = (fifo.head + fifo.length) % chip.MESH_FIFO_WORDS
         fifo.data[slot] = tile.narrow[address]
         fifo.written[slot] = tile.narrow_written[address]
@@ -154,8 +161,8 @@ def _receive(
             break
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
             break
-        address = traversal.address(write, parameters.narrow_write)
-        address = _word_address(core, tile, parameters.pc, address)
+        address = memories.word_address(write, parameters.narrow_write)
+        address = _checked(core, tile, parameters.pc, address)
         if parameters.immediate_valid:
             tile.narrow[address] = parameters.immediate
             tile.narrow_written[address] = state.WRITTEN

@@ -13,6 +13,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import instructions, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.units import memories
 
 
 class Parameters(instructions.NarrowToWide):
@@ -33,10 +34,21 @@ FLAG = TileFlag.NARROW_TO_WIDE_WRITE
 
 
 @inner
-def begin(unit: sync.TwoSided, parameters: Parameters) -> None:
+def begin(unit: sync.TwoSided, parameters: Parameters, tile: sync.DoubleBuffered) -> None:
     """Put the traversals of an instruction at their starts."""
     traversal.start(unit.first, parameters.narrow_read)
     traversal.start(unit.second, parameters.wide_write)
+    if unit.base >= 0:
+        unit.first.address = unit.base
+    if parameters.shares_double_buffer:
+        unit.second.second ^= tile.wide_write_second
+
+
+@inner
+def end(unit: sync.TwoSided, parameters: Parameters, tile: sync.DoubleBuffered) -> None:
+    """Remember the side of the double buffer for the next instruction."""
+    if parameters.shares_double_buffer:
+        tile.wide_write_second = unit.second.second ^ parameters.wide_write.double_start
 
 
 @inner
@@ -72,16 +84,6 @@ def has_ended(unit: sync.TwoSided) -> bool:
 
 
 @inner
-def start(tile: state.Tile, unit: state.Unit, parameters: Parameters) -> None:
-    """Begin an instruction."""
-    begin(unit, parameters)
-    if unit.base >= 0:
-        unit.first.address = unit.base
-    if parameters.shares_double_buffer:
-        unit.second.second ^= tile.wide_write_second
-
-
-@inner
 def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters) -> bool:
     """Gather and write rows until a watcher blocks or the instruction ends; True if any moved."""
     moved = False
@@ -100,8 +102,7 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
         tile.flags[FLAG] += step(unit, parameters)
         if state.paused(core):
             return moved
-    if parameters.shares_double_buffer:
-        tile.wide_write_second = unit.second.second ^ parameters.wide_write.double_start
+    end(unit, parameters, tile)
     if not unit.second.done:
         state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
     unit.current = state.IDLE
@@ -111,8 +112,8 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
 @inner
 def _gather(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters) -> None:
     """Copy the next word into the row."""
-    address = traversal.address(unit.first, parameters.narrow_read) & 0xFFFF
-    if 4 * address >= chip.NARROW_BYTES:
+    address = memories.word_address(unit.first, parameters.narrow_read)
+    if memories.lacks_word(address):
         state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, 4 * address)
         return
     unit.row.data[unit.words] = tile.narrow[address]
@@ -126,7 +127,7 @@ def _write_row(
 ) -> None:
     """Copy the row to its place."""
     row = traversal.address(unit.second, parameters.wide_write)
-    if row < 0 or row >= chip.WIDE_ROWS:
+    if memories.lacks_row(row):
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return
     words = unit.words

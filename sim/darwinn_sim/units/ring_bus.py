@@ -16,6 +16,7 @@ from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed, RingProducer
 from darwinn_sim.kernel.structure import Records
+from darwinn_sim.units import memories
 
 OUTFEED_TARGET = chip.TILES
 """Bit of a target set that stands for the scalar core's outfeed."""
@@ -125,13 +126,22 @@ def has_used_row(unit: sync.Walker, parameters: RingOutfeed) -> bool:
 
 
 @inner
-def start_producer(tile: state.Tile, unit: state.Unit, parameters: RingProducer) -> None:
-    """Begin a RingProducer instruction."""
+def begin_producer(
+    unit: sync.TwoSided, parameters: RingProducer, tile: sync.DoubleBuffered
+) -> None:
+    """Put a RingProducer instruction at its start."""
     traversal.start(unit.first, parameters.wide_read)
     if unit.base >= 0:
         unit.first.address = unit.base
     if parameters.wide_read.double_offset:
         unit.first.second ^= tile.ring_read_second
+
+
+@inner
+def end_producer(unit: sync.TwoSided, parameters: RingProducer, tile: sync.DoubleBuffered) -> None:
+    """Remember the side of the double buffer for the next instruction."""
+    if parameters.wide_read.double_offset:
+        tile.ring_read_second = unit.first.second ^ parameters.wide_read.double_start
 
 
 @inner
@@ -152,7 +162,7 @@ def produce(
     if not _has_room(core, tiles, parameters.consumer_b, parameters.targets):
         return False
     row = traversal.address(read, parameters.wide_read)
-    if row < 0 or row >= chip.WIDE_ROWS:
+    if memories.lacks_row(row):
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, number, row)
         return False
     base = row * chip.ROW_WORDS
@@ -169,15 +179,14 @@ def produce(
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
     if read.done:
-        if parameters.wide_read.double_offset:
-            tile.ring_read_second = read.second ^ parameters.wide_read.double_start
+        end_producer(unit, parameters, tile)
         unit.current = state.IDLE
     return True
 
 
 @inner
-def start_consumer(unit: state.Unit, parameters: RingConsumer) -> None:
-    """Begin a RingConsumer instruction."""
+def begin_consumer(unit: sync.TwoSided, parameters: RingConsumer) -> None:
+    """Put a RingConsumer instruction at its start."""
     traversal.start(unit.first, parameters.wide_write)
     if unit.base >= 0:
         unit.first.address = unit.base
@@ -198,7 +207,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
         if fifo.length == 0:
             return moved
         address = traversal.address(write, parameters.wide_write)
-        if address < 0 or address >= chip.WIDE_ROWS:
+        if memories.lacks_row(address):
             state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, address)
             return moved
         row = fifo.rows[fifo.head]

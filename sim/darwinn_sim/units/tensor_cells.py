@@ -12,6 +12,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.units import memories
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MAC, MAXIMUM, SUM, INTERPOLATE = (
@@ -56,7 +57,7 @@ def store_sum(
 @inner
 def row_base(core: state.Core, tile: state.Tile, parameters: Parameters, row: int) -> int:
     """Word index of a wide-memory row; outside the memory: a fault, and row 0."""
-    if row < 0 or row >= chip.WIDE_ROWS:
+    if memories.lacks_row(row):
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return 0
     return row * chip.ROW_WORDS

@@ -26,7 +26,8 @@ class Segment(Record):
     (``continues``: from wide memory) and ``ends`` here; the sums leave through the output stage
     (``outputs``). ``parameter_reads`` and ``sum_writes`` are increments of flags 1 and 2. Before an
     ``observed`` segment the chip may stand still, so that somebody can look at what it is about to
-    read; a plan has none by itself.
+    read; ``fault``: what is wrong with its addresses (``tensor_reach``). A plan has neither by
+    itself.
     """
 
     first: Int32
@@ -42,6 +43,7 @@ class Segment(Record):
     ends: Uint8
     outputs: Uint8
     observed: Uint8
+    fault: Uint8
 
 
 class Place(Record):

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.units import observation
+from darwinn_sim.units import memories, observation
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
@@ -244,7 +243,7 @@ def _output(
         for k in range(count):
             word |= unit.rounded[first + k] << np.uint32(8 * size * k)
         address = plan.write_address[place.write + unit.words] & NARROW_MASK
-        if address + 4 > chip.NARROW_BYTES:
+        if memories.lacks_bytes(address):
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
         for k in range(4):

@@ -47,6 +47,15 @@ def loads(parameters: TileFence, flag: int) -> bool:
 
 
 @inner
+def restart_sides(parameters: TileFence, tile: sync.DoubleBuffered) -> None:
+    """The two units that share a double buffer count its sides by flags that the fence may load."""
+    if loads(parameters, TileFlag.NARROW_TO_WIDE_WRITE):
+        tile.wide_write_second = 0
+    if loads(parameters, TileFlag.RING_BUS_WRITE):
+        tile.ring_read_second = 0
+
+
+@inner
 def reached(tile: state.Tile, parameters: TileFence) -> bool:
     """Execute the fence if nothing holds it back; True if it was executed."""
     idle = 0
@@ -57,10 +66,6 @@ def reached(tile: state.Tile, parameters: TileFence) -> bool:
     for flag in range(chip.TILE_FLAGS):
         if loads(parameters, flag):
             tile.flags[flag] = parameters.reset_value
-    # The two units that share a double buffer count its sides by these flags.
-    if loads(parameters, TileFlag.NARROW_TO_WIDE_WRITE):
-        tile.wide_write_second = 0
-    if loads(parameters, TileFlag.RING_BUS_WRITE):
-        tile.ring_read_second = 0
+    restart_sides(parameters, tile)
     tile.fence_count += parameters.increment
     return True

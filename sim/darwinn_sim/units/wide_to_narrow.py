@@ -16,12 +16,10 @@ from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import WideToNarrow
-from darwinn_sim.units import narrow_to_wide
+from darwinn_sim.units import memories, narrow_to_wide
 
 _BLOCK = 4
 """Bytes of the sides of a block that is transposed."""
-
-_SCALE_STEPS = chip.SCALE_BIAS_WORDS // 2
 
 
 def derive(records: NDArray[np.void]) -> None:
@@ -43,11 +41,16 @@ def flag(parameters: WideToNarrow) -> int:
 
 
 @inner
-def begin(unit: sync.TwoSided, parameters: WideToNarrow) -> None:
-    """Put the traversals of an instruction at their starts; there is no row yet."""
+def begin(unit: sync.TwoSided, parameters: WideToNarrow, blocks: int) -> None:
+    """Put the traversals of an instruction at their starts; there is no row yet.
+
+    The half of the scale/bias buffer follows the ``blocks`` that flag 12 has counted so far.
+    """
     traversal.start(unit.first, parameters.wide_read)
     traversal.start(unit.second, parameters.narrow_write)
     unit.position = chip.ROW_WORDS
+    if parameters.scale_bias:
+        unit.second.second = blocks & 1
 
 
 @inner
@@ -83,14 +86,6 @@ def step(unit: sync.TwoSided, parameters: WideToNarrow) -> int:
     if (ended >> parameters.row_loop) & 1:
         unit.position = chip.ROW_WORDS
     return sync.produce(parameters.producer, ended)
-
-
-@inner
-def start(tile: state.Tile, unit: state.Unit, parameters: WideToNarrow) -> None:
-    """Begin an instruction. The half of the scale/bias buffer follows the blocks counted so far."""
-    begin(unit, parameters)
-    if parameters.scale_bias:
-        unit.second.second = tile.flags[TileFlag.WIDE_TO_SCALING] & 1
 
 
 @inner
@@ -139,7 +134,7 @@ def _read_row(
 ) -> None:
     """Copy the next row."""
     row = traversal.address(unit.first, parameters.wide_read)
-    if row < 0 or row >= chip.WIDE_ROWS:
+    if memories.lacks_row(row):
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return
     base = row * chip.ROW_WORDS
@@ -154,17 +149,17 @@ def _read_row(
 def _write_word(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow
 ) -> None:
-    address = traversal.address(unit.second, parameters.narrow_write)
     if parameters.scale_bias:
-        if address < 0 or address >= _SCALE_STEPS:
+        address = traversal.address(unit.second, parameters.narrow_write)
+        if memories.lacks_scales(address):
             state.fail(core, state.FAULT_SCALE_BIAS_ADDRESS, parameters.pc, tile.number, address)
             return
         for k in range(2):
             tile.scale_bias[2 * address + k] = unit.row.data[unit.position + k]
             tile.scale_bias_written[2 * address + k] = unit.row.written[unit.position + k]
         return
-    address &= 0xFFFF
-    if 4 * address >= chip.NARROW_BYTES:
+    address = memories.word_address(unit.second, parameters.narrow_write)
+    if memories.lacks_word(address):
         state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, 4 * address)
         return
     tile.narrow[address] = unit.row.data[unit.position]

@@ -197,7 +197,7 @@ def time_executable(
     host: timing.HostLink | None,
     assumptions: bool = True,
 ) -> CyclesRow:
-    """The row of one executable."""
+    """The row of one executable; raises ``FormatError`` if it cannot be linked."""
     facts: dict[str, Any] = {
         "name": name,
         "type": executable.type.name,
@@ -208,8 +208,7 @@ def time_executable(
     try:
         program = lower(chunks, assumptions=assumptions)
         facts["assumed"] = program.assumptions
-        result = timing.simulate_program(program, sizes, chip, host)
-        timing.require_completion(result)
+        result = timing.simulate(executable, chip, host, assumptions=assumptions, program=program)
         bound = timing.static_bound(program, sizes, chip, host)
     except (SimulationError, DecodeError) as error:
         verdict = verdict_of(error) or Verdict.FAULT

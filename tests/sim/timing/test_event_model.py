@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from averaging_program import watch
+from darwinn_formats.darwinn import Executable, InstructionBitstream
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
@@ -19,36 +20,17 @@ from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import Cause, ChipDescription, HostLink, event_model, trace
-from darwinn_sim.timing.description import Confidence, Quantity
+from darwinn_sim.timing import Cause, ChipDescription, HostLink, trace, transfers
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
 from hypothesis import currently_in_test_context, given, note
 from hypothesis import strategies as st
+from random_timing import chip_of, host_of
 from slow_timing import SlowTiming, Stuck
 from stimulus import Walk, constrained_random
 from unit_cases import mesh_bus, narrow_to_wide, tensor_unit, wide_to_narrow
 
 Span = tuple[int, int, int, int]
-
-
-def chip_of(**values: int) -> ChipDescription:
-    """beagle-max with other values."""
-    known = timing.chip_description("beagle-max")
-    changed = {name: Quantity(value, "test", Confidence.LOW) for name, value in values.items()}
-    return ChipDescription(**{**vars(known), **changed})
-
-
-def host_of(into: float, out: float, *, on_request: bool) -> HostLink:
-    """A link with ``into`` and ``out`` bytes a cycle at 500 MHz."""
-    known = timing.host_link("usb3")
-    values = (into * 5e8, out * 5e8, 0.0, float(on_request))
-    names = ("bytes_per_second_in", "bytes_per_second_out", "fixed_seconds", "on_request")
-    changed = {
-        name: Quantity(value, "test", Confidence.LOW)
-        for name, value in zip(names, values, strict=True)
-    }
-    return HostLink(**{**vars(known), **changed})
 
 
 def descriptor(tag: int, low: int, size: int) -> list[tuple[str, dict[str, int]]]:
@@ -439,7 +421,7 @@ def test_a_trace_that_is_made_twice_gives_the_same_cycles(
     kept = timing.simulate_program(program, sizes, host=LINK)
     bound = timing.static_bound(program, sizes, chip_of(), LINK)
     monkeypatch.setattr(trace, "BLOCK", 5)
-    monkeypatch.setattr(event_model, "_KEPT_STEPS", 12)
+    monkeypatch.setattr(transfers, "_KEPT_STEPS", 12)
     again = timing.simulate_program(program, sizes, host=LINK)
     assert again.cycles == kept.cycles
     assert again.transfers == kept.transfers
@@ -479,9 +461,9 @@ def test_a_run_that_does_not_end_in_one_interrupt_0_is_no_request(
     interrupts: tuple[int, ...], message: str
 ) -> None:
     chunk = frame(build([("Interrupt", {"interrupt": number}) for number in interrupts]))
-    timed = timing.simulate_program(lower((chunk,)), (len(chunk),))
+    executable = Executable(instruction_bitstreams=(InstructionBitstream(chunk),))
     with pytest.raises(DriverError, match=message):
-        timing.require_completion(timed)
+        timing.simulate(executable)
 
 
 def test_a_slower_link_is_waited_for_as_such() -> None:
