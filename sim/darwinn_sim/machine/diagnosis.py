@@ -56,6 +56,8 @@ def left_texts(
     """A line for each FIFO that is not empty: bytes of both input streams, rows for the outfeed,
     rows by tile and channel, words of the mesh by tile and link.
     """
+    if not (outfeed or octets.any() or rows.any() or words.any()):
+        return ()
     found = [
         (int(count), f"bytes of input stream {InputFifo(k).label}")
         for k, count in enumerate(octets)

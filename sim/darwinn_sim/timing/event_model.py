@@ -173,7 +173,7 @@ class _Run:
     def execute(self, limit: int) -> None:
         """Run to the end; raises ``Deadlock``, ``NotEnded``, ``ChipFault`` and ``PageFault``."""
         clock: Clock | None = None
-        turn = _TURN_CYCLES
+        turn, moved = _TURN_CYCLES, 0
         while True:
             reason = engine.run(self.machine, self.program.tables, min(limit, turn))
             self._take_spans()
@@ -190,7 +190,10 @@ class _Run:
             if clock is None:
                 # Not before the first turn, in which kernels may have to be compiled.
                 clock = Clock()
-            elif passed := clock.passed():
+            if (now_moved := self._moved()) > moved:
+                moved = now_moved
+                clock.seen()
+            if passed := clock.passed():
                 raise NotEnded(passed, self._standing())
         # All runs are over.
         runs = self.machine.runs
@@ -207,6 +210,12 @@ class _Run:
         else:
             self.machine = self.machine._replace(steps=block)
             self.machine.stations[stations.CORE]["position"] = 0
+
+    def _moved(self) -> int:
+        """Transfers that the host has seen begin."""
+        return int((self.machine.inbound["start"] >= 0).sum()) + int(
+            (self.machine.outbound["start"] >= 0).sum()
+        )
 
     def _standing(self) -> tuple[str, ...]:
         """How far it is, and where the first units stand."""
