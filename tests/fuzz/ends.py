@@ -30,6 +30,8 @@ from tests.fuzz.processes import Process, Write
 MEMORY = 2 << 30
 """Bytes that a process may have in use at its peak."""
 
+EVERYTHING = -1
+
 OUT_OF_TIME = "out of time"
 """A program without end, which the command has ended."""
 
@@ -54,8 +56,10 @@ class Done(msgspec.Struct, array_like=True):
 
 
 def commands_for(form: str, number: int) -> list[Command]:
-    """What is done with the mutant of this number."""
+    """What is done with the mutant of this number; all there is for ``EVERYTHING``."""
     chosen = BY_NAME[form]
+    if number == EVERYTHING:
+        return [*chosen.commands, *chosen.more]
     return [*chosen.commands, *([Random(number).choice(chosen.more)] if chosen.more else [])]
 
 

@@ -105,10 +105,10 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _part_name(line: str) -> str:
-    """The name in the first line of a part; functions have their number before it."""
-    words = line.split()
-    word = words[2] if words[0] == "function" and len(words) > 2 else words[1]
-    return word.strip('":')
+    """The name in the first line of a part, which may be empty; functions have a number before."""
+    kind, *words = line.split()
+    named = words[1:] if kind == "function" and len(words) > 1 else words
+    return named[0].strip('":') if named else ""
 
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:

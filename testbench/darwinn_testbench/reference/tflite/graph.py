@@ -224,6 +224,9 @@ def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -
     zero_point = quantisation.zero_point if quantisation else ()
     if not all(0 <= each < math.inf for each in scale):
         raise ModelError(file, f"tensor {index} ({tensor.name}): a scale is negative or no number")
+    dtype = tflite.DTYPES.get(tensor.type, np.dtype(object))
+    if dtype.kind in "iu" and not all(each in _values_of(dtype) for each in zero_point):
+        raise ModelError(file, f"tensor {index} ({tensor.name}): a zero point is no {dtype}")
     try:
         constant = model.constant(tensor)
     except FormatError as fault:
@@ -232,13 +235,19 @@ def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -
         index,
         tensor.name,
         tensor.shape,
-        tflite.DTYPES.get(tensor.type, np.dtype(object)),
+        dtype,
         np.array(scale, np.float32),
         np.array(zero_point or (0,) * len(scale), np.int64),
         quantisation.quantized_dimension if quantisation else 0,
         constant,
         tensor.is_variable,
     )
+
+
+def _values_of(dtype: np.dtype[Any]) -> range:
+    """What an element of an integer type can be."""
+    limits = np.iinfo(dtype)
+    return range(int(limits.min), int(limits.max) + 1)
 
 
 def _operator(model: tflite.Model, index: int, operator: tflite.Operator) -> Operator:
