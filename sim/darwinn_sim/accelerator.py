@@ -106,6 +106,8 @@ class Accelerator:
         dma_only: run the scalar core and its DMA alone; the tiles do nothing, and outputs, scratch
             and what tiles would send to scalar memory come from the seed.
         work_limit: work that a run may do before it is called endless.
+        schedule: seed of a random legal order of the units, in which every program runs
+            (``machine.random_schedule``); None: the fixed one.
         assumptions: execute values whose meaning is assumed; False refuses them. A program's are
             in ``load(executable).assumptions``, those of all programs in ``assumed``.
         engine: what executes programs; the kernels of the model by default.
@@ -118,6 +120,7 @@ class Accelerator:
         seed: int = 0,
         dma_only: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
+        schedule: int | None = None,
         assumptions: bool = True,
         engine: ChipEngine | None = None,
     ) -> None:
@@ -127,13 +130,15 @@ class Accelerator:
         self.seed = seed
         self.dma_only = dma_only
         self.work_limit = work_limit
+        self.schedule = schedule
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
         """How often the chip was powered up: its memories are lost when this grows."""
-        self._power_up()
+        self.power_up()
 
-    def _power_up(self) -> None:
+    def power_up(self) -> None:
+        """Power the chip up: its memories are lost. It runs in the order of ``schedule`` then."""
         self.power_ups += 1
         memory = HostMemory(strict=self.strict)
         self.host = self.engine.power_up(memory)
@@ -147,6 +152,7 @@ class Accelerator:
             random=np.random.default_rng(self.seed),
             work_limit=self.work_limit,
             work_of_a_turn=_WORK_OF_A_TURN,
+            schedule=self.schedule,
         )
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
@@ -239,7 +245,7 @@ class Accelerator:
                 result = replace(result, warnings=(text,))
         except BaseException:
             # The chip hangs as it is: whoever wants to go on needs a new one.
-            self._power_up()
+            self.power_up()
             raise
         return result
 
@@ -316,7 +322,7 @@ class Accelerator:
 
     def _finish(self, request: Request, stopped: bool) -> dict[str, bytes]:
         if stopped:
-            self._power_up()
+            self.power_up()
             return {}
         return self._driver.finish(request)
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from darwinn_formats.darwinn import (
     Description,
     Executable,
     FieldOffset,
+    InputLayer,
     InstructionBitstream,
     Layer,
     Meta,
     OutputLayer,
+    Package,
     Position,
+    dump,
 )
 from darwinn_sim.isa.builder import build, frame
 
@@ -206,6 +210,16 @@ def executable(program: Sequence[Operation] | None = None, *, split: int = 0) ->
         input_layers=(Layer(name="image", size_bytes=INPUT_BYTES),),
         output_layers=(Layer(name="averages", size_bytes=OUTPUT_BYTES, any_layer=OutputLayer()),),
     )
+
+
+def package(program: Sequence[Operation] | None = None) -> bytes:
+    """The program as a package, whose layers are vectors."""
+    bare = executable(program)
+    (given,), (result,) = bare.input_layers, bare.output_layers
+    given = replace(given, any_layer=InputLayer(), y_dim=1, x_dim=1, z_dim=INPUT_BYTES)
+    result = replace(result, y_dim=1, x_dim=1, z_dim=OUTPUT_BYTES)
+    whole = replace(bare, input_layers=(given,), output_layers=(result,))
+    return dump(Package.of(whole, min_runtime_version=12, compiler_version=""))
 
 
 def images() -> Callable[[], bytes]:

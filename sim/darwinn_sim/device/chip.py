@@ -96,6 +96,7 @@ class Chip:
         work_limit: work that a program may do before it is called endless.
         work_of_a_turn: between two looks at the host.
         allowed: seconds and memory of a program; None: those that hold where the chip is made.
+        schedule: seed of a random legal order of the units; None: the fixed one.
         log: told what is unusual about register accesses of the host.
         pace: holds back what tells the host that a program is over.
     """
@@ -113,6 +114,7 @@ class Chip:
         work_limit: int = DEFAULT_WORK_LIMIT,
         work_of_a_turn: int = WORK_OF_A_TURN,
         allowed: Limits | None = None,
+        schedule: int | None = None,
         log: Callable[[str], None] = silent,
         pace: Pace | None = None,
     ) -> None:
@@ -123,6 +125,7 @@ class Chip:
         self.work_limit = work_limit
         self.work_of_a_turn = work_of_a_turn
         self.limits = allowed or limits()
+        self.schedule = schedule
         self.random = random or np.random.default_rng(seed)
         self.programs = Programs(dma_only=dma_only, assumptions=assumptions)
         """Recognises what is fetched."""

@@ -17,7 +17,7 @@ from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.machine import core_alone, diagnosis, schedule
+from darwinn_sim.machine import core_alone, diagnosis, random_schedule, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, patch
 from darwinn_sim.machine.observer import Observer, Wanted
@@ -66,6 +66,7 @@ class Device(Protocol):
     work_limit: int
     work_of_a_turn: int
     limits: Limits
+    schedule: int | None
 
 
 class ProgramRun:
@@ -99,6 +100,9 @@ class ProgramRun:
         self._clock: Clock | None = None
         self._counts = self._counted()
         self.observer = Observer(self.core, program, wanted)
+        self._order: random_schedule.RandomOrder | None = None
+        if device.schedule is not None:
+            self._order = random_schedule.RandomOrder(device.schedule)
 
     def begin(self) -> None:
         """It is about to begin; for engines that have more to do then, as the RTL has."""
@@ -136,14 +140,16 @@ class ProgramRun:
 
     def turn(self) -> Turn:
         """Let the chip go on for a moment, and serve what it asks of the host."""
-        work = int(self.core["work"]) + self.device.work_of_a_turn
-        self.core["work_limit"] = min(self.device.work_limit, work)
+        work = self.device.work_of_a_turn if self._order is None else self._order.work_of_a_turn()
+        self.core["work_limit"] = min(self.device.work_limit, int(self.core["work"]) + work)
         reason = self._run_chip()
         self.observer.report()
         if reason == scalar_core.FAULT:
             raise self._fault()
         self._look(reason)
         if self._is_served(reason):
+            if self._order is not None and self._order.host_is_quick():
+                self._serve_host()
             return Turn.GOES_ON
         moved = self._serve_host()
         if reason == scalar_core.HALTED:
@@ -201,7 +207,10 @@ class ProgramRun:
         """Let the chip go on until it needs the host; a reason of ``scalar_core``."""
         if self.device.dma_only:
             return core_alone.run(self.core, self.program.tables, self.observer.stop_pc)
-        return schedule.run(self.core, self.tiles, self.program.tables, self.observer.seen)
+        state_of_chip = (self.core, self.tiles, self.program.tables, self.observer.seen)
+        if self._order is not None:
+            return random_schedule.run(*state_of_chip, self._order.record)
+        return schedule.run(*state_of_chip)
 
     def _fault(self) -> SimulationError:
         core = self.core
@@ -250,6 +259,8 @@ class ProgramRun:
         for fifo, tag in _INPUTS:
             stream = self.core["input"][fifo]
             room = chip.HOST_FIFO_BYTES - int(stream["length"])
+            if self._order is not None:
+                room = min(room, self._order.host_bytes())
             known = self.host.next_known(tag, room)
             data = self.host.pull(tag, room)
             if data.size:

@@ -30,7 +30,7 @@ from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.tables import Tables
 
 # The scalar core stands still, but the rest of the chip may go on.
-_SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
+SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 
@@ -41,8 +41,8 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
     while True:
         if observation.has_stopped(seen):
             return scalar_core.STOPPED
-        reason = _run_core(core, tiles, tables, seen.watch[0].stop_pc)
-        if reason not in _SETTLES:
+        reason = run_core(core, tiles, tables, seen.watch[0].stop_pc)
+        if reason not in SETTLES:
             return reason
         steps = core.steps
         moved = _settle(core, tiles, tables, seen)
@@ -64,7 +64,7 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
 
 
 @inner
-def _run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables, stop_pc: int) -> int:
+def run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables, stop_pc: int) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
         reason = scalar_core.run(core, tables, stop_pc)
@@ -142,24 +142,39 @@ def _settle(
 def _advance_buffers(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     moved = False
     for which in (ScalarUnit.PARAMETER_POP, ScalarUnit.AV_POP):
-        unit = core.units[which]
-        if _begin_scalar_unit(unit):
-            traversal.start(unit.first, tables.pop[unit.current].buffer)
-        if unit.current != state.IDLE:
-            moved |= input_pop.advance(core, unit, tables.pop[unit.current])
-    moved |= _advance_infeed(core, tiles, tables, False)
-    unit = core.units[ScalarUnit.RING_OUTFEED]
-    if _begin_scalar_unit(unit):
-        traversal.start(unit.first, tables.outfeed[unit.current].buffer)
-    if unit.current != state.IDLE:
-        moved |= ring_bus.outfeed(core, unit, tables.outfeed[unit.current])
+        moved |= advance_pop(core, which, tables)
+    moved |= advance_infeed(core, tiles, tables, False)
+    moved |= advance_outfeed(core, tables)
     return moved
 
 
 @inner
-def _advance_infeed(
+def advance_pop(core: state.Core, which: int, tables: Tables) -> bool:
+    """Let a unit that takes the host's input go on; True if it moved."""
+    unit = core.units[which]
+    if _begin_scalar_unit(unit):
+        traversal.start(unit.first, tables.pop[unit.current].buffer)
+    if unit.current == state.IDLE:
+        return False
+    return input_pop.advance(core, unit, tables.pop[unit.current])
+
+
+@inner
+def advance_outfeed(core: state.Core, tables: Tables) -> bool:
+    """Let the outfeed take rows that have arrived; True if it moved."""
+    unit = core.units[ScalarUnit.RING_OUTFEED]
+    if _begin_scalar_unit(unit):
+        traversal.start(unit.first, tables.outfeed[unit.current].buffer)
+    if unit.current == state.IDLE:
+        return False
+    return ring_bus.outfeed(core, unit, tables.outfeed[unit.current])
+
+
+@inner
+def advance_infeed(
     core: state.Core, tiles: Records[state.Tile], tables: Tables, may_send: bool
 ) -> bool:
+    """Let the infeed collect a row, and send it if it ``may_send``; True if it moved."""
     unit = core.units[ScalarUnit.RING_INFEED]
     if _begin_scalar_unit(unit):
         traversal.start(unit.first, tables.infeed[unit.current].buffer)
@@ -185,15 +200,23 @@ def _begin_scalar_unit(unit: state.BufferUnit) -> bool:
 @inner
 def _send_one_row(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     """Let one sender use the ring: the infeed first, then the tiles in order."""
-    if _advance_infeed(core, tiles, tables, True):
+    if advance_infeed(core, tiles, tables, True):
         return True
     for number in range(chip.TILES):
-        unit = tiles[number].units[TileUnit.RING_PRODUCER]
-        if unit.current != state.IDLE:
-            row = tables.row[unit.current]
-            if ring_bus.produce(core, tiles, number, unit, tables.ring_producer[row]):
-                return True
+        sent = produce_row(core, tiles, number, tables)
+        if sent:
+            return True
     return False
+
+
+@inner
+def produce_row(core: state.Core, tiles: Records[state.Tile], number: int, tables: Tables) -> bool:
+    """Let the ring producer of a tile send a row; True if it did."""
+    unit = tiles[number].units[TileUnit.RING_PRODUCER]
+    if unit.current == state.IDLE:
+        return False
+    row = tables.row[unit.current]
+    return ring_bus.produce(core, tiles, number, unit, tables.ring_producer[row])
 
 
 @inner
@@ -209,15 +232,9 @@ def _advance_tile(
     moved_at_all = False
     while tile.awake and not state.paused(core):
         tile.awake = 0
-        moved = _dispatch(core, tile, tables)
+        moved = dispatch(core, tile, tables)
         for which in range(chip.TILE_UNITS):
-            unit = tile.units[which]
-            if unit.current == state.IDLE:
-                if not state.next_instruction(unit):
-                    continue
-                _start(tile, unit, which, tables)
-                moved = True
-            moved |= _advance_unit(core, tiles, number, unit, which, tables, seen)
+            moved |= advance_unit(core, tiles, number, which, tables, seen)
         if moved or state.paused(core):
             tile.awake = 1
         moved_at_all |= moved
@@ -225,7 +242,7 @@ def _advance_tile(
 
 
 @inner
-def _dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
+def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
     while tile.queue_length > 0:
@@ -250,6 +267,26 @@ def _dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
 
 
 @inner
+def advance_unit(
+    core: state.Core,
+    tiles: Records[state.Tile],
+    number: int,
+    which: int,
+    tables: Tables,
+    seen: Observation,
+) -> bool:
+    """Let a unit of a tile go on, with its next instruction if it is idle; True if it moved."""
+    tile = tiles[number]
+    unit = tile.units[which]
+    begins = unit.current == state.IDLE
+    if begins:
+        if not state.next_instruction(unit):
+            return False
+        _start(tile, unit, which, tables)
+    return _execute(core, tiles, number, unit, which, tables, seen) or begins
+
+
+@inner
 def _start(tile: state.Tile, unit: state.Unit, which: int, tables: Tables) -> None:
     row = tables.row[unit.current]
     if which == TileUnit.RING_PRODUCER:
@@ -266,7 +303,7 @@ def _start(tile: state.Tile, unit: state.Unit, which: int, tables: Tables) -> No
 
 
 @inner
-def _advance_unit(
+def _execute(
     core: state.Core,
     tiles: Records[state.Tile],
     number: int,

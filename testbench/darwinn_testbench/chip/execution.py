@@ -32,6 +32,7 @@ from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.preload import Preload
+from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
@@ -110,6 +111,8 @@ def run(
     until: StopPoint | None = None,
     taps: Sequence[Tap] = (),
     preloads: Sequence[Preload] = (),
+    schedules: int = 0,
+    schedule_seed: int | None = None,
     strict: bool = False,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
@@ -118,7 +121,9 @@ def run(
     inference), or on drawn sets (``inputs.choose_inputs``), one if neither ``runs`` nor
     ``inputs_kind`` says otherwise. ``preloads`` are in wide memory before anything runs. ``then``
     are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
-    of the whole. Without ``assumptions`` assumed values are refused.
+    of the whole. ``schedules`` random legal orders of the chip's units follow, the first with the
+    seed ``schedule_seed`` (``seed`` by default): a result that differs is a RACE
+    (``schedules.Schedules``, in the figures). Without ``assumptions`` assumed values are refused.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -135,11 +140,15 @@ def run(
     pipeline = Pipeline([session, *(Session(segment, **options) for segment in following)])
     if then and (until or taps):
         raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
+    if schedules and until:
+        raise InputError("schedules are compared by their outputs, and a stopped run has none")
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
     stopped = False
     used: int | None = None
+    done: list[Inferred] = []
+    reordered: Schedules | None = None
     fault: SimulationError | None = None
     begin = time.perf_counter()
     try:
@@ -158,10 +167,16 @@ def run(
             seconds = sum(segment.seconds for segment in segments)
             if any(segment.result.incomplete for segment in segments):
                 raise IncompleteProgram(len(session.program.chunks))
+            results = pipeline.results(segments)
+            if schedules:
+                done.append(Inferred(tensors, results))
             rows += [
                 run_row(number, name, tensor, seconds, origin_of(sets, number))
-                for name, tensor in pipeline.results(segments).items()
+                for name, tensor in results.items()
             ]
+        if schedules:
+            first = seed if schedule_seed is None else schedule_seed
+            reordered = check_schedules(pipeline, done, schedules, first, progress)
     except SimulationError as error:
         fault = error
     return Report(
@@ -181,10 +196,20 @@ def run(
             "taps": taps_found,
             "assumptions": grading.merged(each.assumed for each in pipeline.segments),
             **states_figure(pipeline.segments),
+            **({} if reordered is None else {"schedules": reordered}),
         },
-        decided=None if fault is None else verdict_of(fault),
-        message=bound.note if fault is None else str(fault),
+        decided=_decided(fault, reordered),
+        message="; ".join(filter(None, (bound.note, str(reordered or ""))))
+        if fault is None
+        else str(fault),
     )
+
+
+def _decided(fault: SimulationError | None, reordered: Schedules | None) -> Verdict | None:
+    """The verdict that is not that of the rows; None if there is none."""
+    if fault is not None:
+        return verdict_of(fault)
+    return reordered.verdict if reordered is not None and reordered.differences else None
 
 
 def states_figure(sessions: Sequence[Session]) -> dict[str, list[str]]:

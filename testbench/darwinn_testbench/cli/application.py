@@ -31,7 +31,7 @@ _EPILOG = """**Start here**
 
 **Exit codes**
 
-0 pass, 1 mismatch, regression or fault, 2 bad input or usage, 3 refused (not implemented),
+0 pass, 1 mismatch, race, regression or fault, 2 bad input or usage, 3 refused (not implemented),
 130 interrupted
 """
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import states_line
+from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
@@ -70,6 +71,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     ]
     lines += [f"warning: {each}" for each in figures.get("warnings", ())]
     lines += states_line(figures)
+    lines += schedule_lines(figures.get("schedules"))
     if not rows:
         return lines
     lines += [str(figures["excitation"])]
@@ -182,6 +184,8 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+        case Verdict.RACE:
+            return f"darwinn disasm {file} shows what waits for which flag"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:

@@ -64,6 +64,24 @@ InputsKind = Annotated[
         "--inputs-kind KIND --seed N.",
     ),
 ]
+Schedules = Annotated[
+    int,
+    option(
+        "--schedules N",
+        "Make the inferences again in N random legal orders of the chip's units: bytes that "
+        "differ show a synchronisation that is missing (race, exit code 1).",
+        min=0,
+        max=1_000_000,
+    ),
+]
+ScheduleSeed = Annotated[
+    int | None,
+    option(
+        "--schedule-seed N",
+        "Seed of the first of these orders, the next has one more; that of --seed by default.",
+        min=0,
+    ),
+]
 Strict = Annotated[bool, option("--strict", "Reading memory that nothing has written is a fault.")]
 NoAssumptions = Annotated[
     bool,
@@ -176,6 +194,16 @@ def only_for(what: str, **given: object) -> None:
     ]
     if names:
         raise InputError(f"{', '.join(names)}: only for {what}")
+
+
+def schedule_of(schedules: int, seed: int | None) -> None:
+    """Refuse the seed of orders where none is asked for.
+
+    Raises:
+        InputError: that is so.
+    """
+    if seed is not None and not schedules:
+        raise InputError("--schedule-seed is for --schedules N: say how many orders")
 
 
 def no_original(engine: Engine) -> None:

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_line
 from darwinn_testbench.chip.preload import parse as parse_preload
+from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import option
@@ -102,6 +103,8 @@ def command(
     then: Then = None,
     model: options.Model = 0,
     companions: options.Companions = None,
+    schedules: options.Schedules = 0,
+    schedule_seed: options.ScheduleSeed = None,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     engine: options.RunEngine = Engine.MODEL,
@@ -117,6 +120,7 @@ def command(
     """
     options.only_one_on_stdout(json=json, output=output)
     options.no_rtl(engine)
+    options.schedule_of(schedules, schedule_seed)
     source = options.source_of(file)
     if format_of(source) is not None:
         options.only_for(
@@ -127,6 +131,7 @@ def command(
             then=then,
             model=model or None,
             with_=companions,
+            schedules=schedules or None,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -160,6 +165,8 @@ def command(
             until=stop,
             taps=taps,
             preloads=preloads,
+            schedules=schedules,
+            schedule_seed=schedule_seed,
             strict=strict,
             assumptions=not no_assumptions,
             progress=progress,
@@ -212,6 +219,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
     lines += states_line(report.figures)
+    lines += schedule_lines(report.figures.get("schedules"))
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]

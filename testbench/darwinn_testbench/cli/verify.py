@@ -102,6 +102,8 @@ def command(
     policy: PolicyText = None,
     model: options.Model = 0,
     companions: options.Companions = None,
+    schedules: options.Schedules = 0,
+    schedule_seed: options.ScheduleSeed = None,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     layers: Layers = False,
@@ -138,6 +140,7 @@ def command(
     if stall_seed is not None and engine is not Engine.RTL:
         raise InputError("--stall-seed is for --engine rtl: only the RTL can be held back")
     options.refuse_no_file(waves)
+    options.schedule_of(schedules, schedule_seed)
     declared = None if policy is None else policies.parse(policy)
     source = options.source_of(file)
     is_program = format_of(source) is not None
@@ -152,6 +155,7 @@ def command(
             "DarwiNN files",
             with_=companions,
             model=model or None,
+            schedules=schedules or None,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -173,6 +177,8 @@ def command(
             seed=seed,
             runs=runs,
             inputs_kind=inputs_kind or (),
+            schedules=schedules,
+            schedule_seed=schedule_seed,
             strict=strict,
             assumptions=not no_assumptions,
             layers=layers,

@@ -37,6 +37,8 @@ class Asked:
     seed: int
     runs: int | None
     inputs_kind: Sequence[str]
+    schedules: int
+    schedule_seed: int | None
     strict: bool
     layers: bool
     localise: bool

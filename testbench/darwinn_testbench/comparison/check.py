@@ -13,14 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.schedules import Schedules, check_schedules
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.excitation import Excitation
+from darwinn_testbench.comparison.sides import DeviceProgram
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.reference.protocol import Datum
 from darwinn_testbench.reference.tflite.graph import Network
-from darwinn_testbench.report import Report, Verdict, verdict_of
+from darwinn_testbench.report import Report, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback
 
 CHIP_ARITHMETIC = "chip arithmetic"
@@ -94,6 +97,7 @@ class Check(ABC):
         self.excitation = Excitation(network)
         self.rows: list[OutputRow] = []
         self.divergences: list[Divergence] = []
+        self.schedules: Schedules | None = None
 
     @abstractmethod
     def begin(self, progress: ProgressCallback) -> None:
@@ -107,9 +111,30 @@ class Check(ABC):
     def close(self) -> None:
         """Give back what was opened."""
 
+    @property
+    @abstractmethod
+    def _device(self) -> DeviceProgram | None:
+        """What runs on the simulated chip; None if nothing does."""
+
+    def reorder(self, progress: ProgressCallback) -> None:
+        """Make the inferences of the chip again in other orders of its units, if that was asked."""
+        asked, device = self.asked, self._device
+        if device is None or not device.done:
+            return
+        seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
+        pipeline = Pipeline([device.session])
+        self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
+
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
         asked = self.asked
+        decided, message = verdict_of(fault) if fault else self._verdict(), str(fault)
+        if fault is None:
+            schedules = self.schedules
+            message = "; ".join(filter(None, (self._summary(), str(schedules or ""))))
+            if schedules is not None and schedules.differences:
+                found = [row.verdict for row in self.rows] if decided is None else [decided]
+                decided = worst((*found, schedules.verdict))
         return Report(
             command="verify",
             file=self.file,
@@ -124,9 +149,10 @@ class Check(ABC):
                 "seconds": seconds,
                 "excitation": self.excitation.figures(),
                 **self._found(),
+                **({} if self.schedules is None else {"schedules": self.schedules}),
             },
-            decided=self._verdict() if fault is None else verdict_of(fault),
-            message=self._summary() if fault is None else str(fault),
+            decided=decided,
+            message=message,
         )
 
     @abstractmethod

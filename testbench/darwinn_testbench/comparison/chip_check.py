@@ -35,7 +35,7 @@ from darwinn_testbench.comparison.check import (
 from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.comparison.expectation import Expectation, References, device_inputs
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
-from darwinn_testbench.comparison.sides import RtlProgram, open_device
+from darwinn_testbench.comparison.sides import DeviceProgram, RtlProgram, open_device
 from darwinn_testbench.comparison.tapped_inference import TappedInference
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
@@ -194,6 +194,10 @@ class ChipCheck(Check):
                 row = _worsened(row, f"the RTL differs from the model: {found.reason}")
             checked.append(row)
         return checked
+
+    @property
+    def _device(self) -> DeviceProgram:
+        return self.device
 
     def _sides(self) -> dict[str, Any]:
         file = None if self.references is None else self.references.cpu.file

@@ -196,6 +196,10 @@ class ProgramCheck(Check):
         how = ", ".join(filter(None, [converted.how, str(back)]))
         return decided(replace(row, comparison=found, conversion=how), by, found)
 
+    @property
+    def _device(self) -> DeviceProgram | None:
+        return self.left.device
+
     def _sides(self) -> dict[str, Any]:
         asked = self.asked
         return {

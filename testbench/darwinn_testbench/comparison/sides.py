@@ -24,6 +24,7 @@ from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.chip.execution import choose_model
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.chip.schedules import Inferred
 from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
@@ -44,6 +45,7 @@ class DeviceProgram:
     """A compiled model on a chip, the simulated one or the one in RTL (``protocol.Reference``).
 
     ``dma`` is what was moved, against its hints; ``label`` is what the chip is called in it.
+    ``done`` are its inferences, if they are to be made again.
     """
 
     functions = (FUNCTION,)
@@ -52,6 +54,7 @@ class DeviceProgram:
     session: Session
     dma: list[DmaFigures] = field(default_factory=list)
     label: str = ""
+    done: list[Inferred] | None = None
 
     def __post_init__(self) -> None:
         self._before = dict(self.session.states)
@@ -75,7 +78,7 @@ class DeviceProgram:
         if tap is not None:
             raise ExecutionError("layers of a chip are seen through its own taps")
         self._before = dict(self.session.states)
-        results = self.session.infer(self._tensors(inputs)).outputs
+        results = self._infer(self._tensors(inputs)).outputs
         return tuple(
             Output(port.name, results[port.name], port.scale, port.zero_point)
             for port in self.outputs()
@@ -94,11 +97,20 @@ class DeviceProgram:
         Raises:
             SimulationError: the program fails, or uses what the chip lacks.
         """
-        inference = self.session.infer(tensors, taps=taps, as_far_as_it_goes=True)
+        inference = self._infer(tensors, taps, as_far_as_it_goes=True)
         name = f"inference {number}{self.label}"
         issued = inference.result.transfers
         self.dma.append(dma_figures(self.model.compiled.inference, issued, name))
         return inference
+
+    def _infer(
+        self, tensors: TensorMap, taps: Sequence[ChipTap] = (), *, as_far_as_it_goes: bool = False
+    ) -> Inference:
+        given = {**self.session.states, **tensors}
+        found = self.session.infer(given, taps=taps, as_far_as_it_goes=as_far_as_it_goes)
+        if self.done is not None:
+            self.done.append(Inferred(given, found.outputs))
+        return found
 
     def prepare(self) -> None:
         """Do what a first inference would do besides; raises as :meth:`run` does."""
@@ -239,7 +251,7 @@ def open_device(asked: Asked) -> DeviceProgram:
     """A compiled model on the simulated chip; raises as :func:`open_side`."""
     bound = choose_model(open_models(asked.source, asked.companions), asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
-    return DeviceProgram(bound, session)
+    return DeviceProgram(bound, session, done=[] if asked.schedules else None)
 
 
 def open_reference(asked: Asked) -> Side | None:

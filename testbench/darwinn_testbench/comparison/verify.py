@@ -49,6 +49,8 @@ def verify(
     seed: int = 0,
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
+    schedules: int = 0,
+    schedule_seed: int | None = None,
     strict: bool = False,
     layers: bool = False,
     localise: bool = False,
@@ -85,6 +87,9 @@ def verify(
             be within ``LITERT_LAYER`` of LiteRT. Between programs integers have to be equal,
             quantised ones within ``policy.FLOAT_REFERENCE`` of a floating point counterpart, and
             floating point outputs within ``float32-reassociated`` (``float32`` of stored ones).
+        schedules: how many random legal orders of the chip's units to make the inferences in again;
+            a result that differs is a RACE (``chip.schedules``, in the figures).
+        schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
         strict: reading memory that nothing has written is a fault.
         layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
             rows (``layers.check.TensorRow``) are in the figures under ``tensors``.
@@ -120,6 +125,8 @@ def verify(
         seed=seed,
         runs=runs,
         inputs_kind=inputs_kind,
+        schedules=schedules,
+        schedule_seed=schedule_seed,
         strict=strict,
         layers=layers,
         localise=localise,
@@ -160,6 +167,7 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
             text = f"{check.noun} {number + 1} of {len(check.cases)}"
             progress(text, number, len(check.cases))
             check.run(number, case)
+        check.reorder(progress)
     except Unavailable:
         raise
     except (SimulationError, ExecutionError) as error:

@@ -31,6 +31,7 @@ _PATTERN = frozenset("*?[")
 _MAX_BYTES = 16 << 20
 _MAX_CASES = 100_000
 _MAX_RUNS = 1_000_000_000
+_MAX_SCHEDULES = 1_000_000
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,6 +52,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     runs: Annotated[int, Meta(ge=1, le=_MAX_RUNS)] | None = None
     inputs_kind: tuple[InputKind, ...] = ()
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
+    schedules: Annotated[int, Meta(ge=0, le=_MAX_SCHEDULES)] = 0
     strict: bool = False
     assumptions: bool = True
     policy: str | None = None

@@ -30,6 +30,8 @@ class Verdict(StrEnum):
     """Something the model of the chip does not implement; named in the message."""
     NOT_COMPARED = "not-compared"
     """RAN where a comparison was asked for (``--require-reference``)."""
+    RACE = "race"
+    """Its results are others in another legal order of the chip's units (``--schedules``)."""
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
     REGRESSION = "regression"
@@ -61,6 +63,9 @@ _KINDS = {
     ),
     Verdict.NOT_COMPARED: _Kind(
         1, "bold red", "A comparison is required, and the result was compared with nothing."
+    ),
+    Verdict.RACE: _Kind(
+        1, "bold red", "Another legal order of the chip's units gives another result."
     ),
     Verdict.MISMATCH: _Kind(1, "bold red", "A result differs from what is expected."),
     Verdict.REGRESSION: _Kind(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import averaging_program as sample
 import pytest
-from darwinn_formats.darwinn import InputLayer, Package, dump
 from darwinn_testbench.cli import main
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.report import Verdict
@@ -16,16 +14,7 @@ from darwinn_testbench.report import Verdict
 def package(path: Path) -> Path:
     """A program whose output cannot change with the unwritten rows that it sums."""
     program = sample.changed("TensorSum", parameter_read_base=4 * 77, output_scale=0.0)
-    executable = sample.executable(program)
-    sizes = (sample.INPUT_BYTES, sample.OUTPUT_BYTES)
-    layers = (*executable.input_layers, *executable.output_layers)
-    given, result = (
-        replace(layer, y_dim=1, x_dim=1, z_dim=size)
-        for layer, size in zip(layers, sizes, strict=True)
-    )
-    given = replace(given, any_layer=InputLayer())
-    whole = replace(executable, input_layers=(given,), output_layers=(result,))
-    path.write_bytes(dump(Package.of(whole, min_runtime_version=12, compiler_version="")))
+    path.write_bytes(sample.package(program))
     return path
 
 

@@ -1,0 +1,142 @@
+"""Random legal orders of the units after the fixed one: do they give the same outputs?
+
+A program that misses a flag or a fence gives the right bytes in one order of the chip's units and
+others in another one (``darwinn_sim.machine.random_schedule``). Each order has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.chip.inputs import TensorMap
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.report import Verdict, counted, one_line
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+
+class Inferred(NamedTuple):
+    """What an inference was given, by tensor name, and what it gave."""
+
+    inputs: TensorMap
+    outputs: dict[str, AnyArray]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the order ``schedule`` (a seed) first gives something else, in inference ``run``.
+
+    ``byte`` of ``output`` is ``actual`` instead of ``expected``, and ``differing`` of its ``size``
+    bytes are others; or there is a ``fault``, and no output.
+    """
+
+    schedule: int
+    run: int
+    output: str | None = None
+    byte: int | None = None
+    expected: int | None = None
+    actual: int | None = None
+    differing: int = 0
+    size: int = 0
+    fault: str = ""
+
+    def __str__(self) -> str:
+        where = f"schedule {self.schedule}, run {self.run}"
+        if self.fault:
+            return f"{where}: {self.fault}"
+        return (
+            f"{where}, output {self.output}: byte {self.byte:#x} is {self.actual:#04x}, not "
+            f"{self.expected:#04x}; {self.differing:,} of {self.size:,} bytes differ"
+        )
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """What ``count`` schedules gave, the first of which has the seed ``seed``, the next one more;
+    a difference for each that gave something else."""
+
+    count: int
+    seed: int
+    seconds: float
+    differences: tuple[Difference, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """RACE if the outputs depend on the order."""
+        return Verdict.RACE if self.differences else Verdict.PASS
+
+    def __str__(self) -> str:
+        tried = f"{counted(self.count, 'schedule')} from seed {self.seed}"
+        if not self.differences:
+            return f"{tried}: the same bytes"
+        first = self.differences[0]
+        return (
+            f"{len(self.differences)} of {tried} differ: {first} "
+            f"(--schedules 1 --schedule-seed {first.schedule} repeats it)"
+        )
+
+
+_MOST_LINES = 5
+"""Differences that are told one by one; the JSON has all."""
+
+
+def schedule_lines(schedules: Schedules | None) -> list[str]:
+    """What tables say of the schedules that differ, after the first."""
+    if schedules is None:
+        return []
+    later = schedules.differences[1:]
+    lines = [str(each) for each in later[:_MOST_LINES]]
+    rest = len(later) - len(lines)
+    return [*lines, f"{rest} more"] if rest else lines
+
+
+def check_schedules(
+    pipeline: Pipeline,
+    done: Sequence[Inferred],
+    count: int,
+    seed: int,
+    progress: ProgressCallback = silent,
+) -> Schedules:
+    """Make the inferences ``done`` again in ``count`` random orders, parameters included.
+
+    The chips are powered up before each order and at the end.
+    """
+    begin = time.perf_counter()
+    found = []
+    for number in range(count):
+        progress(f"schedule {number + 1} of {count}", number, count)
+        difference = _difference(pipeline, done, seed + number)
+        found += [] if difference is None else [difference]
+    _power_up(pipeline, None)
+    return Schedules(count, seed, time.perf_counter() - begin, tuple(found))
+
+
+def _power_up(pipeline: Pipeline, schedule: int | None) -> None:
+    for session in pipeline.segments:
+        session.accelerator.schedule = schedule
+        session.accelerator.power_up()
+        session.reset_states()
+
+
+def _difference(pipeline: Pipeline, done: Sequence[Inferred], schedule: int) -> Difference | None:
+    """The first difference of one order; None if there is none."""
+    _power_up(pipeline, schedule)
+    for run, (inputs, outputs) in enumerate(done):
+        try:
+            actual = pipeline.results(pipeline.infer(inputs))
+        except SimulationError as error:
+            return Difference(schedule, run, fault=one_line(error))
+        for name, expected in outputs.items():
+            a, b = (np.frombuffer(each.tobytes(), np.uint8) for each in (expected, actual[name]))
+            places = np.flatnonzero(a != b)
+            if places.size:
+                at = int(places[0])
+                values = (at, int(a[at]), int(b[at]), places.size, a.size)
+                return Difference(schedule, run, name, *values)
+    return None
