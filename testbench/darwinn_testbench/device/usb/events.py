@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from darwinn_sim.usb.function import Watcher
@@ -16,10 +16,16 @@ _Byte = Annotated[int, msgspec.Meta(ge=0, le=0xFF)]
 _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 _Endpoint = Annotated[int, msgspec.Meta(ge=1, le=0xF)]
 
+_STALL: Literal["stall"] = "stall"
+
 
 class Control(Passed, frozen=True, tag="control"):
     """A control request: bmRequestType, bRequest, wValue, wIndex, data to the device, wLength, and
-    what it answered; None where the direction is the other one, or the request was stalled."""
+    what it answered.
+
+    Data is None for a request to the host. Its answer is None if it was stalled; that of a request
+    to the device is None if it was accepted, and else ``"stall"``.
+    """
 
     request_type: _Byte
     request: _Byte
@@ -27,7 +33,14 @@ class Control(Passed, frozen=True, tag="control"):
     index: _Word
     data: Octets | None
     length: _Word
-    answer: Octets | None
+    answer: Octets | Literal["stall"] | None
+
+    @property
+    def answered(self) -> bytes | None:
+        """The bytes of its answer, none from a device that took data; None: it was stalled."""
+        if isinstance(self.answer, Octets):
+            return self.answer.b
+        return b"" if self.answer is None and not self.setup.to_host else None
 
     @property
     def setup(self) -> Setup:
@@ -69,14 +82,13 @@ class Recorder(Watcher):
 
     def control(self, setup: Setup, data: bytes, answer: bytes | None) -> None:
         """As :class:`Watcher`."""
-        sent = None if setup.to_host else Octets(data)
-        answered = Octets(answer) if setup.to_host and answer is not None else None
-        self._note(
-            Control(
-                *(setup.type, setup.request, setup.value, setup.index),
-                *(sent, setup.length, answered),
-            )
-        )
+        request = (setup.type, setup.request, setup.value, setup.index)
+        if setup.to_host:
+            event = Control(*request, None, setup.length, _octets(answer))
+        else:
+            stalled = _STALL if answer is None else None
+            event = Control(*request, Octets(data), setup.length, stalled)
+        self._note(event)
 
     def sent(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""
@@ -103,3 +115,7 @@ class Recorder(Watcher):
                 self._owes_reset = False
                 self._write(Reset())
             self._write(event)
+
+
+def _octets(data: bytes | None) -> Octets | None:
+    return None if data is None else Octets(data)

@@ -20,7 +20,7 @@ from darwinn_sim.usb.function import EVENT_BYTES, UsbFunction, Watcher
 from darwinn_sim.usb.requests import Kind, Standard
 
 from darwinn_testbench.device.answers import Answers, Place, report
-from darwinn_testbench.device.trace import Octets, RecordedSession
+from darwinn_testbench.device.trace import RecordedSession
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.events import DECODER, Control, Event, Received, Reset, Sent
 from darwinn_testbench.report import Report
@@ -57,10 +57,6 @@ def _part(data: bytes | None, first: int) -> str:
         return "nothing"
     more = ".." if len(data) > first + _SHOWN_BYTES else ""
     return data[first : first + _SHOWN_BYTES].hex() + more
-
-
-def _octets(data: Octets | None) -> bytes | None:
-    return None if data is None else data.b
 
 
 class Player:
@@ -113,14 +109,16 @@ class Player:
         self._settle()
         answer: bytes | None
         try:
-            answer = self.function.control(event.setup, _octets(event.data) or b"")
+            answer = self.function.control(event.setup, event.data.b if event.data else b"")
         except Stall:
             answer = None
+        what, expected = f"event {self._number}, {event.setup}", event.answered
         if event.setup.to_host:
-            what = f"event {self._number}, {event.setup}"
-            _compare(self._control, what, _octets(event.answer), answer)
-        elif answer is None:
-            self._control.differ(f"event {self._number}, {event.setup}: the device stalls it")
+            _compare(self._control, what, expected, answer)
+        elif expected is not None and answer is None:
+            self._control.differ(f"{what}: the device stalls it")
+        elif expected is None and answer is not None:
+            self._control.differ(f"{what}: recorded a stall, the device accepts it")
 
     def _send(self, endpoint: int, data: bytes) -> None:
         transfer = Transfer(endpoint, lambda transfer: None, data=data)
@@ -205,6 +203,6 @@ def _is_boot(events: Iterable[Event]) -> bool:
 def _device_descriptor(event: Control) -> bytes:
     """The device descriptor that a request was answered with; empty if it is for something else."""
     asked = event.setup.kind == Kind.STANDARD and event.request == Standard.GET_DESCRIPTOR
-    answer = _octets(event.answer) or b""
+    answer = event.answered or b""
     whole = asked and event.value >> 8 == descriptors.DEVICE and len(answer) >= _DEVICE_BYTES
     return answer if whole else b""

@@ -106,7 +106,7 @@ def test_one_changed_bit_of_an_answer_is_found(events: list[Event]) -> None:
     for number, event in enumerate(events):
         if isinstance(event, Received):
             other: Event = Received(event.endpoint, flipped(event.data, 37 * number))
-        elif isinstance(event, Control) and event.answer is not None:
+        elif isinstance(event, Control) and isinstance(event.answer, Octets):
             other = msgspec.structs.replace(event, answer=flipped(event.answer, 37 * number))
         else:
             continue
@@ -128,6 +128,37 @@ def test_an_answer_in_place_of_a_stall_is_found(events: list[Event]) -> None:
         msgspec.structs.replace(stalled, value=0x100),
     ):
         assert differences([*events[:number], other, *events[number + 1 :]]) == 1
+
+
+def stalled_requests(path: Path) -> list[Event]:
+    """A session of requests to the device that it does not take: a short register, a setting."""
+    with SessionFile(path) as file:
+        watchers = (Recorder(file.write),)
+        function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=watchers)
+        for setup, data in (
+            (Setup(0x40, 1, 0xA500, 1, 1), b"\1"),
+            (Setup(0x01, 11, 1, 0, 0), b""),
+        ):
+            with pytest.raises(Stall):
+                function.control(setup, data)
+        function.control(Setup(0x40, 1, 0xA500, 1, 4), bytes(4))
+    return list(RecordedSession(path).events(DECODER))
+
+
+def test_a_stalled_request_to_the_device_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    events = stalled_requests(path)
+    assert b'["control",64,1,42240,1,{"b":"AQ=="},1,"stall"]' in gzip.decompress(path.read_bytes())
+    rows = played(events, Mode.APPLICATION)
+    assert {row.verdict for row in rows.values()} == {Verdict.PASS}
+    for number, event in enumerate(events):
+        assert isinstance(event, Control)
+        other = msgspec.structs.replace(event, answer=None if event.answer else "stall")
+        changed = [*events[:number], other, *events[number + 1 :]]
+        row = played(changed, Mode.APPLICATION)["control requests"]
+        assert row.differences == 1
+        said = "the device stalls it" if event.answer else "recorded a stall, the device accepts it"
+        assert row.message == f"event {number + 1}, {event.setup}: {said}"
 
 
 def test_pieces_and_the_order_between_endpoints_are_no_part_of_it(events: list[Event]) -> None:
