@@ -79,10 +79,15 @@ def _done(words: Sequence[str], path: Path, budget: Sequence[str]) -> Done:
     name = words[0]
     failed: list[BaseException] = []
     said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+    with (
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(complained),
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        warnings.simplefilter("always")
         code = _call(words, path, failed, budget)
     text = said.getvalue() + complained.getvalue()
-    finding = _finding(code, failed, text)
+    finding = _finding(code, failed, text) or (f"warning: {_said(warned[0])}" if warned else "")
     end = _end(code, failed, said.getvalue(), text)
     return Done(name, end, code, finding, time.process_time() - begin)
 
@@ -100,8 +105,7 @@ def _call(
         if words[0] in FUNCTIONS:
             FUNCTIONS[words[0]](path)
             return _ENDED_WELL
-        with patch.object(failure, "report", noted), warnings.catch_warnings():
-            warnings.simplefilter("always")
+        with patch.object(failure, "report", noted):
             taken = options_of(words[0])
             options = [each for each in budget if each.partition("=")[0] in taken]
             return run_command_line([*words, *options])
@@ -127,9 +131,12 @@ def _finding(code: int, failed: Sequence[BaseException], text: str) -> str:
         return f"internal error: {re.sub('[0-9]+', 'N', internal[1])}"
     if code not in _CODES:
         return f"exit code {code}"
-    if "Warning: " in text:
-        return f"warning: {re.sub('[0-9]+', 'N', text[text.index('Warning: ') :][:60])}"
     return ""
+
+
+def _said(warned: warnings.WarningMessage) -> str:
+    text = re.sub("[0-9]+", "N", str(warned.message))[:60]
+    return f"{text} at {Path(warned.filename).name}:{warned.lineno}"
 
 
 def _place(error: BaseException) -> str:
