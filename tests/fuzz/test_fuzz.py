@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from darwinn_formats import darwinn
@@ -14,6 +15,7 @@ from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.codec import decode
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
+from program_mutations import instructions_of
 
 from tests.fuzz import formats, harness, mutation
 from tests.fuzz.harness import Harness, Task
@@ -180,6 +182,11 @@ def test_a_field_is_changed_by_the_table_and_nothing_else(seeds: Seeds) -> None:
     changed = list(program(seeds.changed(Mutant("darwinn", "convolution.package", (edit,)))))
     operations[number][1][name] = 0
     assert changed == operations
+
+
+def test_a_stream_without_instructions_is_one() -> None:
+    assert instructions_of(b"") == []
+    assert mutation.drawn(Random(0), {"bitstream": b""}, [("bitstream",)]) is None
 
 
 def test_an_edit_that_does_not_fit_is_said_to_be_so(seeds: Seeds) -> None:

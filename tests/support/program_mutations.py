@@ -6,6 +6,7 @@ A field is reached by its bits, so that everything else stays as it was, also bi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 from darwinn_sim.isa.codec import decode
@@ -19,7 +20,7 @@ _SYNC = ("fence", "increment", "watch", "producer", "flag", "depth", "count", "m
 def instructions_of(stream: bytes) -> list[bytes]:
     """The bytes of each instruction; DecodeError as :func:`decode`."""
     starts = [BUNDLE_BYTES * int(pc) for pc in decode(stream).pc]
-    return [stream[a:b] for a, b in zip(starts, [*starts[1:], len(stream)], strict=True)]
+    return [stream[a:b] for a, b in pairwise([*starts, len(stream)])]
 
 
 def entry_of(instruction: bytes) -> Instruction:
