@@ -28,6 +28,7 @@ from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
 from darwinn_sim.units import tensor_reach
+from darwinn_sim.units.tensor_bounds import may_leave
 
 DEFAULT_CYCLE_LIMIT = 1 << 36
 """Cycles after which a run is called endless: two minutes of the chip."""
@@ -141,7 +142,7 @@ class _Run:
         self.chip = chip_parameters or chip_description("beagle-max")
         self.host = host
         self.recorded: list[Records[parts.Span]] = []
-        tensor_reach.mark(program.tables.tensor, program.tables.tensor_plan)
+        _mark_faults(program)
         plan = transfers.plan(program, sizes, buffers)
         self.steps = plan.steps
         self.unreachable = plan.unreachable
@@ -294,6 +295,14 @@ class _Run:
         for name in ("instruction", "start", "end"):
             out[name] = recorded[name]
         return out[np.lexsort((out["station"], out["tile"], out["start"]))]
+
+
+def _mark_faults(program: LoweredProgram) -> None:
+    """Note which segments of tensor instructions reach beyond the memories."""
+    tensor, plan = program.tables.tensor, program.tables.tensor_plan
+    leave = np.flatnonzero(may_leave(tensor))
+    if leave.size:
+        tensor_reach.mark(tensor[leave], plan._replace(place=plan.place[leave]))
 
 
 def _clock() -> Records[parts.Clock]:

@@ -1,0 +1,39 @@
+"""Which tensor instructions may reach beyond the memories, by the ends of their traversals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+
+_GRANULES = 4 * chip.WIDE_ROWS
+_MOST_PLANES = 8
+"""Granules that an iteration reads from its own on, at most."""
+
+
+def may_leave(tensor: NDArray[np.void]) -> NDArray[np.bool_]:
+    """For each of some tensor instructions False if all its addresses are there.
+
+    Nearly all stay within the memories, and so need not be looked at iteration by iteration.
+    """
+    leave: NDArray[np.bool_] = (
+        _leaves(tensor["narrow_write"], chip.NARROW_BYTES - chip.WORD_BYTES)
+        | _leaves(tensor["partial_sum"], _GRANULES - 1)
+        | _leaves(tensor["parameter_read"], _GRANULES - 1 - _MOST_PLANES)
+        | (tensor["load_parameter_zero_point"] != 0)
+    )
+    return leave
+
+
+def _leaves(walks: NDArray[np.void], last: int) -> NDArray[np.bool_]:
+    """Which traversals may reach an address below 0 or beyond ``last``."""
+    rows, target = np.arange(len(walks)), walks["alternate_target"]
+    limit = walks["limit"].copy()
+    other = np.where(walks["alternate_loop"] != 0, walks["alternate_limit"], 0)
+    limit[rows, target] = np.maximum(limit[rows, target], other)
+    reach, offset = limit * walks["step"], walks["double_offset"]
+    least = walks["base"] + np.minimum(reach, 0).sum(axis=1) + np.minimum(offset, 0)
+    greatest = walks["base"] + np.maximum(reach, 0).sum(axis=1) + np.maximum(offset, 0)
+    leaves: NDArray[np.bool_] = (least < 0) | (greatest > last) | (walks["prologue_length"] != 0)
+    return leaves
