@@ -14,7 +14,7 @@ from darwinn_sim.device.pace import Pace
 from darwinn_sim.host.register_space import silent
 from darwinn_sim.kernel.compiled import announced
 from darwinn_sim.pcie.function import Watcher as PcieWatcher
-from darwinn_sim.usb.descriptors import Speed
+from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from rich.console import RenderableType
 
@@ -30,7 +30,7 @@ from darwinn_testbench.device.pcie.log import Log as PcieLog
 from darwinn_testbench.device.trace import CutShort, RecordedSession, SessionFile
 from darwinn_testbench.device.usb import replay as usb_replay
 from darwinn_testbench.device.usb.attach import attached
-from darwinn_testbench.device.usb.events import Recorder
+from darwinn_testbench.device.usb.events import Device, Recorder
 from darwinn_testbench.device.usb.log import Faults, Log
 from darwinn_testbench.device.usb.usbip import USUAL_PORT
 from darwinn_testbench.errors import InputError
@@ -102,7 +102,10 @@ Logged = Annotated[
     typer.Option("--log", help="Show on standard error what passes, with registers by name."),
 ]
 CableSpeedOption = Annotated[
-    CableSpeed, typer.Option("--speed", help="Speed of the USB cable.", metavar="high|super")
+    CableSpeed | None,
+    typer.Option(
+        "--speed", help="Speed of the USB cable.", metavar="high|super", show_default="super"
+    ),
 ]
 Booted = Annotated[
     bool,
@@ -146,7 +149,7 @@ def command(
     replay: Replay = None,
     record: Record = None,
     log: Logged = False,
-    speed: CableSpeedOption = CableSpeed.SUPER,
+    speed: CableSpeedOption = None,
     booted: Booted = False,
     timed: TimedOption = False,
     port: Port = USUAL_PORT,
@@ -172,8 +175,10 @@ def command(
     if command and not (usb or pcie):
         raise InputError("a command needs --usb or --pcie")
     if replay is not None:
-        if record or booted:
-            raise InputError("--replay takes neither --record nor --booted")
+        if record:
+            raise InputError("--replay takes no --record")
+        if booted or speed:
+            raise InputError("--replay takes neither --booted nor --speed: the session says both")
         if timed:
             raise InputError("--replay takes no --timed: it waits for nothing")
         with announced(say_compiling):
@@ -181,11 +186,11 @@ def command(
     if (usb or pcie) and not command:
         name = "--usb" if usb else "--pcie"
         raise InputError(f"{name} needs a command: darwinn device {name} -- COMMAND")
-    if pcie and (booted or speed is not CableSpeed.SUPER):
+    if pcie and (booted or speed):
         raise InputError("--booted and --speed are for --usb and --usbip")
     if json:
         raise InputError("--json is for --replay")
-    attachment = _Attachment(record, log, speed, booted or usbip, timed)
+    attachment = _Attachment(record, log, speed or CableSpeed.SUPER, booted or usbip, timed)
     with announced(say_compiling):
         if usbip:
             raise Exit(attachment.by_usbip(port))
@@ -293,7 +298,8 @@ class _Attachment:
                 watchers.append(Log(_say))
             file = stack.enter_context(self._recording())
             if file is not None:
-                watchers.append(Recorder(file.write))
+                mode = Mode.APPLICATION if self._booted else Mode.BOOT
+                watchers.append(Recorder(file.write, Device.of(mode, self._speed)))
             yield stack.enter_context(
                 attached(
                     speed=self._speed,

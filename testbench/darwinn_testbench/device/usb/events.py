@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 import msgspec
+from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import Watcher
 from darwinn_sim.usb.requests import Setup
 
@@ -17,6 +18,35 @@ _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 _Endpoint = Annotated[int, msgspec.Meta(ge=1, le=0xF)]
 
 _STALL: Literal["stall"] = "stall"
+
+
+class Device(Passed, frozen=True, tag="device"):
+    """The device that a session begins with: it stands before all that passes."""
+
+    mode: Literal["boot", "application"]
+    speed: Literal["high", "super"]
+
+    @classmethod
+    def of(cls, mode: Mode, speed: Speed) -> Device:
+        """A device in ``mode`` at a cable of ``speed``."""
+        return cls(_MODES[mode], _SPEEDS[speed])
+
+    @property
+    def is_boot(self) -> bool:
+        """Whether it waits for firmware."""
+        return self.mode == _MODES[Mode.BOOT]
+
+    @property
+    def cable(self) -> Speed:
+        """The speed of its cable."""
+        return next(speed for speed, name in _SPEEDS.items() if name == self.speed)
+
+
+_MODES: Mapping[Mode, Literal["boot", "application"]] = {
+    Mode.BOOT: "boot",
+    Mode.APPLICATION: "application",
+}
+_SPEEDS: Mapping[Speed, Literal["high", "super"]] = {Speed.HIGH: "high", Speed.SUPER: "super"}
 
 
 class Control(Passed, frozen=True, tag="control"):
@@ -66,17 +96,24 @@ class Reset(Passed, frozen=True, tag="reset"):
     """A bus reset."""
 
 
-Event = Control | Sent | Received | Reset
+Event = Device | Control | Sent | Received | Reset
 
 DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 """Reads an event."""
 
 
 class Recorder(Watcher):
-    """Has what passes on the cable written, event by event, from whatever thread it passes in."""
+    """Has what passes on the cable written, event by event, from whatever thread it passes in.
 
-    def __init__(self, write: Callable[[Event], None]) -> None:
+    Args:
+        write: takes an event.
+        device: what the session begins with, written before its first event; without it a replay
+            looks for that in the events.
+    """
+
+    def __init__(self, write: Callable[[Event], None], device: Device | None = None) -> None:
         self._write = write
+        self._device = device
         self._lock = threading.Lock()
         self._owes_reset = False
 
@@ -111,6 +148,9 @@ class Recorder(Watcher):
 
     def _note(self, event: Event) -> None:
         with self._lock:
+            if self._device is not None:
+                self._write(self._device)
+                self._device = None
             if self._owes_reset:
                 self._owes_reset = False
                 self._write(Reset())

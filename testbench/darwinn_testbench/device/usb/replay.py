@@ -22,11 +22,20 @@ from darwinn_sim.usb.requests import Kind, Standard
 from darwinn_testbench.device.answers import Answers, Place, report
 from darwinn_testbench.device.trace import RecordedSession
 from darwinn_testbench.device.usb.attach import new_function
-from darwinn_testbench.device.usb.events import DECODER, Control, Event, Received, Reset, Sent
-from darwinn_testbench.report import Report
+from darwinn_testbench.device.usb.events import (
+    DECODER,
+    Control,
+    Device,
+    Event,
+    Received,
+    Reset,
+    Sent,
+)
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, counted
 
 _FIRST_EVENTS = 64
-"""Where the session says what kind of device it was recorded with."""
+"""Where a session without :class:`Device` shows what kind of device it was recorded with."""
 _SHOWN_BYTES = 16
 _DEVICE_BYTES = 18
 _USB_3 = 3
@@ -162,12 +171,20 @@ def replay(session: RecordedSession, *, watchers: tuple[Watcher, ...] = ()) -> R
     """
     events = session.events(DECODER)
     first = list(islice(events, _FIRST_EVENTS))
+    device = _device(first)
+    if not first:
+        raise InputError(f"{session.path}: the session has no events")
     # What is wrong with the file is said before anything is compiled.
     compile_kernels()
-    function = new_function(speed=_speed(first), boot=_is_boot(first), watchers=watchers)
+    function = new_function(speed=device.cable, boot=device.is_boot, watchers=watchers)
     player = Player(function)
     number = 0
     for event in chain(first, events):
+        if isinstance(event, Device):
+            raise InputError(
+                f"{session.path}: after {counted(number, 'event')} there is another "
+                f'"device": only the first line of a session says what it begins with'
+            )
         number += 1
         player.play(event)
         if function.fault is not None:
@@ -175,6 +192,17 @@ def replay(session: RecordedSession, *, watchers: tuple[Watcher, ...] = ()) -> R
     else:
         player.end(is_cut_short=session.is_cut_short)
     return report(session, number, player.places, function.fault)
+
+
+def _device(first: list[Event]) -> Device:
+    """What the session begins with, which is taken from its ``first`` events.
+
+    Sessions of earlier versions do not say it: there the events tell, as far as they can.
+    """
+    if isinstance(device := first[0], Device):
+        del first[0]
+        return device
+    return Device.of(Mode.BOOT if _is_boot(first) else Mode.APPLICATION, _speed(first))
 
 
 def _speed(events: Iterable[Event]) -> Speed:

@@ -37,6 +37,13 @@ except usb.core.USBError as error:
     print(error)
 """
 
+CONFIGURED = """
+import usb.core
+device = usb.core.find(idVendor=0x18D1)
+device.ctrl_transfer(0x80, 6, 0x200, 0, 521)
+device.ctrl_transfer(0xC0, 1, 0xA318, 1, 4)
+"""
+
 LOOK = """
 import usb.core
 device = usb.core.find(idVendor=0x18D1)
@@ -121,6 +128,18 @@ def test_a_recording_survives_the_device(tmp_path: Path) -> None:
     again = device("--replay", str(part))
     assert again.returncode == 0
     assert "no difference; the recording is cut short" in again.stdout
+
+
+@needs_compiler
+def test_a_replay_has_the_device_of_the_recording(tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    path = tmp_path / "session"
+    command = (sys.executable, "-c", CONFIGURED)
+    came = device("--usb", "--booted", "--speed", "high", "--record", str(path), "--", *command)
+    assert came.returncode == 0
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    assert lines[0] == b'["device","application","high"]'
+    assert device("--replay", str(path)).returncode == 0
 
 
 @needs_compiler
@@ -263,7 +282,9 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         (["--usb"], "--usb needs a command"),
         (["--usb", "--replay", "x", "--", "true"], "one of --usb"),
         (["--replay", "x", "--", "true"], "a command needs --usb"),
-        (["--replay", "x", "--booted"], "--replay takes neither"),
+        (["--replay", "x", "--booted"], "--replay takes neither --booted nor --speed: the session"),
+        (["--replay", "x", "--speed", "high"], "--replay takes neither --booted nor --speed"),
+        (["--replay", "x", "--record", "y"], "--replay takes no --record"),
         (["--replay", "there-is-no-such-file"], "No such file or directory"),
         (["--usb", "--json", "--", "true"], "--json is for --replay"),
         (["--usb", "--record", "/no/such/folder", "--", "true"], "No such file or directory"),

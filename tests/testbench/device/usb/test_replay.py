@@ -23,6 +23,7 @@ from darwinn_testbench.device.trace import CutShort, Octets, RecordedSession, Se
 from darwinn_testbench.device.usb.events import (
     DECODER,
     Control,
+    Device,
     Event,
     Received,
     Recorder,
@@ -262,6 +263,36 @@ def test_the_speed_is_that_of_the_recorded_device(tmp_path: Path) -> None:
         function.control(Setup(0x80, 6, 0x100, 0, 18))
         function.control(Setup(0x80, 6, 0x200, 0, 521))
     assert replay(RecordedSession(path)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("speed", [Speed.HIGH, Speed.SUPER])
+@pytest.mark.parametrize("mode", [Mode.BOOT, Mode.APPLICATION])
+def test_what_the_session_began_with_is_in_it(tmp_path: Path, mode: Mode, speed: Speed) -> None:
+    """The only request is for the configuration, which tells neither mode nor speed to a reader."""
+    path = tmp_path / "session"
+    with SessionFile(path) as file:
+        recorder = Recorder(file.write, Device.of(mode, speed))
+        function = UsbFunction(echo, mode=mode, speed=speed, watchers=(recorder,))
+        function.control(Setup(0x80, 6, 0x200, 0, 521))
+    report = replay(RecordedSession(path))
+    assert (report.verdict, report.figures["events"]) == (Verdict.PASS, 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ('["device", "boot", "low"]', "line 1: Invalid enum value 'low'"),
+        ('["device", "boot", "high"]', "the session has no events"),
+        ('["reset"]\n["device", "boot", "high"]', 'after 1 event there is another "device"'),
+    ],
+)
+def test_a_wrong_beginning_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, reason: str
+) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(f"{lines}\n".encode()))
+    assert run_command_line(["device", "--replay", str(path)]) == 2
+    assert f"{path}: {reason}" in capsys.readouterr().err
 
 
 def test_a_session_is_read_once_so_that_a_pipe_will_do(tmp_path: Path) -> None:
