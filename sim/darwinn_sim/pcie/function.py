@@ -60,6 +60,9 @@ class Watcher:
     def interrupted(self, vector: int) -> None:
         """The chip sends an interrupt by its MSI-X vector."""
 
+    def fault(self, error: SimulationError) -> None:
+        """The chip can do no more until it is reset, for a reason of its own."""
+
 
 class Memory(BusMemory):
     """Memory of the host as the chip reaches it: whatever host there is answers."""
@@ -162,6 +165,9 @@ class PcieFunction:
                 fault = error
             except Exception as error:
                 fault = self.chip.fault = defect(error)
+            if not isinstance(fault, HostFault):
+                for watcher in self._watchers:
+                    watcher.fault(fault)
         self.failed(fault)
         return None
 

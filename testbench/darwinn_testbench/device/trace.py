@@ -49,6 +49,12 @@ class _Name(msgspec.Struct, array_like=True):
     name: str
 
 
+class Fault(Passed, frozen=True, tag="fault"):
+    """The chip can do no more until it is reset; ``text`` is why."""
+
+    text: str
+
+
 class RecordedSession:
     """A session in a file that is read once, from its beginning: a pipe will do.
 

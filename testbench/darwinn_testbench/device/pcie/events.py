@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Annotated, get_args
 
 import msgspec
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.pcie.function import Watcher
 
-from darwinn_testbench.device.trace import Octets, Passed
+from darwinn_testbench.device.trace import Fault, Octets, Passed
+from darwinn_testbench.report import one_line
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -49,7 +51,7 @@ class Interrupt(Passed, frozen=True, tag="irq"):
     vector: _Natural
 
 
-Event = RegisterRead | RegisterWrite | MemoryRead | MemoryWrite | Interrupt
+Event = RegisterRead | RegisterWrite | MemoryRead | MemoryWrite | Interrupt | Fault
 
 DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 """Reads an event."""
@@ -83,3 +85,7 @@ class Recorder(Watcher):
     def interrupted(self, vector: int) -> None:
         """As :class:`Watcher`."""
         self._write(Interrupt(vector))
+
+    def fault(self, error: SimulationError) -> None:
+        """As :class:`Watcher`."""
+        self._write(Fault(one_line(error)))

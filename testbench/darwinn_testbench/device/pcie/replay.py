@@ -13,13 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.mmu import PAGE_SHIFT
 from darwinn_sim.host.registers import register
 from darwinn_sim.pcie.function import HostFault, PcieFunction, Watcher
 from numpy.typing import NDArray
 
-from darwinn_testbench.device.answers import Answers, Place, report
+from darwinn_testbench.device.answers import Answers, Faults, Place, report
 from darwinn_testbench.device.pcie.events import (
     DECODER,
     Event,
@@ -30,7 +29,7 @@ from darwinn_testbench.device.pcie.events import (
     RegisterWrite,
 )
 from darwinn_testbench.device.shown import named
-from darwinn_testbench.device.trace import RecordedSession
+from darwinn_testbench.device.trace import Fault, RecordedSession
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report
 
@@ -192,6 +191,7 @@ class Player:
     ) -> None:
         self.played = 0
         """Events that were played."""
+        self.faults = Faults(events)
         self._events = events
         self._is_cut_short = is_cut_short
         self._host = PlayedHost(events)
@@ -213,14 +213,8 @@ class Player:
         vectors = (each for _, each in sorted(self._vectors.items()))
         return (*by_number, self._reads, self._writes, *vectors)
 
-    @property
-    def fault(self) -> SimulationError | None:
-        """What ended the chip's work, if it was not that the recording has too few bytes."""
-        fault = self._function.chip.fault
-        return None if isinstance(fault, HostFault) else fault
-
     def play(self) -> None:
-        """Play all events, or up to a fault of the chip.
+        """Play all events, or up to a fault of the chip that the session does not have.
 
         Raises:
             ValueError: an access that no host can make; ``played`` counts the ones before it.
@@ -229,9 +223,11 @@ class Player:
             self._host.now = max(self._host.now, self.played)
             self._play(event)
             self.played += 1
-            if self._function.chip.fault is not None:
+            self._look()
+            if self.faults.unexpected is not None or self._lacks_bytes:
                 break
         self._let_chip_go_on()
+        self._look()
         if self._lacks_bytes and not self._is_cut_short:
             self._reads.differ(str(self._function.chip.fault))
         self._compare_interrupts()
@@ -241,6 +237,10 @@ class Player:
     def _lacks_bytes(self) -> bool:
         """Whether the chip has come to bytes of the host that the recording does not have."""
         return isinstance(self._function.chip.fault, HostFault)
+
+    def _look(self) -> None:
+        """See whether there is a fault; too few bytes in the recording are none of the chip."""
+        self.faults.look(self.played, None if self._lacks_bytes else self._function.chip.fault)
 
     def _play(self, event: Event) -> None:
         match event:
@@ -259,6 +259,8 @@ class Player:
                 self._let_chip_go_on()
                 self._recorded[event.vector] += 1
                 self._vector(event.vector).count(0)
+            case Fault():
+                self._let_chip_go_on()
 
     def _wake(self) -> None:
         self._awake = True
@@ -335,7 +337,7 @@ def replay(
         player.play()
     except ValueError as error:
         raise InputError(f"{session.path}: line {player.played + 1}: {error}") from None
-    return report(session, player.played, player.places, player.fault)
+    return report(session, player.played, len(events), player.places, player.faults)
 
 
 _BYTE = np.dtype([("address", "<u8"), ("value", "u1")])

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 import msgspec
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import Watcher
 from darwinn_sim.usb.requests import Setup
 
-from darwinn_testbench.device.trace import Octets, Passed
+from darwinn_testbench.device.trace import Fault, Octets, Passed
+from darwinn_testbench.report import one_line
 
 _Byte = Annotated[int, msgspec.Meta(ge=0, le=0xFF)]
 _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
@@ -96,7 +98,7 @@ class Reset(Passed, frozen=True, tag="reset"):
     """A bus reset."""
 
 
-Event = Device | Control | Sent | Received | Reset
+Event = Device | Control | Sent | Received | Reset | Fault
 
 DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 """Reads an event."""
@@ -145,6 +147,10 @@ class Recorder(Watcher):
             self._owes_reset = True
         else:
             self._note(Reset())
+
+    def fault(self, error: SimulationError) -> None:
+        """As :class:`Watcher`."""
+        self._note(Fault(one_line(error)))
 
     def _note(self, event: Event) -> None:
         with self._lock:

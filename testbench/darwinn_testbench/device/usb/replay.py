@@ -8,7 +8,6 @@ are no part of it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, islice
 
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.usb import descriptors
@@ -19,8 +18,8 @@ from darwinn_sim.usb.firmware import Request
 from darwinn_sim.usb.function import EVENT_BYTES, UsbFunction, Watcher
 from darwinn_sim.usb.requests import Kind, Standard
 
-from darwinn_testbench.device.answers import Answers, Place, report
-from darwinn_testbench.device.trace import RecordedSession
+from darwinn_testbench.device.answers import Answers, Faults, Place, report
+from darwinn_testbench.device.trace import Fault, RecordedSession
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.events import (
     DECODER,
@@ -91,6 +90,8 @@ class Player:
                 self._send(event.endpoint, event.data.b)
             case Received():
                 self._receive(event.endpoint, event.data.b)
+            case Fault():
+                self._settle()
             case Reset():
                 self._settle()
                 self.function.reset()
@@ -169,39 +170,41 @@ def replay(session: RecordedSession, *, watchers: tuple[Watcher, ...] = ()) -> R
         InputError: it is no recorded session.
         OSError: it cannot be read.
     """
-    events = session.events(DECODER)
-    first = list(islice(events, _FIRST_EVENTS))
-    device = _device(first)
-    if not first:
+    events = list(session.events(DECODER))
+    device = _device(events)
+    if not events:
         raise InputError(f"{session.path}: the session has no events")
     # What is wrong with the file is said before anything is compiled.
     compile_kernels()
     function = new_function(speed=device.cable, boot=device.is_boot, watchers=watchers)
     player = Player(function)
+    faults = Faults(events)
     number = 0
-    for event in chain(first, events):
+    for number, event in enumerate(events, 1):
         if isinstance(event, Device):
             raise InputError(
-                f"{session.path}: after {counted(number, 'event')} there is another "
+                f"{session.path}: after {counted(number - 1, 'event')} there is another "
                 f'"device": only the first line of a session says what it begins with'
             )
-        number += 1
         player.play(event)
-        if function.fault is not None:
+        faults.look(number, function.fault)
+        if faults.unexpected is not None:
             break
     else:
         player.end(is_cut_short=session.is_cut_short)
-    return report(session, number, player.places, function.fault)
+        faults.look(number, function.fault)
+    return report(session, number, len(events), player.places, faults)
 
 
-def _device(first: list[Event]) -> Device:
-    """What the session begins with, which is taken from its ``first`` events.
+def _device(events: list[Event]) -> Device:
+    """What the session begins with, which is taken from its ``events``.
 
     Sessions of earlier versions do not say it: there the events tell, as far as they can.
     """
-    if isinstance(device := first[0], Device):
-        del first[0]
+    if isinstance(device := events[0], Device):
+        del events[0]
         return device
+    first = events[:_FIRST_EVENTS]
     return Device.of(Mode.BOOT if _is_boot(first) else Mode.APPLICATION, _speed(first))
 
 

@@ -23,7 +23,7 @@ from darwinn_testbench.device.pcie.events import (
 )
 from darwinn_testbench.device.pcie.log import Log
 from darwinn_testbench.device.pcie.replay import Player, replay
-from darwinn_testbench.device.trace import Octets, RecordedSession, SessionFile
+from darwinn_testbench.device.trace import Fault, Octets, RecordedSession, SessionFile
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 from pcie_machine import BUFFER, INPUT_AT, OUTPUT_AT, PROGRAM_AT, Machine
@@ -103,7 +103,8 @@ def differences(events: list[Event], *, is_cut_short: bool = False) -> list[str]
     """What differs first in each place; a fault is one, too."""
     player = played(events, is_cut_short=is_cut_short)
     found = [place.message for place in player.places if place.differences]
-    return [*found, str(player.fault)] if player.fault else found
+    unexpected = player.faults.unexpected
+    return [*found, str(unexpected)] if unexpected else found
 
 
 def flipped(data: Octets, bit: int) -> Octets:
@@ -295,6 +296,47 @@ def test_a_fault_of_the_chip_is_reported(tmp_path: Path) -> None:
     found = replay(RecordedSession(file_of(tmp_path / "session", events)), new_function)
     assert found.verdict is Verdict.FAULT
     assert "page fault at device address" in found.message
+
+
+def faulty_session() -> list[Event]:
+    """A chunk at an address that is not mapped, the reset after it, and a request that is right."""
+    events: list[Event] = []
+    machine = Machine(Recorder(events.append))
+    machine.queue(BUFFER + SIZE, 16)
+    machine.work()
+    assert machine.read("hib_error_status")
+    machine.driver.close()
+    machine.open()
+    chunk = program((1, SIZE, DATA), (3, SIZE, OUTPUT), (4, 0, 0))
+    for address, data, device in (
+        (PROGRAM_AT, chunk, BUFFER),
+        (INPUT_AT, b"right" * 100, DATA),
+        (OUTPUT_AT, bytes(SIZE), OUTPUT),
+    ):
+        machine.give(address, data.ljust(SIZE, b"\0"), device)
+    machine.queue(BUFFER, len(chunk))
+    machine.work()
+    assert machine.read("sc_host_int_count") == 1
+    machine.driver.close()
+    return events
+
+
+def test_a_session_goes_on_after_a_fault_that_it_has(tmp_path: Path) -> None:
+    events = faulty_session()
+    (number,) = (n for n, event in enumerate(events) if isinstance(event, Fault))
+    found = replay(RecordedSession(file_of(tmp_path / "session", events)), new_function)
+    assert found.verdict is Verdict.PASS
+    assert found.message.startswith(
+        f"{len(events)} events, no difference; fault as recorded, event {number + 1}: page fault"
+    )
+    lacking = [*events[:number], *events[number + 1 :]]
+    found = replay(RecordedSession(file_of(tmp_path / "session", lacking)), new_function)
+    assert found.verdict is Verdict.FAULT
+    assert found.message.endswith(" events after it not played")
+    last = max(n for n, event in enumerate(events) if isinstance(event, MemoryWrite))
+    wrong = [*events[:last], changed(events[last], 1), *events[last + 1 :]]
+    found = replay(RecordedSession(file_of(tmp_path / "session", wrong)), new_function)
+    assert (found.verdict, found.figures["differences"]) == (Verdict.MISMATCH, 1)
 
 
 def test_an_access_that_cannot_be_is_bad_input(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.device.answers import Answers
-from darwinn_testbench.device.trace import CutShort, Octets, RecordedSession, SessionFile
+from darwinn_testbench.device.trace import CutShort, Fault, Octets, RecordedSession, SessionFile
 from darwinn_testbench.device.usb.events import (
     DECODER,
     Control,
@@ -31,7 +32,7 @@ from darwinn_testbench.device.usb.events import (
     Sent,
 )
 from darwinn_testbench.device.usb.replay import Player, replay
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Report, Verdict
 from echo_chip import RUN, echo
 
 
@@ -213,6 +214,97 @@ def test_a_broken_line_is_named(
     path.write_bytes(gzip.compress(f'["reset"]\n{event}\n'.encode()))
     assert run_command_line(["device", "--replay", str(path)]) == 2
     assert f"{path}: line 2: " in capsys.readouterr().err
+
+
+def faulty(path: Path, tag: int = 9) -> list[Event]:
+    """A session with a message of a wrong tag, the reset after it, and a program that is right."""
+    with SessionFile(path) as file:
+        function = UsbFunction(
+            echo, mode=Mode.APPLICATION, speed=Speed.HIGH, watchers=(Recorder(file.write),)
+        )
+        function.control(Setup(0x80, 6, 0x100, 0, 18))
+        for stream, endpoints in (
+            (message(tag, b"junk"), ()),
+            (message(0, bytes((1, 5, 3, 5, 4, 0))) + message(1, b"right"), (0x82, 0x81)),
+        ):
+            function.control(Setup(0x40, 0, RUN & 0xFFFF, RUN >> 16, 8), bytes((1, *bytes(7))))
+            function.submit(Transfer(1, lambda transfer: None, data=stream))
+            while function.work():
+                pass
+            for endpoint in endpoints:
+                function.submit(Transfer(endpoint, lambda transfer: None, length=64))
+            function.control(Setup(0xC0, 0, 0x86F0, 4, 8))
+            function.reset()
+    return list(RecordedSession(path).events(DECODER))
+
+
+def replay_of(path: Path, events: Iterable[Event], patch: pytest.MonkeyPatch) -> Report[Answers]:
+    """What is said of these events, by an echo chip."""
+
+    def new_function(**options: Any) -> UsbFunction:
+        return UsbFunction(echo, speed=options["speed"], mode=Mode.APPLICATION)
+
+    patch.setattr("darwinn_testbench.device.usb.replay.new_function", new_function)
+    patch.setattr("darwinn_testbench.device.usb.replay.compile_kernels", lambda: None)
+    with SessionFile(path) as file:
+        for event in events:
+            file.write(event)
+    return replay(RecordedSession(path))
+
+
+FAULT = "message at byte 0 of endpoint 1: tag 9 is none that a host sends"
+
+
+def test_a_session_goes_on_after_a_fault_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = faulty(tmp_path / "session")
+    (number,) = (n for n, event in enumerate(events, 1) if isinstance(event, Fault))
+    report = replay_of(tmp_path / "again", events, monkeypatch)
+    assert report.verdict is Verdict.PASS
+    assert report.message == (
+        f"{len(events)} events, no difference; fault as recorded, event {number}: {FAULT}"
+    )
+    assert {row.name: row.answers for row in report.rows}["faults"] == 1
+    last = next(n for n, event in enumerate(events) if event == Received(1, Octets(b"right")))
+    events[last] = Received(1, Octets(b"wrong"))
+    assert replay_of(tmp_path / "again", events, monkeypatch).figures["differences"] == 1
+
+
+def test_a_fault_that_the_session_does_not_have_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = faulty(tmp_path / "session")
+    number = next(n for n, event in enumerate(events) if isinstance(event, Fault))
+    for other in ([], [Fault("another one")]):
+        changed = [*events[:number], *other, *events[number + 1 :]]
+        report = replay_of(tmp_path / "again", changed, monkeypatch)
+        assert report.verdict is Verdict.FAULT
+        left = len(changed) - number
+        assert report.message == f"event {number}: {FAULT}; {left} events after it not played"
+
+
+def test_a_fault_that_only_the_session_has_is_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = faulty(tmp_path / "session")
+    number, reset = (
+        next(n for n, event in enumerate(events) if isinstance(event, kind))
+        for kind in (Fault, Reset)
+    )
+    events.insert(len(events), Fault("late"))
+    report = replay_of(tmp_path / "again", events, monkeypatch)
+    row = report.rows[-1]
+    assert (report.verdict, row.name, row.differences) == (Verdict.MISMATCH, "faults", 1)
+    assert row.message == f"event {len(events)}: recorded 'late', the device has no fault"
+    moved = [
+        *events[:number],
+        *events[number + 1 : reset + 1],
+        events[number],
+        *events[reset + 1 : -1],
+    ]
+    report = replay_of(tmp_path / "again", moved, monkeypatch)
+    assert report.rows[-1].message == f"event {reset} ends the fault that event {reset + 1} is"
 
 
 @pytest.fixture(scope="module")
