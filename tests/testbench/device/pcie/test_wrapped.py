@@ -50,6 +50,40 @@ def test_python_finds_the_device() -> None:
     assert run(sys.executable, "-c", text) == (0, 0, [])
 
 
+ERRORS = r"""
+import ctypes, errno, fcntl, mmap, os, stat
+libc = ctypes.CDLL(None, use_errno=True)
+device = os.open("/dev/apex_0", os.O_RDWR)
+table = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+at = ctypes.addressof(ctypes.c_char.from_buffer(table))
+assert libc.mprotect(ctypes.c_void_p(at), mmap.PAGESIZE, mmap.PROT_READ) == 0
+libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+def error(request, argument):
+    ctypes.set_errno(0)
+    return libc.ioctl(device, request, argument) and ctypes.get_errno()
+PARTITION, ENTRIES = 0x4020DC07, 0xC020DC05
+assert error(PARTITION, 1) == error(PARTITION, None) == errno.EFAULT
+assert error(PARTITION, at + mmap.PAGESIZE) == 0
+assert error(ENTRIES, at) == errno.EFAULT
+assert error(ENTRIES, at + mmap.PAGESIZE) == 0
+assert table[mmap.PAGESIZE + 8 :][:8] == (8192).to_bytes(8, "little")
+assert error(0xDC63, None) == error(0x4020DC63, at) == error(0x4400DC07, at) == errno.ENOTTY
+for move in (lambda: os.read(device, 8), lambda: os.write(device, bytes(8))):
+    try:
+        move()
+    except OSError as found:
+        assert found.errno == errno.EINVAL
+    else:
+        raise AssertionError
+assert stat.S_ISCHR(os.fstat(device).st_mode) and os.fstat(device).st_rdev
+assert stat.S_ISREG(os.fstat(os.memfd_create("other")).st_mode)
+"""
+
+
+def test_what_the_device_cannot_do_is_the_kernels_error() -> None:
+    assert run(sys.executable, "-c", ERRORS) == (0, 0, [])
+
+
 def test_a_command_that_is_not_there() -> None:
     with pytest.raises(InputError, match="no/such/command: No such file"):
         run("no/such/command")
