@@ -46,10 +46,14 @@ def test_commands_of_the_page_run(tmp_path: Path) -> None:
     commands = [
         line for block in blocks("console") for line in re.findall(r"^\$ (.+)", block, re.M)
     ]
-    outputs = [
+    runs = [
         subprocess.run(
             each, shell=True, cwd=tmp_path, env=environment, check=True, capture_output=True
-        ).stdout
+        )
         for each in commands
     ]
-    assert outputs[1] == outputs[2] != b""
+    outputs, errors = [run.stdout for run in runs], [run.stderr for run in runs]
+    shown = blocks("text")
+    array = next(block for block in shown if block.startswith("[["))
+    assert outputs[1].decode() == outputs[2].decode() == array
+    assert "read 48578 instruction_queue_descriptor_size -> 10" in errors[-2].decode()
