@@ -27,7 +27,7 @@ _R = TypeVar("_R")
 
 _CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
-_KERNEL_MARKS = (b"@compiled", b"@inner")
+_KERNEL_MARKS = (b"@compiled", b"@inner", b"@unchecked")
 
 
 _TUPLES_OF_ARRAYS = frozenset(("Machine", "Observation", "Tables", "TensorPlan"))
@@ -89,20 +89,36 @@ def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
     a tuple of arrays becomes part of its caller: it would be passed array by array, hundreds of
     words at each call, which took most of the kernels' time.
     """
-    takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
-    return _compile(
-        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=takes_arrays
-    )
+    return _inner(function, boundscheck=True)
+
+
+def unchecked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Like :func:`inner`, without checks of indices, which keep a loop over lanes from the vector
+    unit. Its indices are within bounds whatever a program says; the function says why.
+    """
+    return _inner(function, boundscheck=False)
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile ``function`` to machine code at its first call.
 
-    A kernel allocates nothing and raises nothing. That lets it do without reference counts, whose
+    A kernel allocates nothing and raises nothing, but for an index outside of an array, which is a
+    defect of the model: IndexError. That lets it do without reference counts, whose
     atomic instructions took three quarters of the time; :func:`copy` stands in for the assignment
     of one array slice to another, for which numba would allocate.
     """
-    return _compile(function)
+    return _compile(function, boundscheck=True)
+
+
+def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]:
+    takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
+    return _compile(
+        function,
+        boundscheck=boundscheck,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        forceinline=takes_arrays,
+    )
 
 
 def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
@@ -119,5 +135,16 @@ def copy(
     target: NDArray[Any], target_first: int, source: NDArray[Any], source_first: int, count: int
 ) -> None:
     """Copy ``count`` elements between arrays that do not overlap."""
+    if count > 0:
+        target[target_first] = source[source_first]
+        target[target_first + count - 1] = source[source_first + count - 1]
+        _copy(target, target_first, source, source_first, count)
+
+
+@unchecked
+def _copy(
+    target: NDArray[Any], target_first: int, source: NDArray[Any], source_first: int, count: int
+) -> None:
+    """Within bounds, since both ends were copied with checks."""
     for k in range(count):
         target[target_first + k] = source[source_first + k]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.units import memories
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
@@ -91,7 +91,7 @@ def multiply_accumulate(
                     )
 
 
-@inner
+@unchecked
 def _multiply_row(
     core: state.Core,
     tile: state.Tile,
@@ -101,7 +101,11 @@ def _multiply_row(
     operand: int,
     granule: int,
 ) -> None:
-    """Four 8-bit activations times the four bytes of each lane: the case that takes the time."""
+    """Four 8-bit activations times the four bytes of each lane: the case that takes the time.
+
+    Within bounds: narrow addresses wrap, a row outside of wide memory is row 0, and the numbers of
+    lanes are fields of six bits.
+    """
     octets = tile.narrow.view(np.uint8)
     zero_point = np.int32(parameters.activation_zero_point)
     a0 = np.int32(octets[operand & NARROW_MASK]) - zero_point
