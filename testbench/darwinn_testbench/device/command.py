@@ -52,6 +52,8 @@ async def status_of(
     Raises:
         InputError: there is no such command.
     """
+    if not command[0]:
+        raise InputError("the command is empty: its first word is ''")
     started: list[Process] = []
     async with _signals_for(started):
         try:

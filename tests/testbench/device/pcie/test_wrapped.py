@@ -87,6 +87,8 @@ def test_what_the_device_cannot_do_is_the_kernels_error() -> None:
 def test_a_command_that_is_not_there() -> None:
     with pytest.raises(InputError, match="no/such/command: No such file"):
         run("no/such/command")
+    with pytest.raises(InputError, match="the command is empty"):
+        run("", "argument")
 
 
 def test_a_command_that_waits_for_ever_after_a_fault_is_ended(
