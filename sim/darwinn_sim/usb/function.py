@@ -281,6 +281,7 @@ class UsbFunction:
         raise Stall(f"no such request in {self.mode.name.lower()} mode")
 
     def _standard(self, setup: Setup) -> bytes:
+        self._check_recipient(setup)
         match setup.request:
             case Standard.GET_DESCRIPTOR:
                 return self._descriptor(setup.value >> 8, setup.value & 0xFF)
@@ -311,6 +312,16 @@ class UsbFunction:
             if kind == descriptors.BOS:
                 return descriptors.binary_object_store(self.speed)
         raise Stall(f"there is no descriptor {index} of type {kind}")
+
+    def _check_recipient(self, setup: Setup) -> None:
+        """Stall requests to an interface or an endpoint that is not there (USB 2.0, 9.4)."""
+        if setup.recipient == Recipient.INTERFACE and setup.index & 0xFF:
+            raise Stall(f"there is no interface {setup.index & 0xFF}")
+        if setup.recipient == Recipient.ENDPOINT:
+            address = setup.index & 0xFF
+            known = () if self.mode is Mode.BOOT else (*self._outs, *self._ins)
+            if address & 0x7F and address not in known:
+                raise Stall(f"there is no endpoint {address:02X}")
 
     def _is_halted(self, setup: Setup) -> bool:
         if setup.recipient != Recipient.ENDPOINT:

@@ -369,3 +369,21 @@ def test_whatever_goes_wrong_in_the_chip_is_a_fault(error: Exception) -> None:
     chip.write = fail  # type: ignore[method-assign,assignment]
     write(function, RUN, 1)
     assert str(error) in str(function.fault)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_requests_to_what_is_not_there_stall(mode: Mode) -> None:
+    function = UsbFunction(echo, mode=mode)
+    endpoints = [0x81, 0x82, 0x83, 1, 2, 3] if mode is Mode.APPLICATION else []
+    for recipient, there in ((1, {0}), (2, {0, 0x80, *endpoints})):
+        for index in (*range(8), *range(0x80, 0x88), 0x99):
+            for setup in (
+                Setup(0x80 | recipient, 0, 0, index, 2),
+                Setup(recipient, 1, 0, index, 0),
+                Setup(recipient, 3, 0, index, 0),
+            ):
+                if index in there:
+                    assert function.control(setup) == bytes(setup.length)
+                else:
+                    with pytest.raises(Stall, match="there is no"):
+                        function.control(setup)

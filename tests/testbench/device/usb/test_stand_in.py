@@ -150,6 +150,7 @@ def test_what_makes_no_sense_is_not_supported(scenario: Scenario) -> None:
         "get": "LIBUSB_SUCCESS",
         "text": "LIBUSB_ERROR_PIPE",
         "clear": "LIBUSB_SUCCESS",
+        "clear another": "LIBUSB_ERROR_NOT_FOUND",
         "configuration": 1,
         "active": 0,
         "speed": 4,
