@@ -22,7 +22,7 @@ from darwinn_sim.usb.descriptors import Speed
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction, Watcher
-from darwinn_sim.usb.requests import Setup
+from darwinn_sim.usb.requests import TO_HOST, Setup
 
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.log import Faults
@@ -252,8 +252,12 @@ class Backend:
             _fail(errno.ENOENT)
 
     def clear_halt(self, dev_handle: _Handle, ep: int) -> None:
-        """A stalled endpoint of this device stays so until a reset."""
-        self._request(dev_handle, Setup(0x02, 1, 0, ep, 0), b"")
+        """A stalled endpoint of this device stays so until a reset; an error if there is none."""
+        self._present(dev_handle.device)
+        try:
+            self.function.control(Setup(0x02, 1, 0, ep, 0))
+        except Stall:
+            _fail(errno.ENOENT)
 
     def is_kernel_driver_active(self, dev_handle: _Handle, intf: int) -> bool:
         """No kernel knows of it."""
@@ -297,24 +301,20 @@ class Backend:
     def bulk_write(
         self, dev_handle: _Handle, ep: int, intf: int, data: array.array[int], timeout: int
     ) -> int:
-        """Send; the bytes that were taken before the time was over, which is an error if none."""
-        return self._transfer(
-            dev_handle, timeout, Transfer(ep, lambda transfer: None, data=data.tobytes())
-        ).actual
+        """Send ``data``, or receive into it: as by libusb, the address of the endpoint says which.
 
-    def bulk_read(
-        self, dev_handle: _Handle, ep: int, intf: int, buff: array.array[int], timeout: int
-    ) -> int:
-        """Receive into ``buff``; the bytes that came."""
-        length = len(buff) * buff.itemsize
-        came = self._transfer(
-            dev_handle, timeout, Transfer(ep, lambda transfer: None, length=length)
-        ).data
-        memoryview(buff).cast("B")[: len(came)] = came
+        The bytes that were moved before the time was over, which is an error if there are none.
+        """
+        if not ep & TO_HOST:
+            sent = Transfer(ep, lambda transfer: None, data=data.tobytes())
+            return self._transfer(dev_handle, timeout, sent).actual
+        length = len(data) * data.itemsize
+        received = Transfer(ep, lambda transfer: None, length=length)
+        came = self._transfer(dev_handle, timeout, received).data
+        memoryview(data).cast("B")[: len(came)] = came
         return len(came)
 
-    intr_write = bulk_write
-    intr_read = bulk_read
+    bulk_read = intr_write = intr_read = bulk_write
 
     def iso_write(self, *_: object) -> int:
         """It has no isochronous endpoints."""

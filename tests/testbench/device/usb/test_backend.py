@@ -63,6 +63,23 @@ def test_an_interrupted_read_takes_nothing_of_the_next(backend: Backend) -> None
     assert echoed(device, b"right") == b"right"
 
 
+def test_the_address_of_an_endpoint_says_where_bytes_go(backend: Backend) -> None:
+    """As by libusb, whichever function is called: what is sent here is a header of zeros."""
+    device = opened(backend)
+    assert device.read(1, 4).tolist() == 4 * [0]
+    device.reset()
+    device = opened(backend)
+    device.write(1, PROGRAM + b"right")
+    assert device.write(0x81, bytes(5), 1000 * SECONDS) == 5
+
+
+def test_an_endpoint_that_is_not_there_is_not_found(backend: Backend) -> None:
+    device = opened(backend)
+    device.clear_halt(0x81)
+    with pytest.raises(usb.core.USBError, match="Entity not found"):
+        device.clear_halt(0x99)
+
+
 def test_a_thread_that_is_ended_takes_nothing_of_the_next(backend: Backend) -> None:
     device = opened(backend)
     ended = threading.Event()
