@@ -177,7 +177,7 @@ def the_rest() -> Any:
         "get": lib.libusb_get_configuration(bus.handle, byref(value)),
         "text": lib.libusb_get_string_descriptor_ascii(bus.handle, 1, buffer, 64),
         "clear": lib.libusb_clear_halt(bus.handle, 0x81),
-        "clear another": error_name(bus, lib.libusb_clear_halt(bus.handle, 0x99)),
+        "clear another": lib.libusb_clear_halt(bus.handle, 0x99),
     }
     return {
         **{name: error_name(bus, status) for name, status in names.items()},
