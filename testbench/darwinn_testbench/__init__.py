@@ -11,17 +11,37 @@ from typing import TYPE_CHECKING, Any
 from darwinn_testbench.version import __version__
 
 if TYPE_CHECKING:
+    from darwinn_formats.errors import FormatError
+    from darwinn_sim.errors import SimulationError
     from darwinn_sim.machine.examine import StopPoint, Tap
 
     from darwinn_testbench.chip.model import open_models
-    from darwinn_testbench.chip.session import Session
+    from darwinn_testbench.chip.session import Device, Session
     from darwinn_testbench.device.interpreter import Interpreter
+    from darwinn_testbench.errors import InputError, ModelError
 
-__all__ = ["Interpreter", "Session", "StopPoint", "Tap", "__version__", "open_models"]
+__all__ = [
+    "Device",
+    "FormatError",
+    "InputError",
+    "Interpreter",
+    "ModelError",
+    "Session",
+    "SimulationError",
+    "StopPoint",
+    "Tap",
+    "__version__",
+    "open_models",
+]
 
 _HOMES = {
+    "Device": "darwinn_testbench.chip.session",
+    "FormatError": "darwinn_formats.errors",
+    "InputError": "darwinn_testbench.errors",
     "Interpreter": "darwinn_testbench.device.interpreter",
+    "ModelError": "darwinn_testbench.errors",
     "Session": "darwinn_testbench.chip.session",
+    "SimulationError": "darwinn_sim.errors",
     "StopPoint": "darwinn_sim.machine.examine",
     "Tap": "darwinn_sim.machine.examine",
     "open_models": "darwinn_testbench.chip.model",

@@ -43,4 +43,4 @@ def progress_bar() -> Iterator[ProgressCallback]:
 
 def say_compiling() -> None:
     """Say on standard error why nothing happens for a while."""
-    print_line("compiling kernels: the model of the chip, once, which takes up to a minute")
+    print_line("compiling kernels: the model of the chip, once: about a minute of processor time")

@@ -163,7 +163,10 @@ class Interpreter:
         if source is None or source == "":
             raise ValueError("one of model_path and model_content is needed")
         if experimental_delegates:
-            raise InputError("delegates: the chip is in this interpreter, it takes no delegate")
+            raise InputError(
+                "delegates: the chip is in this interpreter, it takes no delegate: "
+                "leave experimental_delegates out"
+            )
         data = Content(content_of(source), name_of(source))
         self._file, self._model = data.name, tflite.load(data)
         self._runs = runs_of(

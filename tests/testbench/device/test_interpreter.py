@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_said_as_litert_says_it() -> None:
         interpreter.get_signature_runner("serving_default")
     with pytest.raises(ValueError, match="model_path"):
         Interpreter()
-    with pytest.raises(InputError, match="takes no delegate"):
+    with pytest.raises(InputError, match="takes no delegate: leave experimental_delegates out"):
         Interpreter(model_content=compiled(), experimental_delegates=[object()])
 
 

@@ -55,13 +55,14 @@ MAXIMUM_TENSOR = 1 << 28
 _FLAGS: Mapping[str, bool] = {"strict": False, "assumptions": True}
 """Options of the chip with their defaults."""
 
-_WITHOUT_EFFECT: Mapping[str, str] = {
-    "device": r"((usb|pci)?(:\d+)?)",
-    "Performance": "low|medium|high|max",
-    "Usb.AlwaysDfu": "true|false",
-    "Usb.MaxBulkInQueueLength": r"\d{1,3}",
+_WITHOUT_EFFECT: Mapping[str, tuple[str, str]] = {
+    "device": (r"((usb|pci)?(:\d+)?)", "usb, pci, :N, usb:N, pci:N"),
+    "Performance": ("low|medium|high|max", "low, medium, high, max"),
+    "Usb.AlwaysDfu": ("true|false", "true, false"),
+    "Usb.MaxBulkInQueueLength": (r"\d{1,3}", "0 to 999"),
 }
-"""Options of the vendor's library, and what it takes for each in any case of letters."""
+"""Options of the vendor's library, and what it takes for each in any case of letters: as a pattern
+and in words."""
 
 _MAXIMUM_DIGITS = 9
 """Digits of a number of seconds, at most."""
@@ -87,7 +88,7 @@ _DTYPES = {
 }
 """Types of TensorFlow Lite's C interface by their numbers, which are not those of its files."""
 
-_ERRORS = (FormatError, InputError, MessageError, SimulationError, ValueError, MemoryError)
+_ERRORS = (InputError, MessageError, SimulationError, ValueError, MemoryError)
 """What is wrong with a request, and not with this process."""
 
 
@@ -111,7 +112,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _announce() -> None:
-    print("darwinn: compiling the model of the chip, once: up to a minute", file=sys.stderr)
+    print(
+        "darwinn: compiling the model of the chip, once: about a minute of processor time",
+        file=sys.stderr,
+    )
 
 
 def _end_with(descriptor: int) -> None:
@@ -141,8 +145,9 @@ def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
                     f"option timeout: {value[:20]!r} is no number of seconds (1 to 999999999)"
                 )
         elif key in _WITHOUT_EFFECT:
-            if not re.fullmatch(_WITHOUT_EFFECT[key], value, re.IGNORECASE | re.ASCII):
-                raise InputError(f"option {key}: {value!r} is none of its values")
+            pattern, values = _WITHOUT_EFFECT[key]
+            if not re.fullmatch(pattern, value, re.IGNORECASE | re.ASCII):
+                raise InputError(f"option {key}: {value!r} is none of its values ({values})")
         else:
             known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT, "timeout"}))
             raise InputError(f"there is no option {key!r}, only {known}")
@@ -162,6 +167,9 @@ class Answers:
         while (message := receive(connection)) is not None:
             try:
                 answer = self.answer(*message)
+            except FormatError as error:
+                named = error if error.file else error.with_file("the custom operator of the model")
+                send(connection, Kind.ERROR, [_line(named)])
             except _ERRORS as error:
                 send(connection, Kind.ERROR, [_line(error)])
             except Exception as error:

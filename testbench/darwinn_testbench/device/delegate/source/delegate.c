@@ -281,10 +281,12 @@ EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values,
   Delegate* delegate = calloc(1, sizeof *delegate);
   if (!delegate) return NULL;
   if (chip_process_start(&delegate->chip, keys, values, count)) {
+    char reason[ERROR_BYTES + sizeof "darwinn: "];
+    snprintf(reason, sizeof reason, "darwinn: %s", delegate->chip.error);
     if (report_error)
-      report_error(delegate->chip.error);
+      report_error(reason);
     else
-      fprintf(stderr, "darwinn: %s\n", delegate->chip.error);
+      fprintf(stderr, "%s\n", reason);
     free(delegate);
     return NULL;
   }
