@@ -112,6 +112,16 @@ static void strings(void)
     __asm__ volatile("rep movsq" : "+S"(from), "+D"(to), "+c"(count) : : "memory");
 }
 
+/* vmovdqu8 [rax]{k1}, zmm16: what memset of a C library may store 8 bytes with. */
+static void masked(void)
+{
+    __asm__ volatile("mov $255, %%ecx\n\tkmovq %%rcx, %%k1\n\t"
+                     ".byte 0x62, 0xe1, 0x7f, 0x49, 0x7f, 0x00"
+                     :
+                     : "a"(at(0x487A8))
+                     : "rcx", "memory");
+}
+
 static void on_crash(int number)
 {
     (void)number;
@@ -208,6 +218,8 @@ static void carry_out(char *line)
         hammer(first);
     else if (!strcmp(name, "instructions"))
         instructions();
+    else if (!strcmp(name, "masked"))
+        masked();
     else if (!strcmp(name, "strings"))
         strings();
     else if (!strcmp(name, "handler"))

@@ -75,6 +75,19 @@ def test_an_instruction_that_cannot_be_carried_out_is_named(
     comes_back(tmp_path, run)
 
 
+@pytest.mark.skipif(
+    "avx512bw" not in Path("/proc/cpuinfo").read_text(), reason="this processor has no AVX-512"
+)
+def test_of_an_avx_512_instruction_it_is_said_what_to_do(
+    run: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(Script(tmp_path).write("masked")).wait(60) == -signal.SIGSEGV
+    said = capfd.readouterr().err
+    assert "62 e1 7f 49 7f 00" in said
+    assert "(AVX-512); use one plain access of 8 bytes" in said
+    comes_back(tmp_path, run)
+
+
 def test_for_a_child_the_device_is_gone(run: Start, tmp_path: Path) -> None:
     assert run(Script(tmp_path).write("fork", "instructions", "close")).wait(60) == 0
     comes_back(tmp_path, run)

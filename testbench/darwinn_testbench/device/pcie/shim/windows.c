@@ -144,10 +144,14 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void refuse(const uint8_t *instruction)
 {
-    char text[160];
+    char text[224];
     int used = snprintf(text, sizeof text, "registers cannot be accessed by the instruction");
     for (int i = 0; i < 8; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, " %02x", instruction[i]);
+    if (*instruction == 0x62)
+        snprintf(text + used, sizeof text - (size_t)used,
+                 " (AVX-512); use one plain access of 8 bytes: in Python "
+                 "memoryview(registers).cast('Q')[offset // 8]");
     complain(text);
 }
 
