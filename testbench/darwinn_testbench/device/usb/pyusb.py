@@ -218,7 +218,10 @@ class Backend:
             _fail(errno.ENODEV)
 
     def set_configuration(self, dev_handle: _Handle, config_value: int) -> None:
-        """Choose the one configuration there is."""
+        """Choose the one configuration there is; busy while an interface is claimed."""
+        self._present(dev_handle.device)
+        if self._claims:
+            _fail(errno.EBUSY)
         self._request(dev_handle, Setup(0x00, 9, config_value, 0, 0), b"")
 
     def get_configuration(self, dev_handle: _Handle) -> int:

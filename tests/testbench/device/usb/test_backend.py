@@ -139,6 +139,16 @@ def test_after_closing_there_is_no_device(use: Callable[[Any], object]) -> None:
     backend.close()
 
 
+def test_a_claimed_interface_keeps_the_configuration_as_by_libusb(backend: Backend) -> None:
+    device = usb.core.find(backend=backend, idVendor=0x18D1)
+    usb.util.claim_interface(device, 0)
+    with pytest.raises(usb.core.USBError) as caught:
+        device.set_configuration(1)
+    assert caught.value.errno == errno.EBUSY
+    usb.util.release_interface(device, 0)
+    device.set_configuration(1)
+
+
 def test_two_backends_are_two_devices(backend: Backend) -> None:
     with new_backend() as second:
         devices = opened(backend), opened(second)
