@@ -65,6 +65,9 @@ SUMMARIES: Mapping[str, str] = {
 _READ_NO_FILE = frozenset({"accuracy", "delegate", "sample"})
 """Commands that read nothing of strangers: they need no limits."""
 
+_RUN_PROGRAMS = frozenset({"delegate", "device"})
+"""Commands whose argument is a command line: what follows its first word is not theirs."""
+
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
@@ -123,6 +126,7 @@ def load(name: str) -> TyperCommand:
         cls=_Command,
         epilog=module.EXAMPLES,
         no_args_is_help=name not in _WITHOUT_ARGUMENTS,
+        context_settings={"allow_interspersed_args": name not in _RUN_PROGRAMS},
     )
     decorate(module.command if name in _READ_NO_FILE else limited(module.command))
     return cast(TyperCommand, typer.main.get_command(alone))

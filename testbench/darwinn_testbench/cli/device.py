@@ -31,7 +31,7 @@ from darwinn_testbench.device.trace import CutShort, RecordedSession, SessionFil
 from darwinn_testbench.device.usb import replay as usb_replay
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.events import Device, Recorder
-from darwinn_testbench.device.usb.log import Faults, Log
+from darwinn_testbench.device.usb.log import BOOT_IDS, Downloads, Faults, Log
 from darwinn_testbench.device.usb.usbip import USUAL_PORT
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import EXIT_CODES, Column, Report, Verdict, table
@@ -125,7 +125,15 @@ UsbIp = Annotated[
     ),
 ]
 Port = Annotated[
-    int, typer.Option("--port", metavar="N", min=1, max=65535, help="TCP port of --usbip.")
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=1,
+        max=65535,
+        help="TCP port of --usbip.",
+        show_default=str(USUAL_PORT),
+    ),
 ]
 
 _LINKS = {Speed.HIGH: "usb2", Speed.SUPER: "usb3"}
@@ -152,7 +160,7 @@ def command(
     speed: CableSpeedOption = None,
     booted: Booted = False,
     timed: TimedOption = False,
-    port: Port = USUAL_PORT,
+    port: Port = None,
     json: options.Json = False,
 ) -> None:
     """Attach the simulated chip as a device that other programs open, or replay what one did.
@@ -170,10 +178,15 @@ def command(
     """
     if [usb, pcie, usbip, replay is not None].count(True) != 1:
         raise InputError(
-            "one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is needed"
+            "exactly one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is "
+            "needed"
         )
-    if command and not (usb or pcie):
+    if command and replay is not None:
+        raise InputError(f"--replay takes one file, {replay}, and no command: {command[0]}")
+    if command and usbip:
         raise InputError("a command needs --usb or --pcie")
+    if port and not usbip:
+        raise InputError("--port is for --usbip")
     if replay is not None:
         if record:
             raise InputError("--replay takes no --record")
@@ -193,7 +206,7 @@ def command(
     attachment = _Attachment(record, log, speed or CableSpeed.SUPER, booted or usbip, timed)
     with announced(say_compiling):
         if usbip:
-            raise Exit(attachment.by_usbip(port))
+            raise Exit(attachment.by_usbip(port or USUAL_PORT))
         raise Exit((attachment.by_pcie if pcie else attachment.by_usb)(command or []))
 
 
@@ -225,7 +238,7 @@ class _Attachment:
         self._tell = _say if log else silent
         self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
         self._booted, self._timed = booted, timed
-        self._faults = Faults(_say)
+        self._faults, self._downloads = Faults(_say), Downloads()
         self._status: int | None = None
         """How the command has ended."""
 
@@ -237,6 +250,8 @@ class _Attachment:
         stand_in()
         with self._plugged_in() as function:
             self._status = run_command(function, command)
+        if not (self._booted or self._downloads.count):
+            _say(f"the device stayed {BOOT_IDS}, waiting for firmware (--booted: it has some)")
         return self._exit_code(self._status)
 
     def by_pcie(self, command: Sequence[str]) -> int:
@@ -293,7 +308,7 @@ class _Attachment:
     @contextmanager
     def _plugged_in(self) -> Iterator[UsbFunction]:
         with ExitStack() as stack:
-            watchers: list[Watcher] = [self._faults]
+            watchers: list[Watcher] = [self._faults, self._downloads]
             if self._log:
                 watchers.append(Log(_say))
             file = stack.enter_context(self._recording())

@@ -118,7 +118,11 @@ def report(
         command="device",
         file=str(session.path),
         rows=tuple(place.row() for place in places),
-        figures={"events": played, "differences": differences},
+        figures={
+            "events": played,
+            "differences": differences,
+            "cut_short": session.is_cut_short,
+        },
         decided=Verdict.FAULT if faults.unexpected else None,
         message=f"event {played}: {one_line(faults.unexpected)}{not_played}"
         if faults.unexpected
@@ -129,8 +133,6 @@ def report(
 
 
 def _summary(events: int, differences: int, faults: Sequence[str]) -> str:
-    found = (
-        f"{differences:,} difference{'s' * (differences > 1)}" if differences else "no difference"
-    )
+    found = counted(differences, "difference") if differences else "no difference"
     said = "".join(f"; fault as recorded, {each}" for each in faults)
-    return f"{events:,} events, {found}{said}"
+    return f"{counted(events, 'event')}, {found}{said}"

@@ -5,13 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.usb.descriptors import DEVICE, EVENTS
+from darwinn_sim.usb import descriptors
+from darwinn_sim.usb.descriptors import DEVICE, EVENTS, Mode, Speed
 from darwinn_sim.usb.firmware import Request
 from darwinn_sim.usb.function import Watcher
 from darwinn_sim.usb.requests import Kind, Setup, Standard
 
 from darwinn_testbench.device.shown import named, octets
 from darwinn_testbench.report import one_line
+
+
+def _ids(device: bytes) -> str:
+    """Vendor and product of a device descriptor."""
+    vendor, product = (device[at : at + 2][::-1].hex() for at in (8, 10))
+    return f"{vendor}:{product}"
+
+
+BOOT_IDS = _ids(descriptors.device(Mode.BOOT, Speed.SUPER)).upper()
+"""Who the device is until it has firmware."""
+
+
+class Downloads(Watcher):
+    """Counts the pieces of firmware that hosts have sent."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def control(self, setup: Setup, data: bytes, answer: bytes | None) -> None:
+        """As :class:`Watcher`."""
+        self.count += setup.kind == Kind.CLASS and setup.request == Request.DOWNLOAD
 
 
 class Faults(Watcher):
@@ -43,8 +65,7 @@ class Log(Watcher):
             name = Request(setup.request).name.lower() if setup.request <= 6 else setup.request
             self._write(f"firmware {name} {setup.value}: {len(answer or data)} bytes")
         elif setup.request == Standard.GET_DESCRIPTOR and setup.value >> 8 == DEVICE:
-            vendor, product = (answer[at : at + 2][::-1].hex() for at in (8, 10))
-            self._write(f"device descriptor: {vendor}:{product}")
+            self._write(f"device descriptor: {_ids(answer)}")
 
     def sent(self, endpoint: int, data: bytes) -> None:
         """As :class:`Watcher`."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.cli.commands import load
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import attach
 from numba.core import event
@@ -42,6 +43,12 @@ import usb.core
 device = usb.core.find(idVendor=0x18D1)
 device.ctrl_transfer(0x80, 6, 0x200, 0, 521)
 device.ctrl_transfer(0xC0, 1, 0xA318, 1, 4)
+"""
+
+LOADS = """
+import usb.core
+device = usb.core.find(idVendor=0x1A6E, idProduct=0x089A)
+device.ctrl_transfer(0x21, 1, 0, 0, b"firmware")
 """
 
 LOOK = """
@@ -140,6 +147,33 @@ def test_a_replay_has_the_device_of_the_recording(tmp_path: Path) -> None:
     lines = gzip.decompress(path.read_bytes()).splitlines()
     assert lines[0] == b'["device","application","high"]'
     assert device("--replay", str(path)).returncode == 0
+
+
+@needs_compiler
+def test_that_no_firmware_came_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "device stayed 1A6E:089A, waiting for firmware"
+    assert run_command_line(["device", "--usb", "--", "true"]) == 0
+    assert said in capfd.readouterr().err
+    assert run_command_line(["device", "--usb", "--booted", "--", "true"]) == 0
+    assert said not in capfd.readouterr().err
+
+
+@needs_compiler
+def test_that_firmware_came_is_not_denied() -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    command = (sys.executable, "-c", LOADS)
+    came = device("--usb", "--", *command)
+    assert (came.returncode, came.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["device", "delegate"])
+def test_options_behind_a_command_are_its_own(name: str) -> None:
+    words = ["python3", "x.py", "--log", "--help"]
+    for between in ([], ["--"]):
+        options = ["--usb"] if name == "device" else []
+        params = load(name).make_context(name, [*options, *between, *words]).params
+        assert [*params["command"]] == words
+        assert not params.get("log")
 
 
 @needs_compiler
@@ -278,10 +312,15 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--log"], "one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is"),
+        (
+            ["--log"],
+            "exactly one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE",
+        ),
         (["--usb"], "--usb needs a command"),
-        (["--usb", "--replay", "x", "--", "true"], "one of --usb"),
-        (["--replay", "x", "--", "true"], "a command needs --usb"),
+        (["--usb", "--replay", "x", "--", "true"], "exactly one of --usb"),
+        (["--replay", "x", "y"], "--replay takes one file, x, and no command: y"),
+        (["--usbip", "--", "true"], "a command needs --usb or --pcie"),
+        (["--usb", "--port", "3240", "--", "true"], "--port is for --usbip"),
         (["--replay", "x", "--booted"], "--replay takes neither --booted nor --speed: the session"),
         (["--replay", "x", "--speed", "high"], "--replay takes neither --booted nor --speed"),
         (["--replay", "x", "--record", "y"], "--replay takes no --record"),

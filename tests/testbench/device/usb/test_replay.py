@@ -436,6 +436,15 @@ def test_that_a_replayed_session_is_cut_short_is_said(tmp_path: Path) -> None:
     report = replay(RecordedSession(path))
     assert report.verdict is Verdict.PASS
     assert report.message.startswith("2 events, no difference; the recording is cut short")
+    assert report.to_dict()["cut_short"] is True
+
+
+def test_that_a_replayed_session_is_whole_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(gzip.compress(msgspec.json.encode(Sent(1, Octets(b""))) + b"\n"))
+    report = replay(RecordedSession(path))
+    assert report.message == "1 event, no difference"
+    assert report.to_dict()["cut_short"] is False
 
 
 @pytest.fixture
