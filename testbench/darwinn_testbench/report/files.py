@@ -30,12 +30,13 @@ def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator
     """A stream to ``target``: to a temporary file beside it that takes its name at the end.
 
     A reader never sees half a result, and an older result survives a failure of any kind. A target
-    that exists and is no regular file (a pipe, a device) is written directly.
+    that exists and is no regular file (a pipe, a device) is written directly; a symbolic link
+    stays, and the file that it leads to is written.
 
     Args:
         target: the file.
         kept: how the name of the temporary file ends, if it is to stay after a failure, and to be
-            seen beside ``target`` (``NAME.*kept``); its path is the stream's ``name``.
+            seen beside the file (``NAME.*kept``); its path is the stream's ``name``.
 
     Raises:
         OSError: the folder or the file cannot be written.
@@ -45,6 +46,8 @@ def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator
         with path.open("wb") as stream:
             yield stream
         return
+    # The file that a link leads to, whether it is there already or not.
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     hidden = "" if kept else "."
     handle, temporary = tempfile.mkstemp(kept, f"{hidden}{path.name}.", path.parent)
     os.close(handle)

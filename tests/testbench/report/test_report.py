@@ -171,6 +171,18 @@ def test_results_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_result(tmp_path / "missing" / "result.bin", b"")
 
 
+def test_a_result_goes_through_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    link, target = tmp_path / "link", folder / "result"
+    link.symlink_to(Path("folder") / "result")
+    for text in (b"first", b"again"):
+        write_result(link, text)
+        assert link.is_symlink()
+        assert target.read_bytes() == text
+        assert list(folder.iterdir()) == [target]
+
+
 def test_a_device_is_written_directly() -> None:
     write_result("/dev/null", b"gone")
     assert not Path("/dev/null").is_file()
