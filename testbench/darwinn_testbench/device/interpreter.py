@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import operator
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, SupportsIndex, TypeVar
 
 import numpy as np
 from darwinn_formats import tflite
@@ -279,6 +280,27 @@ class Interpreter:
         _check_first(subgraph_index)
         return [self._detail(index) for index in self._details]
 
+    def _get_ops_details(self) -> list[Details]:
+        """What LiteRT says of each operator of the model, before any is given to a delegate.
+
+        Keys are ``index``, ``op_name``, ``inputs`` and ``outputs`` (tensor indices, int32),
+        ``operand_types`` and ``result_types`` (NumPy types).
+        """
+        return [self._get_op_details(index) for index in range(len(self._graph.operators))]
+
+    def _get_op_details(self, op_index: int) -> Details:
+        node = self._graph.operators[op_index]
+        code = self._model.code(node)
+        is_custom = code.operator is tflite.BuiltinOperator.CUSTOM
+        return {
+            "index": op_index,
+            "op_name": code.custom_code if is_custom else code.operator.name,
+            "inputs": np.array(node.inputs, np.int32),
+            "outputs": np.array(node.outputs, np.int32),
+            "operand_types": [self._details[each]["dtype"] for each in node.inputs if each >= 0],
+            "result_types": [self._details[each]["dtype"] for each in node.outputs if each >= 0],
+        }
+
     @_one_at_a_time
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
         """Copy ``value`` into an input; ValueError if it is none, or of another type or shape."""
@@ -316,14 +338,20 @@ class Interpreter:
     def resize_tensor_input(
         self, input_index: int, tensor_size: Sequence[int], strict: bool = False
     ) -> None:
-        """Refuse another shape of an input with ValueError: the executable is made for one."""
+        """Refuse another shape of an input with ValueError: the model runs with the one it has."""
         index = self._checked(input_index)
         shape = self._details[index]["shape"].tolist()
-        asked = np.asarray(tensor_size).tolist()
+        try:
+            asked = np.array(tensor_size, np.int32).tolist()
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"resize_tensor_input: tensor_size {_shown(tensor_size)}: it is a list of integers"
+            ) from None
         if asked != shape:
+            where = "executable" if self._custom else "model, which is not compiled"
             raise ValueError(
                 f"resize_tensor_input: input {index} ({self._details[index]['name']}) is "
-                f"{shape} in the executable, and cannot become {asked}"
+                f"{shape} in the {where}, and cannot become {asked}"
             )
 
     def num_subgraphs(self) -> int:
@@ -357,10 +385,14 @@ class Interpreter:
             detail["shape"] = np.array(self._values[index].shape, np.int32)
         return detail
 
-    def _checked(self, index: int) -> int:
-        if index not in self._details:
-            raise ValueError(f"Invalid tensor index {index}, the model has {len(self._details)}")
-        return int(index)
+    def _checked(self, index: SupportsIndex) -> int:
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise TypeError(f"tensor index {_shown(index)}: it is an integer") from None
+        if number not in self._details:
+            raise ValueError(f"Invalid tensor index {number}, the model has {len(self._details)}")
+        return number
 
     def _value_of(self, index: int) -> AnyArray:
         if index not in self._values:

@@ -129,6 +129,7 @@ def test_details_are_litert_s() -> None:
         (interpreter.get_input_details(), theirs.get_input_details()),
         (interpreter.get_output_details(), theirs.get_output_details()),
         (interpreter.get_tensor_details(), theirs.get_tensor_details()),
+        (interpreter._get_ops_details(), theirs._get_ops_details()),
     ]:
         assert repr(ours) == repr(their)
     assert interpreter.get_signature_list() == theirs.get_signature_list() == {}
@@ -200,6 +201,30 @@ def test_a_refused_shape_is_said_in_plain_numbers() -> None:
     sizes: Any = [2, np.int32(200)]
     with pytest.raises(ValueError, match=r"cannot become \[2, 200\]"):
         ready(compiled()).resize_tensor_input(0, sizes)
+
+
+def test_an_index_is_any_integer_as_in_litert() -> None:
+    interpreter, theirs = ready(uncompiled(DENSE)), litert.Interpreter(model_content=compiled())
+    scalars: list[Any] = [np.array(0), np.int64(0), True]
+    for index in scalars:
+        assert interpreter.get_tensor(index).shape == interpreter.get_tensor(int(index)).shape
+    others: list[Any] = ["0", 0.0, None, np.array([0, 1])]
+    for index in others:
+        with pytest.raises(TypeError):
+            theirs.get_tensor(index)
+        with pytest.raises(TypeError, match=r"tensor index .*: it is an integer"):
+            interpreter.get_tensor(index)
+
+
+def test_a_shape_is_refused_for_what_it_is() -> None:
+    interpreter = ready(uncompiled(DENSE))
+    with pytest.raises(ValueError, match=r"\[1, 30\] in the model, which is not compiled, and can"):
+        interpreter.resize_tensor_input(0, [2, 30])
+    ragged: Any = [[1, 2], [3]]
+    with pytest.raises(
+        ValueError, match=r"tensor_size \[\[1, 2\], \[3\]\]: it is a list of integers"
+    ):
+        interpreter.resize_tensor_input(0, ragged)
 
 
 def test_tensors_between_operators_of_litert_are_kept_if_asked_for() -> None:
