@@ -10,7 +10,7 @@ import time
 DONE, CLOSE = 0, 4
 
 
-def header(kind: int, size: int, magic: bytes = b"DWN1") -> bytes:
+def header(kind: int, size: int, magic: bytes = b"EDTP") -> bytes:
     return struct.pack("=4sIQ", magic, kind, size)
 
 

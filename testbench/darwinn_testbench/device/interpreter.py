@@ -17,6 +17,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, SupportsIndex, TypeVar
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE
+from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Content, content_of, name_of
 from numpy.typing import ArrayLike
 
@@ -169,6 +171,9 @@ class Interpreter:
                 "leave experimental_delegates out"
             )
         data = Content(content_of(source), name_of(source))
+        if data[4:8] == PACKAGE:
+            reason = f"file identifier {PACKAGE!r} is not b'TFL3': a bare package: use Session"
+            raise FormatError("Model", reason, offset=4, file=data.name)
         self._file, self._model = data.name, tflite.load(data)
         self._runs = runs_of(
             self._model, self._file, every_tensor=experimental_preserve_all_tensors

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ai_edge_litert import interpreter as litert
 from corpus_models import path_of
+from darwinn_formats import darwinn
 from darwinn_formats.errors import FormatError
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.execution import run
@@ -249,6 +250,8 @@ def test_damaged_models_end_in_one_error(tmp_path: Path) -> None:
         Interpreter(str(path))
     with pytest.raises(FileNotFoundError):
         Interpreter(tmp_path / "none.tflite")
+    with pytest.raises(FormatError, match=r"byte 4: Model: .*a bare package: use Session"):
+        Interpreter(model_content=darwinn.dump(compile_network(DENSE)))
     options = model.replace(b"DWN1", b"DWN9", 1)
     assert options != model
     with pytest.raises(FormatError, match=r"operators\[0\].custom_options"):

@@ -1,6 +1,6 @@
 """Messages between the delegate in C and the chip's process, in the byte order of the machine.
 
-A message is a header (magic ``DWN1``, kind, both 32 bits, and the size of the rest, 64 bits) and
+A message is a header (magic ``EDTP``, kind, both 32 bits, and the size of the rest, 64 bits) and
 its content. The chip's process begins with DONE or ERROR; then each request has one answer:
 
 OPEN: operators that run one after another. Their count; of each its name, its options (a 64-bit
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.device.sockets import take
 
 HEADER = struct.Struct("=4sIQ")
-MAGIC = b"DWN1"
+MAGIC = b"EDTP"
 
 MAXIMUM_BYTES = 1 << 30
 """Content of a message, at most."""

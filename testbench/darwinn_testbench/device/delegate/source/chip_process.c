@@ -23,7 +23,7 @@
 
 extern char** environ;
 
-enum { MAGIC = 0x314e5744 /* "DWN1" */, DEFAULT_TIMEOUT = 600, CHIP_FD = 3 };
+enum { MAGIC = 0x50544445 /* "EDTP" */, DEFAULT_TIMEOUT = 600, CHIP_FD = 3 };
 
 static const uint64_t MOST_BYTES = 1u << 30;
 
