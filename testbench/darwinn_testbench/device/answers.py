@@ -11,6 +11,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_testbench.device.trace import Fault, Passed, RecordedSession
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line
 
+_SHOWN_FAULTS = 3
 _CUT_SHORT = "; the recording is cut short: what came after them is not in it"
 
 
@@ -134,5 +135,7 @@ def report(
 
 def _summary(events: int, differences: int, faults: Sequence[str]) -> str:
     found = counted(differences, "difference") if differences else "no difference"
-    said = "".join(f"; fault as recorded, {each}" for each in faults)
+    said = "".join(f"; fault as recorded, {each}" for each in faults[:_SHOWN_FAULTS])
+    if more := len(faults[_SHOWN_FAULTS:]):
+        said += f"; {counted(more, 'more fault')} as recorded"
     return f"{counted(events, 'event')}, {found}{said}"

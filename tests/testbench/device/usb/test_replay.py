@@ -216,7 +216,7 @@ def test_a_broken_line_is_named(
     assert f"{path}: line 2: " in capsys.readouterr().err
 
 
-def faulty(path: Path, tag: int = 9) -> list[Event]:
+def faulty(path: Path) -> list[Event]:
     """A session with a message of a wrong tag, the reset after it, and a program that is right."""
     with SessionFile(path) as file:
         function = UsbFunction(
@@ -224,7 +224,7 @@ def faulty(path: Path, tag: int = 9) -> list[Event]:
         )
         function.control(Setup(0x80, 6, 0x100, 0, 18))
         for stream, endpoints in (
-            (message(tag, b"junk"), ()),
+            (message(9, b"junk"), ()),
             (message(0, bytes((1, 5, 3, 5, 4, 0))) + message(1, b"right"), (0x82, 0x81)),
         ):
             function.control(Setup(0x40, 0, RUN & 0xFFFF, RUN >> 16, 8), bytes((1, *bytes(7))))
@@ -269,6 +269,15 @@ def test_a_session_goes_on_after_a_fault_that_it_has(
     last = next(n for n, event in enumerate(events) if event == Received(1, Octets(b"right")))
     events[last] = Received(1, Octets(b"wrong"))
     assert replay_of(tmp_path / "again", events, monkeypatch).figures["differences"] == 1
+
+
+def test_of_many_faults_some_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = faulty(tmp_path / "session")
+    reset = next(n for n, event in enumerate(events) if isinstance(event, Reset)) + 1
+    report = replay_of(tmp_path / "again", 5 * events[:reset] + events[reset:], monkeypatch)
+    assert report.verdict is Verdict.PASS
+    assert report.message.count("tag 9") == 3
+    assert report.message.endswith("; 2 more faults as recorded")
 
 
 def test_a_fault_that_the_session_does_not_have_ends_it(
