@@ -37,9 +37,10 @@ class UnsupportedInstruction(SimulationError):
         what = "is an assumption" if assumed else "is not implemented"
         entry = INSTRUCTIONS.get(opcode)
         name = f"opcode {opcode}" if entry is None else entry.name
+        is_named = entry is None and field in ("", "opcode")
+        held = "" if is_named else f": {field or 'opcode'} = {value}"
         super().__init__(
-            f"{name} at chunk {chunk}, pc {pc}: {field or 'opcode'} = {value} {what}"
-            + (f": {rule}" if rule else "")
+            f"{name} at chunk {chunk}, pc {pc}{held} {what}" + (f": {rule}" if rule else "")
         )
         self.opcode = opcode
         self.chunk = chunk

@@ -259,3 +259,9 @@ def test_bits_outside_of_all_fields_are_refused() -> None:
     stream[31] |= 0x80
     with pytest.raises(UnsupportedInstruction, match="ScalarFence at chunk 0, pc 0: bit 255 = 1"):
         lower([bytes(stream)])
+
+
+def test_an_unknown_opcode_is_said_once() -> None:
+    opcode = min(set(range(64)) - INSTRUCTIONS.keys())
+    error = UnsupportedInstruction(opcode, 0, 0, "opcode", opcode)
+    assert str(error) == f"opcode {opcode} at chunk 0, pc 0 is not implemented"
