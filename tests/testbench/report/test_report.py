@@ -60,6 +60,7 @@ def test_exit_codes_are_what_the_documentation_says() -> None:
         "pass": 0,
         "ran": 0,
         "not-compared": 1,
+        "race": 1,
         "mismatch": 1,
         "regression": 1,
         "fault": 1,
@@ -124,8 +125,8 @@ def test_junit_has_a_case_for_each_row() -> None:
     assert suite is not None
     assert suite.get("name") == "model.tflite"
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "8",
-        "failures": "3",
+        "tests": "9",
+        "failures": "4",
         "errors": "2",
         "skipped": "1",
     }
