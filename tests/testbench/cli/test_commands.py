@@ -219,9 +219,14 @@ def test_help_fits_a_narrow_terminal_and_names_no_types_of_python(
 
 def test_what_most_programs_begin_with_is_at_the_root() -> None:
     assert {name for name in darwinn_testbench.__all__ if hasattr(darwinn_testbench, name)} == {
-        "Interpreter",
         "__version__",
+        "Device",
+        "FormatError",
+        "InputError",
+        "Interpreter",
+        "ModelError",
         "Session",
+        "SimulationError",
         "StopPoint",
         "Tap",
         "open_models",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 import sys
@@ -26,7 +27,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
 
 
-GITHUB, GITLAB = (yaml.safe_load(block) for block in blocks("yaml"))
+GITHUB, SESSIONS, GITLAB = (yaml.safe_load(block) for block in blocks("yaml"))
 
 
 @pytest.fixture
@@ -104,6 +105,16 @@ def test_gitlab_runs_and_leaves_its_reports(repository: Path) -> None:
     for line in job["script"]:
         shell(repository, line)
     assert all((repository / path).exists() for path in job["artifacts"]["reports"]["junit"])
+
+
+def test_recorded_sessions_are_played(tmp_path: Path) -> None:
+    _, playing = (step["run"] for step in SESSIONS)
+    session = tmp_path / "sessions" / "driver.trace"
+    session.parent.mkdir()
+    session.write_bytes(gzip.compress(b'["out", 1, {"b": ""}]\n'))
+    assert "1 event, no difference" in shell(tmp_path, playing)
+    session.write_bytes(b"no session")
+    shell(tmp_path, playing, expected=1)
 
 
 def test_every_key_of_a_case_is_described() -> None:

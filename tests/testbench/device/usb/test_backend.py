@@ -53,6 +53,7 @@ def echoed(device: Any, text: bytes) -> bytes:
     return bytes(device.read(0x81, 64, 1000 * SECONDS))
 
 
+@pytest.mark.usefixtures("signals_not_ignored")
 def test_an_interrupted_read_takes_nothing_of_the_next(backend: Backend) -> None:
     device = opened(backend)
     main = threading.get_ident()

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,19 +55,6 @@ import usb.core
 device = usb.core.find(idVendor=0x18D1)
 print(device.ctrl_transfer(0xC0, 1, 0x4018, 4, 4).tolist())
 """
-
-
-@pytest.fixture
-def signals_not_ignored() -> Iterator[None]:
-    """What is started gets all signals, though the tests themselves may run under `nohup`."""
-    before = {
-        number: signal.signal(number, signal.SIG_DFL)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-        if signal.getsignal(number) is signal.SIG_IGN
-    }
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def device(*arguments: str) -> subprocess.CompletedProcess[str]:
