@@ -13,6 +13,7 @@ import signal
 from dataclasses import dataclass
 
 _PR_SET_PDEATHSIG = 1
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def confine(limits: Confinement, *, parent: int | None = None) -> None:
         # At the lower bound comes a signal that says why; at the upper one that only kills.
         _lower(resource.RLIMIT_CPU, limits.seconds, limits.seconds + 1)
     if parent is not None:
-        _die_with(parent)
+        die_with(parent)
 
 
 def _lower(which: int, soft: int, hard: int | None = None) -> None:
@@ -51,10 +52,13 @@ def _lower(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (bounds[0], bounds[1]))
 
 
-def _die_with(parent: int) -> None:
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with(parent: int) -> None:
+    """Have this process killed when its ``parent`` has ended, however that ends (Linux).
+
+    To be called in a process that has just been forked, too: it loads nothing.
+    """
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         # It has ended before the signal was asked for.
         os.kill(os.getpid(), signal.SIGKILL)

@@ -6,15 +6,16 @@ It ends with this process, too, even if that is killed.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import resource
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
+from darwinn_testbench.confinement import die_with
 from darwinn_testbench.errors import InputError
 
 GRACE_SECONDS = 5.0
@@ -24,11 +25,6 @@ _LOOK_SECONDS = 0.2
 _KEYS = (signal.SIGINT, signal.SIGQUIT)
 _WITNESS_SECONDS = 0.5
 """How long a signal may take to all processes of a group."""
-
-_SET_PARENT_DEATH_SIGNAL = 1
-"""``PR_SET_PDEATHSIG`` of ``prctl``."""
-
-_LIBC = ctypes.CDLL(None)
 
 
 def found_first(path: Path, variable: str) -> dict[str, str]:
@@ -58,28 +54,13 @@ async def status_of(
     async with _signals_for(started):
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, env=environment, preexec_fn=_ends_with(os.getpid())
+                *command, env=environment, preexec_fn=partial(die_with, os.getpid())
             )
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
         started.append(process)
         status = await _end_of(process, has_failed)
     return 128 - status if status < 0 else status
-
-
-def _ends_with(parent: int) -> Callable[[], None]:
-    """What a child of process ``parent`` does before it becomes another program: it is killed
-    when that process has ended, however it ends. (On Linux; elsewhere it goes on.)
-    """
-    prctl = getattr(_LIBC, "prctl", None)
-
-    def set_signal() -> None:
-        if prctl is not None:
-            prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(128 + signal.SIGKILL)
-
-    return set_signal
 
 
 async def _end_of(process: Process, has_failed: Callable[[], bool]) -> int:
@@ -148,11 +129,11 @@ class _Witness:
 
     @staticmethod
     async def _start() -> Process:
-        ends_with_parent = _ends_with(os.getpid())
+        parent = os.getpid()
 
         def prepare() -> None:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            ends_with_parent()
+            die_with(parent)
 
         return await asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", "read _"),
