@@ -208,8 +208,11 @@ class UsbFunction:
             if endpoint is None or self.mode is Mode.BOOT:
                 transfer.end(Status.STALLED)
                 return
+            # Bytes are work for the chip; a host that takes some is, if the chip waits for that.
+            is_work = transfer.endpoint in self._outs or self._is_unread()
             endpoint.submit(transfer)
-        self.wake()
+        if is_work:
+            self.wake()
 
     def cancel(self, transfer: Transfer) -> bool:
         """End a transfer that waits; False if it has ended already."""

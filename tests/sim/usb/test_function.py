@@ -207,6 +207,32 @@ def test_a_host_that_does_not_read_makes_the_chip_wait(monkeypatch: pytest.Monke
     assert function.quiet
 
 
+def test_a_host_that_reads_wakes_a_chip_that_waits_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usb, "UNREAD_EVENTS", 3)
+    function = application()
+    events: queue.Queue[bytes] = queue.Queue()
+    with Worker(function):
+        for _ in range(10):
+            send(function, message(0, bytes((4, 0))))
+        for _ in range(10):
+            function.submit(Transfer(EVENTS, lambda each: events.put(each.data), length=16))
+            assert events.get(timeout=20) == INTERRUPT
+
+
+def test_a_host_that_reads_what_is_there_wakes_nobody() -> None:
+    function = application()
+    send(function, PROGRAM + message(1, b"right"))
+    settle(function)
+    woken: list[None] = []
+    function.wake = lambda: woken.append(None)
+    assert receive(function, OUTPUTS).data == b"right"
+    assert receive(function, EVENTS).data == INTERRUPT
+    assert receive(function, EVENTS).status is None
+    assert not woken
+
+
 @pytest.mark.parametrize(
     ("data", "endpoint", "reason"),
     [

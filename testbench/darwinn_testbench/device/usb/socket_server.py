@@ -20,6 +20,7 @@ from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.device.usb.handover import Handover
+from darwinn_testbench.device.usb.outgoing import Outgoing
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 
@@ -99,6 +100,7 @@ class SocketServer:
                 await connection.leave()
             finally:
                 self._connections.discard(connection)
+                connection.close()
                 writer.close()
                 if not self._connections:
                     self._alone.set()
@@ -127,7 +129,8 @@ class Connection:
     def __init__(self, server: SocketServer, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._function = server.function
-        self._writer = writer
+        self._transport = writer.transport
+        self._outgoing = Outgoing(writer)
         self._loop = asyncio.get_running_loop()
         self._opened = 0
         self._has_used = False
@@ -146,7 +149,11 @@ class Connection:
 
     def abort(self) -> None:
         """End it at once."""
-        self._writer.transport.abort()
+        self._transport.abort()
+
+    def close(self) -> None:
+        """It has ended."""
+        self._outgoing.close()
 
     async def leave(self) -> None:
         """The process is gone: what it began ends, and the next one finds a clean device."""
@@ -164,9 +171,8 @@ class Connection:
     def reply(
         self, operation: int, number: int, error: Error, moved: int = 0, data: bytes = b""
     ) -> None:
-        """Send a reply; it never waits."""
-        if not self._writer.is_closing():
-            self._writer.write(_REPLY.pack(operation, number, error, moved, len(data)) + data)
+        """Send a reply, from any thread; it never waits."""
+        self._outgoing.send(_REPLY.pack(operation, number, error, moved, len(data)) + data)
 
     # Messages.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable
 
 from darwinn_sim.usb.endpoints import Transfer
@@ -15,54 +15,65 @@ MAX_BYTES = 64 << 20
 """Bytes of one transfer, and beyond which a client's transfers are too many."""
 
 Ended = Callable[[int, Transfer], None]
-"""Told the number of a transfer that has ended, and the transfer, in the loop of the client."""
+"""Told the number of a transfer that has ended, and the transfer, as ``Transfer.done`` is: by
+whatever thread ends it, and it must not wait."""
 
 
 class UnderWay:
-    """Submits transfers to a function and takes them back; to be used within a running loop."""
+    """Submits transfers to a function, and knows them until they end.
+
+    One thread submits and cancels; transfers end in any.
+    """
 
     def __init__(self, function: UsbFunction) -> None:
         self._function = function
-        self._loop = asyncio.get_running_loop()
-        self._transfers: dict[int, tuple[Transfer, Ended]] = {}
+        self._lock = threading.Lock()
+        self._transfers: dict[int, Transfer] = {}
         self._bytes = 0
 
     def takes(self, number: int) -> bool:
         """Whether there is room for another transfer, and no other has its number."""
-        room = len(self._transfers) < MAX_TRANSFERS and self._bytes <= MAX_BYTES
-        return room and number not in self._transfers
+        with self._lock:
+            room = len(self._transfers) < MAX_TRANSFERS and self._bytes <= MAX_BYTES
+            return room and number not in self._transfers
 
     def send(self, number: int, endpoint: int, data: bytes, ended: Ended) -> None:
         """Begin a transfer to the device."""
-        self._submit(number, Transfer(endpoint, self._by_any_thread(number), data=data), ended)
+        self._submit(number, Transfer(endpoint, self._ending(number, ended), data=data))
 
     def receive(self, number: int, endpoint: int, length: int, ended: Ended) -> None:
         """Begin a transfer from the device."""
-        self._submit(number, Transfer(endpoint, self._by_any_thread(number), length=length), ended)
+        self._submit(number, Transfer(endpoint, self._ending(number, ended), length=length))
 
-    def _submit(self, number: int, transfer: Transfer, ended: Ended) -> None:
-        self._transfers[number] = transfer, ended
-        self._bytes += len(transfer.data) + transfer.length
+    def _submit(self, number: int, transfer: Transfer) -> None:
+        with self._lock:
+            self._transfers[number] = transfer
+            self._bytes += _room_of(transfer)
         self._function.submit(transfer)
 
-    def _by_any_thread(self, number: int) -> Callable[[Transfer], None]:
-        def done(_: Transfer) -> None:
-            self._loop.call_soon_threadsafe(self._end, number)
+    def _ending(self, number: int, ended: Ended) -> Callable[[Transfer], None]:
+        def done(transfer: Transfer) -> None:
+            with self._lock:
+                del self._transfers[number]
+                self._bytes -= _room_of(transfer)
+            ended(number, transfer)
 
         return done
 
-    def _end(self, number: int) -> None:
-        transfer, ended = self._transfers.pop(number)
-        self._bytes -= transfer.length or len(transfer.data)
-        ended(number, transfer)
-
     def cancel(self, number: int) -> bool:
         """End a transfer; False if it has ended already."""
-        if number not in self._transfers:
-            return False
-        return self._function.cancel(self._transfers[number][0])
+        with self._lock:
+            transfer = self._transfers.get(number)
+        return transfer is not None and self._function.cancel(transfer)
 
     def cancel_all(self) -> None:
         """End all of them."""
-        for transfer, _ in tuple(self._transfers.values()):
+        with self._lock:
+            transfers = tuple(self._transfers.values())
+        for transfer in transfers:
             self._function.cancel(transfer)
+
+
+def _room_of(transfer: Transfer) -> int:
+    """The bytes that it may move, the same before and after."""
+    return transfer.length or len(transfer.data)

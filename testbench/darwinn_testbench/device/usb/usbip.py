@@ -173,9 +173,9 @@ class _Kernel:
             elif not self._transfers.takes(number):
                 self._return(number, errno.ENOMEM, 0)
             elif to_host:
-                self._transfers.receive(number, endpoint | 0x80, length, self._ended)
+                self._transfers.receive(number, endpoint | 0x80, length, self._by_loop)
             else:
-                self._transfers.send(number, endpoint, data, self._ended)
+                self._transfers.send(number, endpoint, data, self._by_loop)
 
     def leave(self) -> None:
         """The kernel is gone."""
@@ -190,6 +190,9 @@ class _Kernel:
             self._return(number, errno.EPIPE, 0)
             return
         self._return(number, 0, len(answer) if setup.to_host else len(data), answer)
+
+    def _by_loop(self, number: int, transfer: Transfer) -> None:
+        self._loop.call_soon_threadsafe(self._ended, number, transfer)
 
     def _ended(self, number: int, transfer: Transfer) -> None:
         if number in self._unlinked:
