@@ -83,6 +83,56 @@ def transfers() -> Any:
     }
 
 
+def calls_and_transfers_at_once() -> Any:
+    """A thread that waits in a call reads for all; whoever is left when it ends reads on."""
+    bus = opened()
+    ended: dict[str, int] = {}
+    waited: list[int] = []
+    caller = threading.Thread(
+        target=lambda: waited.append(bus.read(0x83, 4, timeout=1500)[0]), daemon=True
+    )
+    caller.start()
+    time.sleep(0.2)
+    bus.transfer(0x83, 4, lambda what: ended.__setitem__("late", what.status), timeout=100)
+    bus.handle_until(lambda: "late" in ended)
+    bus.message(0, PROGRAM)
+    bus.message(1, b"while")
+    echoed = bus.read(0x81, 64)[1].decode()
+    bus.transfer(0x81, 64, lambda what: ended.__setitem__("after", what.status))
+    meanwhile = caller.is_alive()
+    caller.join()
+    bus.message(0, PROGRAM)
+    bus.message(1, b"after")
+    bus.handle_until(lambda: "after" in ended)
+    return {
+        "ended": ended,
+        "echoed": echoed,
+        "meanwhile": meanwhile,
+        "waited": error_name(bus, waited[0]),
+    }
+
+
+def calls_of_several_threads(times: str) -> Any:
+    """One thread for each endpoint; what comes on each, in order."""
+    bus = opened()
+    came: dict[int, list[str]] = {0x81: [], 0x82: []}
+
+    def take(endpoint: int) -> None:
+        for _ in range(int(times)):
+            status, data = bus.read(endpoint, 64 if endpoint == 0x81 else 16)
+            came[endpoint].append(data.decode("latin-1") if status == 0 else str(status))
+
+    threads = [threading.Thread(target=take, args=(endpoint,), daemon=True) for endpoint in came]
+    for thread in threads:
+        thread.start()
+    for number in range(int(times)):
+        bus.message(0, PROGRAM)
+        bus.message(1, b"%05d" % number)
+    for thread in threads:
+        thread.join(30)
+    return ["".join(came[0x81]), len(came[0x82])]
+
+
 def handled_from_a_poll_loop() -> Any:
     """A program that waits for descriptors itself."""
     bus = opened()
@@ -297,17 +347,27 @@ def in_a_child_after_fork() -> Any:
     return [os.waitstatus_to_exitcode(status), opened().echo(b"right").decode()]
 
 
-def device_goes_away() -> Any:
+def device_goes_away(how: str) -> Any:
     """The chip's process dies: what waits ends, and nothing hangs."""
     bus = opened()
     ended: list[int] = []
-    bus.transfer(0x81, 64, lambda what: ended.append(what.status))
+    called: list[int] = []
+    caller = threading.Thread(target=lambda: called.append(bus.read(0x82, 16, timeout=0)[0]))
+    if how == "called":
+        caller.start()
+        time.sleep(0.2)
+    else:
+        bus.transfer(0x81, 64, lambda what: ended.append(what.status))
     # This process is to outlive its parent, which has asked for the contrary.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, 0)
     os.kill(os.getppid(), signal.SIGKILL)
-    bus.handle_until(lambda: bool(ended))
+    if how == "called":
+        caller.join(30)
+    else:
+        bus.handle_until(lambda: bool(ended))
     return {
-        "transfer": ended[0],
+        "called": [error_name(bus, status) for status in called],
+        "ended": ended,
         "read": error_name(bus, bus.read(0x81, 64)[0]),
         "devices": len(bus.devices()),
     }

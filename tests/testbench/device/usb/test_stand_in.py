@@ -107,6 +107,20 @@ def test_transfers_end_in_their_callbacks(scenario: Scenario) -> None:
     }
 
 
+def test_calls_and_transfers_wait_at_once(scenario: Scenario) -> None:
+    assert scenario("calls_and_transfers_at_once") == {
+        "ended": {"late": libusb_client.TIMED_OUT, "after": libusb_client.COMPLETED},
+        "echoed": "while",
+        "meanwhile": True,
+        "waited": "LIBUSB_ERROR_TIMEOUT",
+    }
+
+
+def test_several_threads_call_at_once(scenario: Scenario) -> None:
+    expected = "".join(f"{number:05}" for number in range(200))
+    assert scenario("calls_of_several_threads", "200") == [expected, 200]
+
+
 def test_a_program_may_poll_descriptors_itself(scenario: Scenario) -> None:
     assert scenario("handled_from_a_poll_loop") == {
         "quiet": 0,
@@ -215,19 +229,21 @@ def test_the_socket_is_for_this_user_alone() -> None:
     assert not folder.exists()
 
 
-def test_a_program_outlives_the_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["called", "ended"])
+def test_a_program_outlives_the_device(tmp_path: Path, how: str) -> None:
     """The chip's process is killed: nothing hangs in the program."""
     result = tmp_path / "result"
     script = Path(libusb_scenarios.__file__).parent / "echo_device.py"
     subprocess.run(
-        [sys.executable, script, libusb_scenarios.__file__, "device_goes_away", str(result)],
+        [sys.executable, script, libusb_scenarios.__file__, "device_goes_away", str(result), how],
         timeout=60,
         check=False,
     )
     libusb_scenarios.wait_for(result)
     answers = json.loads(result.read_text())
     assert answers == {
-        "transfer": libusb_client.NO_DEVICE,
+        "called": ["LIBUSB_ERROR_NO_DEVICE"] if how == "called" else [],
+        "ended": [libusb_client.NO_DEVICE] if how == "ended" else [],
         "read": "LIBUSB_ERROR_NO_DEVICE",
         "devices": 0,
     }

@@ -1,4 +1,6 @@
-/* The socket to the chip's process, and the pump: the thread that reads it and watches the clock. */
+/* The socket to the chip's process. Who waits for a reply reads it, one thread at a time, so that no
+ * other has to be woken. The pump is a thread that does so for what nobody waits for in here:
+ * transfers that end with a callback, whose time it watches too, and hot-plug events. */
 #define _GNU_SOURCE
 #include "stand_in.h"
 
@@ -7,6 +9,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 enum { NOT_CONNECTED, CONNECTED, BROKEN };
 
 static int state = NOT_CONNECTED, channel = -1, kick = -1;
+static bool reading; /* a thread is */
 static uint32_t last_number;
 static struct pending *waiting;
 static pthread_cond_t replied;
@@ -99,9 +103,14 @@ static bool read_reply(void) {
     return true;
 }
 
-/* The chip's process is gone: whatever waits for it ends. */
+/* With `big`: have the pump look at what there is to do. */
+void kick_pump(void) {
+    uint64_t one = 1;
+    if (state != NOT_CONNECTED && write(kick, &one, sizeof one) < 0) return;
+}
+
+/* With `big`: the chip's process is gone: whatever waits for it ends. */
 static void lose(void) {
-    pthread_mutex_lock(&big);
     state = BROKEN;
     while (waiting) {
         struct pending *pending = take(waiting->number);
@@ -110,53 +119,93 @@ static void lose(void) {
         conclude(pending);
     }
     wake_all();
-    pthread_mutex_unlock(&big);
+    kick_pump();
 }
 
 static bool has_deadline(const struct pending *pending) {
     return pending->deadline.tv_sec || pending->deadline.tv_nsec;
 }
 
-/* Cancel the transfers whose time is over; milliseconds to the next one, -1 if there is none. */
-static int expire(void) {
+/* Until then, as poll() counts; 0: it is over. */
+static int milliseconds_to(const struct timespec *deadline) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    long next = -1;
+    if (!is_before(&now, deadline)) return 0;
+    long left = (deadline->tv_sec - now.tv_sec) * 1000 +
+                (deadline->tv_nsec - now.tv_nsec) / 1000000 + 1;
+    return left > 3600000 ? 3600000 : (int)left;
+}
+
+/* Cancel the transfers whose time is over; milliseconds to the next one, -1 if there is none. */
+static int expire(void) {
+    int next = -1;
     pthread_mutex_lock(&big);
     for (struct pending *at = waiting; at;) {
         if (!at->transfer || at->timed_out || !has_deadline(at)) {
             at = at->next;
-        } else if (!is_before(&now, &at->deadline)) {
+            continue;
+        }
+        int left = milliseconds_to(&at->deadline);
+        if (left) {
+            if (next < 0 || left < next) next = left;
+            at = at->next;
+        } else {
             struct pending over = {.number = at->number};
             at->timed_out = true;
             pthread_mutex_unlock(&big);
             cancel(&over);
             pthread_mutex_lock(&big);
             at = waiting;
-        } else {
-            long left = (at->deadline.tv_sec - now.tv_sec) * 1000 +
-                        (at->deadline.tv_nsec - now.tv_nsec) / 1000000 + 1;
-            if (next < 0 || left < next) next = left;
-            at = at->next;
         }
     }
     pthread_mutex_unlock(&big);
-    return next > 3600000 ? 3600000 : (int)next;
+    return next;
+}
+
+/* With `big`: whether the pump is to read, unless another thread does. */
+static bool is_for_pump(void) {
+    for (struct pending *at = waiting; at; at = at->next)
+        if (at->transfer) return true;
+    for (libusb_context *context = contexts; context; context = context->next)
+        if (context->hotplugs) return true;
+    return false;
+}
+
+/* With `big`, and while no other thread reads: the next reply, if it comes in time or before what
+ * else is polled is ready. Milliseconds as for poll(). */
+static void read_within(struct pollfd *ready, nfds_t count, int milliseconds) {
+    reading = true;
+    pthread_mutex_unlock(&big);
+    int found = poll(ready, count, milliseconds);
+    bool is_lost = (found < 0 && errno != EINTR) || (found > 0 && ready->revents && !read_reply());
+    pthread_mutex_lock(&big);
+    if (is_lost) lose();
+    reading = false;
+    /* For another one who waits. */
+    pthread_cond_broadcast(&replied);
 }
 
 static void *pump(void *nothing) {
     (void)nothing;
-    for (;;) {
+    pthread_mutex_lock(&big);
+    while (state == CONNECTED) {
         struct pollfd ready[2] = {{channel, POLLIN, 0}, {kick, POLLIN, 0}};
-        if (poll(ready, 2, expire()) < 0 && errno != EINTR) break;
+        pthread_mutex_unlock(&big);
+        int milliseconds = expire();
+        pthread_mutex_lock(&big);
+        if (!reading && is_for_pump()) {
+            read_within(ready, 2, milliseconds);
+        } else {
+            pthread_mutex_unlock(&big);
+            poll(ready + 1, 1, milliseconds);
+            pthread_mutex_lock(&big);
+        }
         uint64_t count;
         if (ready[1].revents & POLLIN && read(kick, &count, sizeof count) < 0) continue;
-        if (ready[0].revents && !read_reply()) break;
     }
-    lose();
+    pthread_mutex_unlock(&big);
     return NULL;
 }
-
 
 /* A child after fork() is a client of its own: the connection stays with its parent. */
 static void in_child(void) {
@@ -164,6 +213,7 @@ static void in_child(void) {
     if (kick >= 0) close(kick);
     channel = kick = -1;
     state = NOT_CONNECTED;
+    reading = false;
     waiting = NULL;
     pthread_mutex_init(&big, NULL);
     pthread_mutex_init(&sending, NULL);
@@ -213,15 +263,21 @@ static bool connected(void) {
     return true;
 }
 
-static bool send_all(const void *data, size_t size) {
-    for (const char *at = data; size;) {
-        ssize_t count = send(channel, at, size, MSG_NOSIGNAL);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        at += count;
-        size -= (size_t)count;
+/* All parts at once, so that the other side is woken by the whole message; they are used up. */
+static bool send_all(struct iovec *parts, size_t count) {
+    for (;;) {
+        for (; count && !parts->iov_len; count--) parts++;
+        if (!count) return true;
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+        ssize_t sent = sendmsg(channel, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) return false;
+        for (struct iovec *at = parts; sent > 0; at++) {
+            size_t part = (size_t)sent < at->iov_len ? (size_t)sent : at->iov_len;
+            at->iov_base = (char *)at->iov_base + part;
+            at->iov_len -= part;
+            sent -= (ssize_t)part;
+        }
     }
-    return true;
 }
 
 /* Send a message, in two parts; its reply goes to `pending`, if it is not NULL. */
@@ -242,34 +298,44 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
         pending->done = pending->timed_out = false;
         pending->next = waiting;
         waiting = pending;
-        /* The pump is to look at the clock. */
-        uint64_t one = 1;
-        if (pending->transfer && has_deadline(pending) && write(kick, &one, sizeof one) < 0)
-            pending->deadline = (struct timespec){0, 0};
+        if (pending->transfer) kick_pump();
     }
     pthread_mutex_unlock(&big);
-    /* Should it fail, the pump sees it too, and ends what waits. */
-    if (!send_all(&request, sizeof request) || !send_all(first, first_size) ||
-        !send_all(second, second_size))
-        shutdown(channel, SHUT_RDWR);
+    struct iovec parts[] = {{&request, sizeof request},
+                            {(void *)first, first_size},
+                            {(void *)second, second_size}};
+    /* Should it fail, whoever reads sees it too, and ends what waits. */
+    if (!send_all(parts, sizeof parts / sizeof *parts)) shutdown(channel, SHUT_RDWR);
     pthread_mutex_unlock(&sending);
     return SUCCESS;
+}
+
+/* With `big`: read, or wait while another thread does, for the reply or until the time is over. */
+static void await_reply(const struct timespec *deadline) {
+    if (!reading) {
+        struct pollfd ready = {channel, POLLIN, 0};
+        read_within(&ready, 1, deadline ? milliseconds_to(deadline) : -1);
+    } else if (deadline) {
+        pthread_cond_timedwait(&replied, &big, deadline);
+    } else {
+        pthread_cond_wait(&replied, &big);
+    }
 }
 
 /* Wait for the reply, or for the time to be over: then the reply says what had moved until then. */
 void finish(struct pending *pending) {
     pthread_mutex_lock(&big);
     while (!pending->done) {
-        if (!has_deadline(pending) || pending->timed_out) {
-            pthread_cond_wait(&replied, &big);
-        } else if (pthread_cond_timedwait(&replied, &big, &pending->deadline) == ETIMEDOUT &&
-                   !pending->done) {
+        bool is_limited = has_deadline(pending) && !pending->timed_out;
+        await_reply(is_limited ? &pending->deadline : NULL);
+        if (is_limited && !pending->done && !milliseconds_to(&pending->deadline)) {
             pending->timed_out = true;
             pthread_mutex_unlock(&big);
             cancel(pending);
             pthread_mutex_lock(&big);
         }
     }
+    if (!reading && is_for_pump()) kick_pump();
     pthread_mutex_unlock(&big);
 }
 

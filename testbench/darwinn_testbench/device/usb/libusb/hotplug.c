@@ -72,6 +72,7 @@ EXPORT int libusb_hotplug_register_callback(libusb_context *context, int events,
     made->number = ++context->last_hotplug;
     made->next = context->hotplugs;
     context->hotplugs = made;
+    kick_pump();
     pthread_mutex_unlock(&big);
     if (number) *number = made->number;
     libusb_device *device = context->told;

@@ -118,6 +118,7 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
 void finish(struct pending *pending);
 int call(enum operation operation, uint32_t where, void *into, size_t room, size_t *came);
 void cancel(const struct pending *pending);
+void kick_pump(void);
 void limit(struct pending *pending, unsigned int milliseconds);
 
 /* context.c */
