@@ -24,10 +24,11 @@ from darwinn_formats.darwinn import (
 from darwinn_sim import timing
 from darwinn_sim.host.buffers import buffer_sizes
 from darwinn_sim.host.registers import RUN_CONTROLS
+from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.device.pcie.events import Recorder
 from darwinn_testbench.device.trace import Octets, SessionFile
-from darwinn_testbench.device.usb.events import Control, Event, Received, Sent
+from darwinn_testbench.device.usb.events import Control, Device, Event, Received, Sent
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Verdict
@@ -157,6 +158,7 @@ def sessions(folder: Path) -> Seeds:
     usb, pcie = folder / "usb.session", folder / "pcie.session"
     (executable,) = darwinn.load(folder / "convolution_stand_alone_edgetpu.tflite").executables
     with SessionFile(usb) as file:
+        file.write(Device.of(Mode.APPLICATION, Speed.SUPER))
         for event in _inference(executable):
             file.write(event)
     with SessionFile(pcie) as file:
