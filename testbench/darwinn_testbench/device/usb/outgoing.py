@@ -16,12 +16,12 @@ class Outgoing:
     what is sent from then on, in order.
 
     Args:
-        connection: to the process; this keeps a descriptor of its own.
+        connection: to the process; to be closed after this.
     """
 
-    def __init__(self, connection: asyncio.StreamWriter) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
-        self._socket: socket.socket = connection.get_extra_info("socket").dup()
+        self._socket = connection
         self._lock = threading.Lock()
         self._left = bytearray()
         self._is_closed = False
@@ -45,7 +45,6 @@ class Outgoing:
             self._is_closed = True
             self._left.clear()
             self._loop.remove_writer(self._socket)
-            self._socket.close()
 
     def _follow(self) -> None:
         if not self._is_closed:
@@ -60,7 +59,7 @@ class Outgoing:
     def _taken(self, data: bytes | bytearray) -> int:
         """How many bytes of ``data`` the socket takes now; all of them if nobody will read them."""
         try:
-            return self._socket.send(data, socket.MSG_NOSIGNAL)
+            return self._socket.send(data, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
         except OSError:

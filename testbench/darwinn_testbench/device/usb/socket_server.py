@@ -2,15 +2,23 @@
 
 Messages and their numbers are those of ``libusb/stand_in.h``. One process at a time uses the
 device; whoever goes away without closing it leaves it reset.
+
+A thread for each process reads its messages and carries out what waits for nothing, which is all
+that moves data; what may wait for the chip is done by the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import select
+import socket
 import struct
+import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import IntEnum
+from io import BufferedReader
 from pathlib import Path
 
 from darwinn_sim.usb.endpoints import Status, Transfer
@@ -29,6 +37,9 @@ _REPLY = struct.Struct("<IIiII")
 _SETUP_BYTES = 8
 
 MAX_CONNECTIONS = 64
+
+_PAUSE_SECONDS = 1.0
+"""After a connection that could not be taken."""
 
 
 class Operation(IntEnum):
@@ -76,34 +87,55 @@ class SocketServer:
         self.handover = Handover(function)
         self.user: Connection | None = None
         """Whose device it is now."""
+        self.lock = threading.Lock()
+        """For who opens and who closes it."""
+        self._listener = socket.socket(socket.AF_UNIX)
         self._connections: set[Connection] = set()
+        self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "darwinn-client")
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._alone = asyncio.Event()
         function.changed = self._changed
 
-    async def listen(self, path: Path) -> asyncio.Server:
-        """Begin to serve."""
-        return await asyncio.start_unix_server(self._serve, path, limit=1 << 22)
+    def listen(self, path: Path) -> None:
+        """Begin to serve; raises ``OSError`` if the socket cannot be made."""
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._listener.setblocking(False)
+        self._watch()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ours = is_of_this_user(writer.get_extra_info("socket"))
-        if not ours or len(self._connections) >= MAX_CONNECTIONS:
-            writer.close()
-            return
-        connection = Connection(self, writer)
-        self._connections.add(connection)
+    def _watch(self) -> None:
+        if self._listener.fileno() >= 0:
+            self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
-                await connection.serve(reader)
+            client, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:
+            # There may be no descriptor left: whoever knocks has to wait.
+            self._loop.remove_reader(self._listener)
+            self._loop.call_later(_PAUSE_SECONDS, self._watch)
+            return
+        if not is_of_this_user(client) or len(self._connections) >= MAX_CONNECTIONS:
+            client.close()
+            return
+        client.setblocking(True)
+        connection = Connection(self, client)
+        self._connections.add(connection)
+        task = self._loop.create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            await self._loop.run_in_executor(self._threads, connection.serve)
         finally:
             try:
                 await connection.leave()
             finally:
                 self._connections.discard(connection)
                 connection.close()
-                writer.close()
-                if not self._connections:
-                    self._alone.set()
 
     def _changed(self) -> None:
         """By whatever thread resets the device."""
@@ -114,46 +146,64 @@ class SocketServer:
             connection.reply(Operation.CHANGED, 0, Error.NONE)
 
     async def close(self) -> None:
-        """End all connections."""
-        self._alone.clear()
+        """Serve nobody any more."""
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
         for connection in self._connections:
-            connection.abort()
-        if self._connections:
-            await self._alone.wait()
+            connection.hang_up()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown()
         self.handover.close()
 
 
 class Connection:
     """A process that has loaded the stand-in."""
 
-    def __init__(self, server: SocketServer, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, server: SocketServer, client: socket.socket) -> None:
         self._server = server
         self._function = server.function
-        self._transport = writer.transport
-        self._outgoing = Outgoing(writer)
+        self._socket = client
+        self._outgoing = Outgoing(client)
         self._loop = asyncio.get_running_loop()
         self._opened = 0
         self._has_used = False
         self._transfers = UnderWay(server.function)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._left = asyncio.Event()
 
-    async def serve(self, reader: asyncio.StreamReader) -> None:
-        """Answer messages until the process is gone, or sends what is none."""
-        while True:
-            header = await reader.readexactly(_REQUEST.size)
-            operation, number, where, room, size = _REQUEST.unpack(header)
-            if size > MAX_BYTES or room > MAX_BYTES or operation not in _HANDLERS:
-                return
-            payload = await reader.readexactly(size)
+    def serve(self) -> None:
+        """Answer messages until the process is gone, or sends what is none; by its own thread."""
+        try:
+            with suppress(OSError), self._socket.makefile("rb") as messages:
+                while self._answer(messages):
+                    pass
+        finally:
+            # Also of one that is still there: who opens the device next sees that it has ended.
+            self.hang_up()
+
+    def _answer(self, messages: BufferedReader) -> bool:
+        """The next message; False if there is none."""
+        header = messages.read(_REQUEST.size)
+        if len(header) < _REQUEST.size:
+            return False
+        operation, number, where, room, size = _REQUEST.unpack(header)
+        if size > MAX_BYTES or room > MAX_BYTES or operation not in _HANDLERS:
+            return False
+        payload = messages.read(size)
+        if len(payload) == size:
             _HANDLERS[operation](self, number, where, room, payload)
+        return bool(len(payload) == size)
 
-    def abort(self) -> None:
-        """End it at once."""
-        self._transport.abort()
+    def hang_up(self) -> None:
+        """End it: the process is told nothing more, and nothing of it is read."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
-        """It has ended."""
-        self._outgoing.close()
+    def has_ended(self) -> bool:
+        """Whether the process is gone, or has closed its end."""
+        ends = select.poll()
+        ends.register(self._socket, select.POLLRDHUP)
+        return bool(ends.poll(0))
 
     async def leave(self) -> None:
         """The process is gone: what it began ends, and the next one finds a clean device."""
@@ -162,11 +212,19 @@ class Connection:
             task.cancel()
         if self._has_used and self._server.user is None:
             self._server.user = self
-        if self._server.user is self:
-            try:
+        try:
+            if self._server.user is self:
                 await self._server.handover.reset()
-            finally:
+        finally:
+            if self._server.user is self:
                 self._server.user = None
+            self._left.set()
+
+    def close(self) -> None:
+        """It has ended."""
+        self.hang_up()
+        self._outgoing.close()
+        self._socket.close()
 
     def reply(
         self, operation: int, number: int, error: Error, moved: int = 0, data: bytes = b""
@@ -183,28 +241,34 @@ class Connection:
         self.reply(Operation.DEVICE, number, Error.NONE, data=data)
 
     def _open(self, number: int, where: int, room: int, payload: bytes) -> None:
-        self._spawn(self._do_open(number, where))
+        self._by_loop(self._do_open(number, where))
 
     async def _do_open(self, number: int, where: int) -> None:
-        # Behind the reset for a process that has gone.
+        # Behind the reset for a process that has gone, also if that is not seen yet.
         await self._server.handover.waited(lambda: None)
-        error = Error.NONE
-        if where >> 8 != self._function.address:
-            error = Error.NO_DEVICE
-        elif self._server.user not in (None, self):
-            error = Error.BUSY
-        else:
+        while (user := self._server.user) not in (None, self) and user.has_ended():
+            await user._left.wait()
+        self.reply(Operation.OPEN, number, self._take(where))
+
+    def _take(self, where: int) -> Error:
+        """Have the device; why that cannot be."""
+        with self._server.lock:
+            if where >> 8 != self._function.address:
+                return Error.NO_DEVICE
+            if self._server.user not in (None, self):
+                return Error.BUSY
             self._server.user = self
             self._has_used = True
             self._opened += 1
-        self.reply(Operation.OPEN, number, error)
+            return Error.NONE
 
     def _close(self, number: int, where: int, room: int, payload: bytes) -> None:
-        if self._opened:
-            self._opened -= 1
-            if not self._opened:
-                self._transfers.cancel_all()
-                self._server.user = None
+        with self._server.lock:
+            if self._opened:
+                self._opened -= 1
+                if not self._opened:
+                    self._transfers.cancel_all()
+                    self._server.user = None
         self.reply(Operation.CLOSE, number, Error.NONE)
 
     def _refusal(self, where: int) -> Error:
@@ -254,7 +318,10 @@ class Connection:
                 raise
             self.reply(operation, number, *answered)
 
-        self._spawn(answer())
+        self._by_loop(answer())
+
+    def _by_loop(self, work: Coroutine[object, object, None]) -> None:
+        self._loop.call_soon_threadsafe(self._spawn, work)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = self._loop.create_task(work)

@@ -58,11 +58,10 @@ def run_command(function: UsbFunction, command: Sequence[str]) -> int:
 
 async def _run(function: UsbFunction, command: Sequence[str], libraries: Path, path: Path) -> int:
     server = SocketServer(function)
-    listening = await server.listen(path)
+    server.listen(path)
     try:
         return await status_of(
             command, environment(libraries, path), lambda: function.fault is not None
         )
     finally:
-        listening.close()
         await server.close()

@@ -165,12 +165,13 @@ def test_any_messages_to_the_stand_in_s_socket(tmp_path: Path) -> None:
     function = UsbFunction(echo, mode=Mode.APPLICATION)
     path = tmp_path / "device"
 
-    async def begin() -> tuple[SocketServer, asyncio.Server]:
+    async def begin() -> SocketServer:
         server = SocketServer(function)
-        return server, await server.listen(path)
+        server.listen(path)
+        return server
 
     with loop_in_a_thread() as loop, Worker(function):
-        server, listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(SECONDS)
+        server = asyncio.run_coroutine_threadsafe(begin(), loop).result(SECONDS)
         for seed in range(SEQUENCES):
             draw = random.Random(seed)
             begins = [REQUEST.pack(Operation.OPEN, 0, function.address << 8, 0, 0)]
@@ -182,7 +183,6 @@ def test_any_messages_to_the_stand_in_s_socket(tmp_path: Path) -> None:
             ]
             send_and_leave(draw, connection, begins[: draw.randrange(3)] + messages)
             assert by_stand_in(path) == b"right", f"seed {seed}"
-        listening.close()
         asyncio.run_coroutine_threadsafe(server.close(), loop).result(SECONDS)
 
 
@@ -230,14 +230,14 @@ def test_one_message_may_not_hold_the_device(tmp_path: Path) -> None:
     function = UsbFunction(echo, mode=Mode.APPLICATION)
     path = tmp_path / "device"
 
-    async def begin() -> tuple[SocketServer, asyncio.Server]:
+    async def begin() -> SocketServer:
         server = SocketServer(function)
-        return server, await server.listen(path)
+        server.listen(path)
+        return server
 
     with loop_in_a_thread() as loop, Worker(function), socket.socket(socket.AF_UNIX) as silent:
-        server, listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(SECONDS)
+        server = asyncio.run_coroutine_threadsafe(begin(), loop).result(SECONDS)
         silent.connect(str(path))
         silent.sendall(REQUEST.pack(Operation.OUT, 1, 0x101, 0, 1 << 26) + b"half")
         assert by_stand_in(path) == b"right"
-        listening.close()
         asyncio.run_coroutine_threadsafe(server.close(), loop).result(SECONDS)

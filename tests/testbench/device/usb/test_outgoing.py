@@ -16,11 +16,10 @@ HEADER = struct.Struct("<III")
 """Which thread sent it, its number there, its size."""
 
 
-async def connected() -> tuple[Outgoing, asyncio.StreamWriter, socket.socket]:
+def connected() -> tuple[Outgoing, socket.socket, socket.socket]:
     own, other = socket.socketpair()
-    _, writer = await asyncio.open_unix_connection(sock=own)
     other.settimeout(SECONDS)
-    return Outgoing(writer), writer, other
+    return Outgoing(own), own, other
 
 
 def read_all(other: socket.socket) -> bytes:
@@ -43,7 +42,7 @@ def test_a_process_that_reads_late_gets_everything_in_order(seed: int) -> None:
         ]
 
     async def test() -> None:
-        outgoing, writer, other = await connected()
+        outgoing, own, other = connected()
 
         def send(thread: int) -> None:
             for message in messages(thread):
@@ -70,7 +69,7 @@ def test_a_process_that_reads_late_gets_everything_in_order(seed: int) -> None:
         assert came == {number: messages(number) for number in range(threads)}
         outgoing.send(b"end")
         outgoing.close()
-        writer.close()
+        own.close()
         assert await asyncio.to_thread(read_all, other) == b"end"
 
     asyncio.run(asyncio.wait_for(test(), SECONDS))
@@ -78,7 +77,7 @@ def test_a_process_that_reads_late_gets_everything_in_order(seed: int) -> None:
 
 def test_what_is_for_a_process_that_has_gone_is_dropped() -> None:
     async def test() -> None:
-        outgoing, writer, other = await connected()
+        outgoing, own, other = connected()
         outgoing.send(bytes(1 << 22))
         other.close()
         for _ in range(3):
@@ -86,18 +85,18 @@ def test_what_is_for_a_process_that_has_gone_is_dropped() -> None:
             outgoing.send(b"nobody reads this")
         outgoing.close()
         outgoing.send(b"nor this")
-        writer.close()
+        own.close()
 
     asyncio.run(asyncio.wait_for(test(), SECONDS))
 
 
 def test_closing_drops_what_has_not_gone() -> None:
     async def test() -> None:
-        outgoing, writer, other = await connected()
+        outgoing, own, other = connected()
         outgoing.send(bytes(1 << 22))
         await asyncio.sleep(0.01)
         outgoing.close()
-        writer.close()
+        own.close()
         came = await asyncio.to_thread(read_all, other)
         assert 0 < len(came) < 1 << 22
 

@@ -142,9 +142,8 @@ def test_clients_come_and_go(
 ) -> None:
     async def run() -> None:
         bench = Bench(tmp_path)
-        listening = await bench.server.listen(bench.path)
+        bench.server.listen(bench.path)
         await asyncio.wait_for(scenario(bench), TIME_LIMIT)
-        listening.close()
         await bench.server.close()
 
     asyncio.run(run())
@@ -156,13 +155,12 @@ def test_a_reset_that_fails_keeps_neither_the_device_nor_the_server(tmp_path: Pa
 
     async def run() -> None:
         bench = Bench(tmp_path)
-        listening = await bench.server.listen(bench.path)
+        bench.server.listen(bench.path)
         first, second = await bench.client(), await bench.client()
         await first.open()
         bench.function.reset = fail  # type: ignore[method-assign]
         await bench.leave(first)
         await second.open()
-        listening.close()
         await asyncio.wait_for(bench.server.close(), TIME_LIMIT)
 
     asyncio.run(run())
