@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.wrapped import run_command

@@ -15,8 +15,8 @@ it runs: it recognises programs from the chunks that it fetches.
 write that lets something go on, as the end of a pause of DMA. The fault is told to the host
 (``hib_error_status``, fatal interrupt), stands in ``chip.fault``, and lasts until a reset. That a
 host has not sent yet what the program waits for is no deadlock. A chip is not for several threads
-at once: whoever has threads calls one method at a time (``host.turns``). While the kernels compute,
-other threads run.
+at once: whoever has threads calls one method at a time (``device.turns``). While the kernels
+compute, other threads run.
 
 A driver in the same process that knows what it has submitted says so (:meth:`Chip.expect`), and has
 the run observed.

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.device.turns import Turns
 from darwinn_sim.errors import SimulationError, defect
 from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.memory import BusMemory
-from darwinn_sim.host.turns import Turns
 
 BAR_BYTES = 1 << 20
 """Bytes of base address register 2, where all registers are."""

@@ -1,8 +1,8 @@
 """The USB function: boot and application mode, control requests, endpoints, reset, and faults.
 
 Transfers may come from any thread and never wait for the chip: what it computes, it computes in
-:meth:`UsbFunction.work`, which a :class:`~darwinn_sim.host.worker.Worker` calls. The chip itself is
-any :class:`~darwinn_sim.host.attachment.AttachedChip`.
+:meth:`UsbFunction.work`, which a :class:`~darwinn_sim.device.worker.Worker` calls. The chip itself
+is any :class:`~darwinn_sim.host.attachment.AttachedChip`.
 
 Two locks: ``_turns`` is for the chip, ``_lock`` for endpoints and what waits in them. Who needs
 both takes ``_turns`` first; what is only assigned (configuration, detach) needs neither.
@@ -15,11 +15,11 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from darwinn_sim.device.turns import Turns
 from darwinn_sim.errors import SimulationError, defect
 from darwinn_sim.host.attachment import AttachedChip
 from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.host.registers import register
-from darwinn_sim.host.turns import Turns
 from darwinn_sim.host.usb import UsbInterface
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_sim.usb import descriptors

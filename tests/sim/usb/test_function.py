@@ -7,8 +7,8 @@ import struct
 import threading
 
 import pytest
-from darwinn_sim.host.turns import Turns
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.turns import Turns
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb import function as usb
 from darwinn_sim.usb.descriptors import EVENTS, OUTPUTS, Mode, Speed
 from darwinn_sim.usb.endpoints import Status, Transfer

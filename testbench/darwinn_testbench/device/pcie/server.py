@@ -16,8 +16,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.host.worker import Worker
 from darwinn_sim.pcie.function import HostFault, PcieFunction
 from darwinn_sim.pcie.kernel_driver import KernelDriver
 

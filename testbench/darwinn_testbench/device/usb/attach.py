@@ -10,8 +10,8 @@ from darwinn_formats.limits import limits
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.device.chip import behind_usb
 from darwinn_sim.device.pace import Pace
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.host.register_space import silent
-from darwinn_sim.host.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 

@@ -18,7 +18,7 @@ pytest.importorskip("usb.core", reason="PyUSB is not installed")
 
 import usb.core
 import usb.util
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.pyusb import Backend

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer

@@ -13,7 +13,7 @@ from typing import Any
 import libusb_client
 import libusb_scenarios
 import pytest
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.device.sockets import private_folder

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from darwinn_sim.host.worker import Worker
+from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.chip.inputs import random_inputs
