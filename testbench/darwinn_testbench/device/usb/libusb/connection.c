@@ -298,7 +298,7 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
         pending->done = pending->timed_out = false;
         pending->next = waiting;
         waiting = pending;
-        if (pending->transfer) kick_pump();
+        if (pending->transfer && (has_deadline(pending) || !reading)) kick_pump();
     }
     pthread_mutex_unlock(&big);
     struct iovec parts[] = {{&request, sizeof request},
