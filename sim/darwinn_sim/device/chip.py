@@ -248,11 +248,11 @@ class Chip:
 
     def _standing_still(self, run: ProgramRun, halted: bool) -> Waits:
         """Nothing moves: what it waits for; raises ``Deadlock`` if that cannot come."""
-        waiting = run.waiting()
         if self.host.awaits_host:
             return Waits.BYTES
         if halted and awaits_chunk(run.taken):
             return Waits.CHUNK
+        waiting = run.waiting()
         if waiting or not halted:
             raise Deadlock(waiting)
         if self.host.output_pending or (run.recognised and self.host.owes_output):
