@@ -9,7 +9,8 @@ READY   = $(VENV)/.ready
 WORKERS ?= auto
 
 WORDS_OF_FUZZ = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
-    $(if $(COUNT),--count $(COUNT)) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORMATS),--formats $(FORMATS))
+    $(if $(COUNT),--count $(COUNT)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TALLY),--tally $(TALLY)) \
+    $(if $(FORMATS),--formats $(FORMATS))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
@@ -49,7 +50,7 @@ demo: $(READY)  ## Build the sample models and verify them on the simulated chip
 test: $(READY)  ## Run every test
 	@$(BIN)/python -m pytest -n $(WORKERS)
 
-# docs/fuzzing.md has the variables: SECONDS=60 SEED=N COUNT=N JOBS=N FORMATS="darwinn iree".
+# docs/fuzzing.md has the variables: SECONDS=60 SEED=N COUNT=N JOBS=N TALLY=FILE FORMATS="darwinn iree".
 fuzz: $(READY)  ## Put mutated files of every format through the command, for SECONDS=60
 	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
 

@@ -10,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
-from darwinn_formats.errors import FormatError
 
 from darwinn_sim import chip
 from darwinn_sim.device.chip import DEFAULT_WORK_LIMIT, Chip, Contents
@@ -182,8 +181,6 @@ class Accelerator:
             UnsupportedInstruction: something in it is not implemented.
             DecodeError: its bitstreams are no instruction streams.
         """
-        if not any(part.bitstream for part in executable.instruction_bitstreams):
-            raise FormatError("instruction_bitstreams", "the executable has no instructions")
         chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
         if chunks not in self._programs:
             while len(self._programs) >= _CACHED_PROGRAMS:

@@ -38,6 +38,7 @@ from darwinn_sim.errors import NotEnded, SimulationError
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.machine.programs import Programs
 
 WORK_LIMIT = 1 << 26
 """Work that the scalar core may do while a stream is looked at, a bundle being 1; known ones take
@@ -98,6 +99,8 @@ class _Listener:
     def __init__(self) -> None:
         engine = ModelEngine(_ListeningHost)
         self._accelerator = Accelerator(dma_only=True, work_limit=WORK_LIMIT, engine=engine)
+        # Chunks with another immediate are the same program, which is lowered once.
+        self._programs = Programs(dma_only=True)
 
     def listen(self, chunks: Sequence[bytes]) -> list[Descriptor]:
         """The descriptors that ``chunks`` issue, interrupts included."""
@@ -105,7 +108,9 @@ class _Listener:
         host = self._accelerator.host
         assert isinstance(host, _ListeningHost)
         host.descriptors.clear()
-        self._accelerator.run(_executable(chunks, (), (), ()), {}, as_far_as_it_goes=True)
+        program = self._programs.find(chunks)
+        executable = _executable(chunks, (), (), ())
+        self._accelerator.run(executable, {}, program=program, as_far_as_it_goes=True)
         return list(host.descriptors)
 
 
@@ -143,7 +148,8 @@ def executable_of(chunks: Sequence[bytes]) -> Executable:
     layers: dict[str, int] = {}
     names: dict[tuple[_Field, ...], tuple[int, str]] = {}
     for descriptor, fields in zip(issued, fields_of, strict=True):
-        if descriptor.tag >= DescriptorTag.INTERRUPT_0:
+        if descriptor.tag not in _PREFIXES:
+            # An interrupt has no buffer; of any other a run says what is wrong with it.
             continue
         tag, name = names.setdefault(
             _checked(descriptor, fields), (descriptor.tag, _next_name(descriptor.tag, layers))

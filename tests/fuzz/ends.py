@@ -65,13 +65,20 @@ def commands_for(form: str, number: int) -> list[Command]:
 
 def do_all(
     todo: Sequence[Command], path: Path, samples: Path, budget: Sequence[str], write: Write
-) -> None:
-    """Do it, and write a line before and after each command."""
+) -> bool:
+    """Do it, and write a line before and after each command. Return whether nothing was found.
+
+    The working folder and the one of temporary files are the same, which is empty.
+    """
+    is_good = True
     for words in todo:
         known = [path if word == FILE else word for word in words]
         filled = [str(word).replace(SAMPLES, str(samples)) for word in known]
         write(b"begin " + words[0].encode() + b"\n")
-        write(msgspec.json.encode(_done(filled, path, budget)) + b"\n")
+        done = _done(filled, path, budget)
+        write(msgspec.json.encode(done) + b"\n")
+        is_good = is_good and not done.finding
+    return is_good
 
 
 def _done(words: Sequence[str], path: Path, budget: Sequence[str]) -> Done:
@@ -88,8 +95,14 @@ def _done(words: Sequence[str], path: Path, budget: Sequence[str]) -> Done:
         code = _call(words, path, failed, budget)
     text = said.getvalue() + complained.getvalue()
     finding = _finding(code, failed, text) or (f"warning: {_said(warned[0])}" if warned else "")
+    finding = finding or _left_behind()
     end = _end(code, failed, said.getvalue(), text)
     return Done(name, end, code, finding, time.process_time() - begin)
+
+
+def _left_behind() -> str:
+    left = min((each.name for each in Path().iterdir()), default="")
+    return f"left behind: {re.sub('[0-9]+', 'N', left)}" if left else ""
 
 
 def _call(
@@ -165,7 +178,7 @@ def outcome_of(process: Process[Any]) -> tuple[list[Done], list[str]]:
     findings = [f"{each.command}: {each.finding}" for each in done if each.finding]
     begun = [line.split()[1].decode() for line in lines if line.startswith(b"begin ")]
     under_way = begun[-1] if len(begun) > len(done) else "harness"
-    if process.signal in (signal.SIGXCPU, signal.SIGALRM):
+    if process.signal in (signal.SIGPROF, signal.SIGALRM):
         findings.append(f"{under_way}: no end")
     elif process.signal:
         findings.append(f"{under_way}: {signal.Signals(process.signal).name}")

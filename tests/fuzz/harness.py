@@ -1,13 +1,16 @@
-"""The fuzzer: mutants by number, each in a process of its own, and what came of them."""
+"""The fuzzer: mutants by number, in processes of their own, and what came of them."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import msgspec
 from darwinn_testbench.confinement import Confinement
@@ -42,12 +45,17 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Harness:
-    """``budget`` are options of commands, ``agree`` compares the two models of the chip."""
+    """``budget`` are options of commands, ``agree`` compares the two models of the chip.
+
+    A process does ``batch`` mutants. One with a finding is done again alone: if it ends well then,
+    the finding says so, since what came before it in its process is the reason.
+    """
 
     seeds: Seeds
     budget: tuple[str, ...] = ()
     agree: bool = True
     jobs: int = 1
+    batch: int = 100
 
     def warm_up(self, mutants: Iterable[Mutant]) -> None:
         """Load what commands need into this process, from which the others are forked."""
@@ -59,14 +67,21 @@ class Harness:
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """The outcome of each, in the order in which they end."""
-        for process in perform(tasks, self._work, limits=LIMITS, jobs=self.jobs):
-            self._path(process.task, process.number).unlink(missing_ok=True)
-            yield self._outcome(process)
+        work = self._work
+        for process in perform(tasks, work, limits=LIMITS, jobs=self.jobs, batch=self.batch):
+            outcome = self._outcome(process)
+            if process.before and outcome.findings:
+                alone = self.outcome(process.task).findings
+                findings = [
+                    each if each in alone else f"{each} (after others)" for each in outcome.findings
+                ]
+                outcome = outcome._replace(findings=findings)
+            yield outcome
 
     def outcome(self, task: Task) -> Outcome:
         """The outcome of one."""
-        (outcome,) = self.outcomes([task])
-        return outcome
+        (process,) = perform([task], self._work, limits=LIMITS)
+        return self._outcome(process)
 
     def shrunk(self, task: Task, finding: str) -> Task:
         """The same finding with fewer and smaller edits, as far as taking away goes."""
@@ -80,16 +95,29 @@ class Harness:
                     break
         return task
 
-    def _work(self, task: Task, write: Write) -> None:
-        path = self._path(task, os.getpid())
+    def _work(self, task: Task, write: Write) -> bool:
+        folder = self._folder(os.getpid())
+        folder.mkdir(exist_ok=True)
+        path = folder.with_suffix(task.mutant.suffix)
         path.write_bytes(self.seeds.changed(task.mutant))
         todo = ends.commands_for(task.mutant.format, task.number)
-        ends.do_all(todo, path, self.seeds.folder, self.budget, write)
+        try:
+            with (
+                contextlib.chdir(folder),
+                patch.object(tempfile, "tempdir", str(folder)),
+                patch.dict(os.environ, TMPDIR=str(folder)),
+            ):
+                return ends.do_all(todo, path, self.seeds.folder, self.budget, write)
+        finally:
+            path.unlink()
 
-    def _path(self, task: Task, process: int) -> Path:
-        return self.seeds.folder / f"mutant-{process}{task.mutant.suffix}"
+    def _folder(self, process: int) -> Path:
+        """Of a process: where it is, and its temporary files are; its mutants lie beside it."""
+        return self.seeds.folder / f"mutant-{process}"
 
     def _outcome(self, process: Process[Task]) -> Outcome:
+        if process.signal or process.code:
+            self._folder(process.number).with_suffix(process.task.mutant.suffix).unlink(True)
         done, findings = ends.outcome_of(process)
         if self.agree and not findings and (found := ends.difference(done)):
             both = BY_NAME[process.task.mutant.format].both

@@ -10,6 +10,7 @@ from tests.fuzz.harness import Harness, Task
 from tests.fuzz.mutants import Mutant, Seeds
 from tests.fuzz.mutation import Edit
 
+EXECUTABLES = ("serialized_multi_executable", "serialized_executables")
 OUTPUT = ("subgraphs", 0, "tensors", 1, "quantization")
 
 FOUND = {
@@ -17,6 +18,16 @@ FOUND = {
         "executorch",
         "convolution.pte",
         (Edit((0, "execution_plan", 0, "name"), "set", ("",)),),
+    ),
+    "a descriptor of a bare stream whose tag is none": Mutant(
+        "stream",
+        "convolution",
+        (Edit(("bitstream",), "field", (8, "store_register", 0, 5)),),
+    ),
+    "an executable without chunks": Mutant(
+        "darwinn",
+        "dense_slices_edgetpu.tflite",
+        (Edit((*EXECUTABLES, 1, "instruction_bitstreams"), "drop", (0, 1)),),
     ),
     "a zero point that is no value of the type": Mutant(
         "tflite",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -21,6 +23,7 @@ from tests.fuzz import formats, harness, mutation
 from tests.fuzz.harness import Harness, Task
 from tests.fuzz.mutants import Mutant, Seeds
 from tests.fuzz.mutation import Edit, Inapplicable
+from tests.fuzz.results import Results
 
 MANIFEST = Mutant("manifest", "manifest")
 STREAM = (
@@ -131,6 +134,82 @@ def test_a_finding_is_reduced_to_the_edit_that_matters(
     task = Task(0, Mutant("manifest", "manifest", edits))
     (finding,) = quick.outcome(task).findings
     assert quick.shrunk(task, finding).mutant.edits == edits[-1:]
+
+
+def litter(path: Path) -> None:
+    Path("core.12").touch()
+    with tempfile.NamedTemporaryFile(delete=False):
+        pass
+
+
+def test_what_is_left_behind_is_found(quick: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", litter)
+    findings = quick.outcome(Task(0, MANIFEST)).findings
+    assert findings == ["read-manifest: left behind: core.N"]
+
+
+def test_a_process_takes_a_batch_and_a_defect_ends_one_mutant_only(
+    quick: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are done in the next process, and each is counted with its own time and memory."""
+    processes = []
+
+    def sometimes(path: Path) -> None:
+        lines = path.read_bytes().splitlines()
+        processes.append(os.getpid())
+        if b'"crash"' in path.read_bytes():
+            crash(path)
+        if b'"grow"' in path.read_bytes():
+            bytes(b"x" * (300 << 20))
+        assert lines and len(processes) <= 4
+
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", sometimes)
+    names = ["a", "grow", "crash", *"bcdefg"]
+    edits = [Edit(("case", 0, "name"), "set", (name,)) for name in names]
+    mutants = [Mutant("manifest", "manifest", (edit,)) for edit in edits]
+    four = replace(quick, batch=4)
+    outcomes = list(four.outcomes(Task(n, mutant) for n, mutant in enumerate(mutants)))
+    assert [each.task.number for each in outcomes] == list(range(len(names)))
+    assert [each.findings for each in outcomes if each.findings] == [["read-manifest: SIGSEGV"]]
+    peaks = {name: each.peak for name, each in zip(names, outcomes, strict=True)}
+    assert peaks["grow"] - peaks["a"] > 200 << 20 > peaks["b"] - peaks["a"]
+
+
+def test_a_finding_that_others_have_caused_says_so(
+    quick: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Path] = []
+
+    def remember(path: Path) -> None:
+        seen.append(path)
+        if len(seen) == 3:
+            forget(path)
+
+    monkeypatch.setitem(formats.FUNCTIONS, "read-manifest", remember)
+    outcomes = list(quick.outcomes(Task(number, MANIFEST) for number in range(4)))
+    assert [each.findings for each in outcomes] == [
+        [],
+        [],
+        ["read-manifest: KeyError at test_fuzz.py:forget (after others)"],
+        [],
+    ]
+
+
+def test_results_are_added_up_over_runs(quick: Harness, tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "tally.json"
+    assert Results.load(path).next_number() is None
+    for first in (10, 20):
+        results = Results.load(path)
+        for outcome in quick.outcomes([Task(first, MANIFEST), Task(first + 1, MANIFEST)]):
+            results.add(outcome)
+            results.found("a finding", outcome.task.number)
+        results.did(first, 2)
+        results.save(path)
+    results = Results.load(path)
+    assert results.runs == [(10, 2), (20, 2)] and results.next_number() == 22
+    assert results.formats["manifest"].mutants == 4
+    assert results.formats["manifest"].ends == {"read-manifest success": 4}
+    assert results.findings["a finding"].numbers == [10, 11, 20, 21]
 
 
 def test_a_mutant_follows_from_its_number(seeds: Seeds) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from darwinn_sim.host.registers import (
     RegisterFault,
     UnknownRegister,
 )
+
+_offset = attrgetter("offset")
 
 
 class RegisterFile:
@@ -29,11 +33,7 @@ class RegisterFile:
             register.name: np.full(register.count, register.reset, np.uint64)
             for register in registers
         }
-        self._at = {
-            register.offset + index * register.width // 8: (register, index)
-            for register in registers
-            for index in range(register.count)
-        }
+        self._by_offset = sorted(registers, key=_offset)
         self._write_hooks: dict[str, Callable[[int], None]] = {}
 
     def reset(self) -> None:
@@ -43,7 +43,7 @@ class RegisterFile:
 
     def __contains__(self, offset: int) -> bool:
         """Whether a register begins at byte ``offset``."""
-        return offset in self._at
+        return self._at(offset) is not None
 
     def on_write(self, name: str, hook: Callable[[int], None]) -> None:
         """Call ``hook(value)`` after each host write of register ``name``; raises ``KeyError``."""
@@ -63,8 +63,17 @@ class RegisterFile:
         """The values of a repeated register, shape ``(count,)``: the storage, not a copy."""
         return self._values[name]
 
+    def _at(self, offset: int) -> tuple[Register, int] | None:
+        """The register that begins at a byte, and which repetition of it."""
+        behind = bisect_right(self._by_offset, offset, key=_offset)
+        if not behind:
+            return None
+        register = self._by_offset[behind - 1]
+        index, inside = divmod(offset - register.offset, register.width // 8)
+        return None if inside or index >= register.count else (register, index)
+
     def _find(self, offset: int, width: int) -> tuple[Register, int]:
-        found = self._at.get(offset)
+        found = self._at(offset)
         if found is None:
             raise UnknownRegister(offset)
         if found[0].width != width:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import index
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,21 +163,26 @@ def encode_columns(instruction: Instruction, columns: Columns, rows: int) -> NDA
     return raw[:, :size]
 
 
-def unexplained_bits(stream: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
+def unexplained_bits(
+    stream: bytes | bytearray | memoryview, program: DecodedChunk | None = None
+) -> list[tuple[int, int]]:
     """Return (pc, bit) of every set bit of a chunk that lies in no field of its instruction.
+
+    ``program`` is the chunk decoded, if it is already.
 
     Raises:
         DecodeError: see :func:`decode`.
     """
-    program = decode(stream)
-    difference = np.frombuffer(stream, np.uint8) ^ np.frombuffer(encode(program), np.uint8)
+    program = decode(stream) if program is None else program
+    bundles = np.frombuffer(stream, np.uint8).reshape(-1, BUNDLE_BYTES)
     found: list[tuple[int, int]] = []
-    for byte in np.flatnonzero(difference):
-        member = int(np.searchsorted(program.pc, byte // BUNDLE_BYTES, side="right")) - 1
-        pc = int(program.pc[member])
-        first = 8 * (int(byte) - BUNDLE_BYTES * pc)
-        found += [(pc, first + bit) for bit in range(8) if difference[byte] >> bit & 1]
-    return found
+    for code in program.columns:
+        pcs = program.pc[program.opcode == code]
+        left = _bytes_of(INSTRUCTIONS[code], bundles, pcs) & ~_layout(code).known
+        if left.any():
+            rows, bits = np.nonzero(np.unpackbits(left, axis=1, bitorder="little"))
+            found += zip(pcs[rows].tolist(), bits.tolist(), strict=True)
+    return sorted(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,31 +241,61 @@ def _boundaries(bundles: NDArray[np.uint8]) -> list[int]:
     return starts
 
 
+class _Layout(NamedTuple):
+    """Where the fields of an opcode are, in arrays: all repetitions of a field, then the next.
+
+    ``first`` is the byte in which a field begins, ``shift`` its bit there; ``sign`` is the top bit
+    of a signed one, or 0. ``known`` has every bit of the instruction that lies in a field.
+    """
+
+    first: NDArray[np.int64]
+    shift: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    sign: NDArray[np.int64]
+    known: NDArray[np.uint8]
+
+
+@cache
+def _layout(code: int) -> _Layout:
+    instruction = INSTRUCTIONS[code]
+    places = [(field, offset) for field in instruction.fields for offset in field.offsets()]
+    known = sum(((1 << field.width) - 1) << offset for field, offset in places)
+    size = BUNDLE_BYTES * instruction.bundles
+    return _Layout(
+        np.array([offset // 8 for _, offset in places], np.int64),
+        np.array([[offset % 8] for _, offset in places], np.uint64),
+        np.array([[(1 << field.width) - 1] for field, _ in places], np.uint64),
+        np.array([[field.signed << (field.width - 1)] for field, _ in places], np.int64),
+        np.frombuffer(known.to_bytes(size, "little"), np.uint8),
+    )
+
+
+def _bytes_of(
+    instruction: Instruction, bundles: NDArray[np.uint8], pcs: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """The instructions at ``pcs``, a row each."""
+    rows: NDArray[np.uint8] = bundles[pcs[:, None] + np.arange(instruction.bundles)]
+    return rows.reshape(len(pcs), -1)
+
+
 def _decode_columns(
     instruction: Instruction, bundles: NDArray[np.uint8], pcs: NDArray[np.int64]
 ) -> Columns:
+    layout = _layout(instruction.opcode)
     size = BUNDLE_BYTES * instruction.bundles
     # Eight bytes of padding: a field is read through the 64-bit word that starts at its first byte.
     raw = np.zeros((len(pcs), size + _WORD_BYTES), np.uint8)
-    raw[:, :size] = bundles[pcs[:, None] + np.arange(instruction.bundles)].reshape(len(pcs), size)
+    raw[:, :size] = _bytes_of(instruction, bundles, pcs)
+    words = np.ndarray((size, len(pcs)), "<u8", raw, strides=(1, size + _WORD_BYTES))
+    values = ((words[layout.first] >> layout.shift) & layout.mask).view(np.int64)
+    values = (values ^ layout.sign) - layout.sign
     columns: Columns = {}
+    at = 0
     for field in instruction.fields:
-        values = np.empty((len(pcs), field.count), np.int64)
-        for k, offset in enumerate(field.offsets()):
-            values[:, k] = _extract(raw, offset, field)
-        columns[field.name] = values[:, 0] if field.count == 1 else values
+        column = values[at : at + field.count]
+        columns[field.name] = column[0] if field.count == 1 else column.T.copy()
+        at += field.count
     return columns
-
-
-def _extract(raw: NDArray[np.uint8], offset: int, field: Field) -> NDArray[np.int64]:
-    first = offset // 8
-    words = np.ascontiguousarray(raw[:, first : first + _WORD_BYTES]).view("<u8")[:, 0]
-    value = (words >> np.uint64(offset % 8)) & np.uint64((1 << field.width) - 1)
-    result: NDArray[np.int64] = value.astype(np.int64)
-    if field.signed:
-        sign = 1 << (field.width - 1)
-        result = (result ^ sign) - sign
-    return result
 
 
 def _encode_operation(instruction: Instruction, values: Mapping[str, int | Sequence[int]]) -> bytes:

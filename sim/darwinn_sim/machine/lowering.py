@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
 from darwinn_sim.errors import UnsupportedInstruction
@@ -20,7 +21,6 @@ from darwinn_sim.isa.codec import (
     DecodedChunk,
     DecodeError,
     decode,
-    encode,
     unexplained_bits,
 )
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade, Instruction
@@ -102,10 +102,13 @@ def lower(
         assumptions: take values that are executed by an assumed rule (``isa.grading``).
 
     Raises:
+        FormatError: there are no instructions.
         UnsupportedInstruction: an opcode, a set bit outside of all fields, or a value of a field,
             that is refused, or assumed without ``assumptions``.
         DecodeError: bytes that are no instruction stream.
     """
+    if not any(chunks):
+        raise FormatError("instruction_bitstreams", "the executable has no instructions")
     programs = tuple(_decode(number, chunk) for number, chunk in enumerate(chunks))
     starts = tuple(int(v) for v in np.cumsum([0, *(p.bundles for p in programs)])[:-1])
     for number, chunk in enumerate(chunks):
@@ -125,9 +128,10 @@ def _require_explained(
 
     ``places`` are those of the bundles, if they are not a whole chunk.
     """
-    if encode(program) == chunk:
+    unexplained = unexplained_bits(chunk, program)
+    if not unexplained:
         return
-    pc, bit = unexplained_bits(chunk)[0]
+    pc, bit = unexplained[0]
     opcode = int(program.opcode[np.searchsorted(program.pc, pc)])
     pc = pc if places is None else int(places[pc])
     raise UnsupportedInstruction(opcode, number, pc, f"bit {bit}", 1, "it lies in no known field")

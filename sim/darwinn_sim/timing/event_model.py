@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
-from darwinn_formats.errors import FormatError
 from darwinn_formats.limits import Clock
 from numpy.typing import NDArray
 
@@ -78,8 +77,6 @@ def simulate(
             its buffers.
     """
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
-    if not any(chunks):
-        raise FormatError("instruction_bitstreams", "the executable has no instructions")
     sizes = [len(chunk) for chunk in chunks]
     if program is None:
         program = lower(chunks, assumptions=assumptions)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from darwinn_formats.limits import Clock
+
 from darwinn_sim.errors import ChipFault, NotEnded
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import compiled
@@ -29,39 +31,57 @@ MAX_DESCRIPTORS = 1 << 18
 BLOCK = 1 << 12
 """Steps of a block, at most."""
 
+TURN = 1 << 20
+"""Bundles between two looks at the clock, at most."""
+
 _BLOCK_FULL = scalar_core.NEXT
 
 
-def blocks(program: LoweredProgram) -> Iterator[Records[Step]]:
+def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[Step]]:
     """The steps of a whole run, the same each time.
+
+    ``again``: they have been looked through once, so they need no clock.
 
     Raises:
         ChipFault: the program leaves its chunk, or nests too many loops.
-        NotEnded: it does not end.
+        NotEnded: it does not end, or takes more seconds or memory than is allowed.
     """
     core_array = state.new_core()
     core = core_array[0]
     core["random"] = 1
-    core["work_limit"] = MAX_BUNDLES
-    descriptors = 0
+    clock: Clock | None = None
+    descriptors = gap = 0
     for number, start in enumerate(program.starts):
         core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
         first = 1
         reason = _BLOCK_FULL
-        while reason == _BLOCK_FULL:
+        while reason in (_BLOCK_FULL, scalar_core.SPENT):
             block = Step.zeros(BLOCK)
             if first:
                 block[0]["kind"], block[0]["target"] = Handover.CHUNK, number
+            core["work_limit"] = min(MAX_BUNDLES, int(core["work"]) + TURN)
             used, reason = _record(core, program.tables, block[first:])
+            # What came before the turn ended belongs to the step that was not reached in it.
+            block[first]["gap"] += gap
             used += first
+            gap = int(block[used]["gap"]) if reason == scalar_core.SPENT else 0
             first = 0
-            descriptors += int((block["kind"][:used] == Handover.DESCRIPTOR).sum())
-            yield block[:used]
-            if reason == scalar_core.SPENT or core["bundles"] > MAX_BUNDLES:
+            handed_over = int((block["kind"][:used] == Handover.DESCRIPTOR).sum())
+            descriptors += handed_over
+            if used:
+                yield block[:used]
+            if core["work"] >= MAX_BUNDLES or core["bundles"] > MAX_BUNDLES:
                 raise NotEnded(f"{MAX_BUNDLES} bundles", _standing(core, program))
             if descriptors > MAX_DESCRIPTORS:
                 raise NotEnded(f"{MAX_DESCRIPTORS} descriptors", _standing(core, program))
+            if clock is None:
+                # Not before the first block, for which kernels may have to be compiled.
+                clock = Clock()
+            if handed_over:
+                clock.seen()
+            if not again and (passed := clock.passed()):
+                raise NotEnded(passed, _standing(core, program))
         if reason == scalar_core.FAULT:
             memory, text = state.FAULT_REASONS[int(core["fault"])]
             chunk, pc = program.locate(int(core["fault_pc"]))

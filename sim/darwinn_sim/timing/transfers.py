@@ -54,7 +54,7 @@ def plan(program: LoweredProgram, sizes: Sequence[int], buffers: HostBuffers | N
                 break
     except ChipFault as error:
         fault = error
-    blocks = iter(kept) if steps <= _KEPT_STEPS else trace.blocks(program)
+    blocks = iter(kept) if steps <= _KEPT_STEPS else trace.blocks(program, again=True)
     outbound = _table(link.outbound)
     outbound["reachable"] = outbound["size"]
     for number, unreachable in link.unreachable.items():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -52,6 +53,11 @@ def application() -> typer.Typer:
     return app
 
 
+@cache
+def _command() -> Any:
+    return typer.main.get_command(application())
+
+
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; no exception leaves it."""
     _prepare_streams()
@@ -83,8 +89,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         if sandbox.is_wanted(arguments):
             return sandbox.run(arguments)
-        command = typer.main.get_command(application())
-        outcome = command.main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
+        outcome = _command().main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except Exit as request:
         return request.exit_code

@@ -6,6 +6,7 @@ The help of the whole needs a line about each, and should not wait for what all 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -112,8 +113,12 @@ def add_to(application: typer.Typer) -> None:
         application.command(name, cls=_Deferred, help=summary)(_called)
 
 
+@cache
 def load(name: str) -> TyperCommand:
-    """The command ``name`` itself, with its arguments and its whole help."""
+    """The command ``name`` itself, with its arguments and its whole help.
+
+    It is kept: what checks its arguments is made at its first call, and takes longer than most do.
+    """
     # Loaded with a command, as the list of commands does without it.
     from darwinn_testbench.cli.limited import limited
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codec import DecodeError, encode_operations
@@ -265,3 +266,9 @@ def test_an_unknown_opcode_is_said_once() -> None:
     opcode = min(set(range(64)) - INSTRUCTIONS.keys())
     error = UnsupportedInstruction(opcode, 0, 0, "opcode", opcode)
     assert str(error) == f"opcode {opcode} at chunk 0, pc 0 is not implemented"
+
+
+@pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]])
+def test_without_instructions_there_is_no_program(chunks: list[bytes]) -> None:
+    with pytest.raises(FormatError, match="the executable has no instructions"):
+        lower(chunks)

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import endless
 import pytest
 from averaging_program import watch
 from darwinn_formats.darwinn import Executable, InstructionBitstream
+from darwinn_formats.limits import Limits, limited
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock, NotEnded
 from darwinn_sim.host.buffers import DriverError
@@ -413,6 +415,24 @@ def test_an_endless_program_is_ended_in_bounded_memory(
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", [name for name in endless.BODIES if name != "one infeed"])
+def test_seconds_without_progress_end_the_look_through_a_trace(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is timed, and without waiting for 2**28 bundles."""
+    monkeypatch.setattr(trace, "TURN", 1 << 12)
+    chunk = bytes(endless.executable(name).instruction_bitstreams[0].bitstream)
+    program = lower((chunk,))
+    with limited(Limits(seconds=1e-6)):
+        for look in (
+            lambda: list(trace.blocks(program)),
+            lambda: timing.static_bound(program, (len(chunk),), chip_of()),
+            lambda: timing.simulate_program(program, (len(chunk),)),
+        ):
+            with pytest.raises(NotEnded, match=r"--max-seconds.*scalar core at chunk 0, pc"):
+                look()
+
+
 @pytest.mark.parametrize("name", ["dense", "convolution"])
 def test_a_trace_that_is_made_twice_gives_the_same_cycles(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -421,6 +441,7 @@ def test_a_trace_that_is_made_twice_gives_the_same_cycles(
     kept = timing.simulate_program(program, sizes, host=LINK)
     bound = timing.static_bound(program, sizes, chip_of(), LINK)
     monkeypatch.setattr(trace, "BLOCK", 5)
+    monkeypatch.setattr(trace, "TURN", 3)
     monkeypatch.setattr(transfers, "_KEPT_STEPS", 12)
     again = timing.simulate_program(program, sizes, host=LINK)
     assert again.cycles == kept.cycles
