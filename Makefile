@@ -12,8 +12,12 @@ WORDS_OF_FUZZ = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED
     $(if $(COUNT),--count $(COUNT)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TALLY),--tally $(TALLY)) \
     $(if $(FORMATS),--formats $(FORMATS))
 
+WORDS_OF_MUTATIONS = $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) \
+    $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) \
+    $(if $(OUT),--out $(OUT))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
+.PHONY: help demo test fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -53,6 +57,10 @@ test: $(READY)  ## Run every test
 # docs/fuzzing.md has the variables: SECONDS=60 SEED=N COUNT=N JOBS=N TALLY=FILE FORMATS="darwinn iree".
 fuzz: $(READY)  ## Put mutated files of every format through the command, for SECONDS=60
 	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
+
+# docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
+mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: do the tests notice?
+	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS)
 
 # Without a compiler the RTL tests are skipped, each with the line that says what to install.
 rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, perl, python3-dev)

@@ -10,10 +10,14 @@ from random import SystemRandom
 
 import nightly
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+# Whether a test fails is all that is asked (tests/mutation): no failure is made smaller.
+settings.register_profile(
+    "mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
+)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")

@@ -27,7 +27,7 @@ Draw = Any
 
 PHASES = (
     (Phase.explicit, Phase.generate)
-    if "DARWINN_RTL_SOURCES" in os.environ
+    if "DARWINN_RTL_SOURCES" in os.environ or settings.get_current_profile_name() == "mutation"
     else (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 )
 """What a random test does: where a deliberate fault is to be caught, the first failure will do."""

@@ -88,6 +88,40 @@ def test_other_files_are_refused(data: bytes, tmp_path: Path) -> None:
     assert (info.value.file, info.value.offset) == (str(path), 0)
 
 
+def chunk(bundles: int) -> bytes:
+    """A chunk of so many bundles: LoadProgram counts those between itself and the last one."""
+    first = 62 << 6 | (bundles - 2) << 26
+    return first.to_bytes(16, "little") + bytes(16 * (bundles - 1))
+
+
+def test_a_stream_is_cut_into_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "stream.bin"
+    path.write_bytes(chunk(2) + chunk(5) + chunk(3))
+    loaded = darwinn.load(path)
+    assert (loaded.kind, loaded.stream) == ("stream", path.read_bytes())
+    assert darwinn.describe(loaded)["stream"]["chunks"] == [
+        {"offset": 0, "bytes": 32, "bundles": 2},
+        {"offset": 32, "bytes": 80, "bundles": 5},
+        {"offset": 112, "bytes": 48, "bundles": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (chunk(2) + chunk(3)[:-1], "chunk at 32 ends after the data"),
+        (chunk(2) + chunk(3)[:15], "chunk at 32 is not an instruction chunk"),
+        (chunk(2) + bytes(32), "chunk at 32 is not an instruction chunk"),
+    ],
+)
+def test_a_stream_ends_with_a_chunk(data: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "stream.bin"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=reason) as info:
+        darwinn.load(path)
+    assert info.value.offset == 32
+
+
 def test_bare_streams(corpus: Path) -> None:
     for path in (corpus / "coral").iterdir():
         data = path.read_bytes()

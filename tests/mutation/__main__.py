@@ -1,0 +1,307 @@
+"""Small changes of the project's own Python: each has to make a test fail.
+
+    make mutations [MUTANTS=100] [SEED=N] [ONLY=WORD] [SECONDS=S] [JOBS=N] [OUT=FOLDER]
+
+Mutants of `sim` and of the DarwiNN files are drawn by seed: other comparisons, arithmetic,
+constants, conditions and results, statements left out. Each is tried in a copy of the tree, without
+real models, on the tests that execute its line, the nearest first. What came of it is kept in OUT:
+the same command goes on there, and more mutants of a seed are the same ones and others. A mutant is
+tried again when its file has changed, or the tests that were asked. Those of which equivalents.toml
+says why nothing can tell them from the original do not count.
+
+Exits with 1 if less than 95 % of the others are caught. docs/verification.md has more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from random import SystemRandom
+
+from tests.mutation.mutants import Mutant, drawn, is_python, mutants_of
+from tests.mutation.nearest import Chooser, contents, record
+from tests.mutation.results import (
+    CAUGHT,
+    EQUIVALENT,
+    RESULTS,
+    SURVIVED,
+    TOTAL,
+    BadEquivalent,
+    Judged,
+    Kept,
+    Outcome,
+    equivalents,
+    package_of,
+    scores,
+    shown,
+    table,
+)
+from tests.mutation.tree import ROOT, ToolError, Tree
+
+GOAL = 0.95
+"""Share of the mutants that are not equivalent that has to be caught."""
+
+SOURCES = ("sim/darwinn_sim", "formats/darwinn_formats/darwinn")
+TESTS = (
+    "tests/formats/**/test_*.py",
+    "tests/sim/**/test_*.py",
+    "tests/testbench/chip/test_*.py",
+    "tests/testbench/layers/test_*.py",
+    "tests/testbench/profile/test_*.py",
+)
+EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
+
+TEST_SECONDS = 40.0
+"""So much do the tests of a mutant take together when nothing is changed."""
+FEW_SECONDS = 4.0
+"""So much those that are asked before kernels are optimised."""
+_MORE_SECONDS = 120
+"""So much more may they take with the mutant, whose kernels are compiled; else it is caught."""
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_PASSED, _TEST_FAILED, _USAGE, _NONE = 0, 1, 4, 5
+
+
+@dataclass(frozen=True)
+class Project:
+    """Sources by their names, and all mutants of them."""
+
+    sources: dict[str, bytes]
+    mutants: list[Mutant]
+
+    @classmethod
+    def read(cls) -> Project:
+        paths = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
+        sources = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+        found = [each for name, source in sources.items() for each in mutants_of(name, source)]
+        return cls(sources, found)
+
+    def key(self, mutant: Mutant) -> str:
+        """What a mutant is in the file of results: it, and the source that it is made of."""
+        source = hashlib.sha256(self.sources[mutant.file]).hexdigest()
+        place = f"{mutant.start}-{mutant.end}: {mutant.replacement}"
+        return hashlib.sha256(f"{mutant.file}/{source}/{place}".encode()).hexdigest()[:24]
+
+    def sample(self, options: argparse.Namespace) -> list[Mutant]:
+        """The mutants that the options ask for."""
+        chosen: list[Mutant] = []
+        for mutant in drawn(self.mutants, options.seed):
+            if len(chosen) == options.mutants:
+                break
+            if options.only in mutant.file and is_python(mutant.apply(self.sources[mutant.file])):
+                chosen.append(mutant)
+        return chosen
+
+
+def attempt(
+    tree: Tree, mutant: Mutant, source: bytes, tests: Sequence[str], few: Sequence[str]
+) -> tuple[str, str]:
+    """What came of a mutant on these tests, and which test has caught it, or how else.
+
+    Most mutants of kernels are caught by ``few`` of the tests, which saves optimising them.
+    """
+    if not tests:
+        return SURVIVED, "no test executes it"
+    result, by = "", ""
+    if mutant.kernel:
+        with tree.mutated(mutant, source, optimised=False) as variables:
+            result, by = _asked(tree, mutant, variables, few)
+    if result != CAUGHT:
+        with tree.mutated(mutant, source) as variables:
+            result, by = _asked(tree, mutant, variables, tests)
+    return result, by
+
+
+def _asked(
+    tree: Tree, mutant: Mutant, variables: Mapping[str, str], tests: Sequence[str]
+) -> tuple[str, str]:
+    limit = int(2 * TEST_SECONDS + _MORE_SECONDS)
+    ran = tree.pytest(["-x", *tests], variables, seconds=limit)
+    if ran.code == _PASSED:
+        return SURVIVED, f"{len(tests)} tests pass"
+    if ran.code is None:
+        return CAUGHT, "the tests do not end"
+    if ran.code == _NONE or (ran.code == _USAGE and "not found:" in ran.output):
+        raise ToolError(f"the tests of {mutant.name} cannot be found:\n{ran.output[-2000:]}")
+    failed = _FAILED.search(ran.output)
+    return CAUGHT, failed[1] if failed else f"exit code {ran.code}"
+
+
+class Campaign:
+    """Mutants in as many copies of the tree as there are jobs."""
+
+    def __init__(self, project: Project, options: argparse.Namespace, folder: str) -> None:
+        out: Path = options.out
+        self._project = project
+        self._trees: SimpleQueue[Tree] = SimpleQueue()
+        for number in range(options.jobs):
+            tree = Tree(Path(folder) / str(number), out)
+            self._trees.put(tree)
+        tree.warm_up()
+        self._root = tree.folder
+        files = [p.relative_to(ROOT).as_posix() for each in TESTS for p in sorted(ROOT.glob(each))]
+        self._chooser = Chooser(tree, record(tree, out / "executed", files))
+        self._kept = Kept(out / "mutations.jsonl")
+        self._seconds: float | None = options.seconds
+        self._jobs: int = options.jobs
+
+    def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
+        """Outcomes of the mutants, as far as there is time: what is known first, kernels last."""
+        tests = {each.name: self._chooser.tests(each, TEST_SECONDS) for each in mutants}
+        left = []
+        for mutant in mutants:
+            known = self._known(mutant, tests[mutant.name])
+            if known is None:
+                left.append(mutant)
+            else:
+                yield known
+        done = len(mutants) - len(left)
+        end = None if self._seconds is None else time.monotonic() + self._seconds
+        with ThreadPoolExecutor(self._jobs) as pool:
+            ordered = sorted(left, key=lambda each: each.kernel)
+            futures: list[Future[Outcome | None]] = [
+                pool.submit(self._attempt, each, tests[each.name], end) for each in ordered
+            ]
+            for future in as_completed(futures):
+                outcome = future.result()
+                if outcome is not None:
+                    done += 1
+                    self._kept.add(outcome)
+                    print(
+                        f"\r\033[K{done} of {len(mutants)}: {outcome.result} {outcome.name}",
+                        end="\n" if outcome.result == SURVIVED else "",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+                    yield outcome
+
+    def _known(self, mutant: Mutant, tests: Sequence[str]) -> Outcome | None:
+        """What was found before, if it would be found again."""
+        known = self._kept.get(self._project.key(mutant))
+        if known is None or known.result not in RESULTS:
+            return None
+        asked = [known.by.partition("[")[0]] if "::" in known.by else tests
+        if not all((self._root / each.split("::")[0]).is_file() for each in asked):
+            return None
+        return known if known.tests == contents(self._root, asked) else None
+
+    def _attempt(self, mutant: Mutant, tests: Sequence[str], end: float | None) -> Outcome | None:
+        if end is not None and time.monotonic() > end:
+            return None
+        begin = time.monotonic()
+        tree = self._trees.get()
+        try:
+            source = self._project.sources[mutant.file]
+            result, by = attempt(
+                tree, mutant, source, tests, self._chooser.within(tests, FEW_SECONDS)
+            )
+        finally:
+            self._trees.put(tree)
+        asked = [by.partition("[")[0]] if "::" in by else tests
+        return Outcome(
+            key=self._project.key(mutant),
+            tests=contents(self._root, asked),
+            name=mutant.name,
+            result=result,
+            by=by,
+            seconds=round(time.monotonic() - begin, 1),
+        )
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="python -m tests.mutation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--mutants", type=int, default=100, metavar="N")
+    options.add_argument("--seed", type=int, metavar="N", help="drawn and printed without")
+    options.add_argument(
+        "--only", default="", metavar="WORD", help="of files with it in their path"
+    )
+    options.add_argument("--seconds", type=float, metavar="S", help="begin none after so long")
+    options.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")
+    options.add_argument("--out", type=Path, default=ROOT / "build" / "mutation", metavar="FOLDER")
+    options.add_argument("--json", action="store_true")
+    found = options.parse_args(arguments)
+    if found.jobs < 1 or found.mutants < 1:
+        options.error("there is at least one job and one mutant")
+    if found.seed is None:
+        found.seed = SystemRandom().randrange(1 << 31)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = options_of(arguments)
+    project = Project.read()
+    argued = equivalents(EQUIVALENTS, project.mutants)
+    sample = [
+        each for each in project.sample(options) if not any(entry.matches(each) for entry in argued)
+    ]
+    options.out.mkdir(parents=True, exist_ok=True)
+    known = {}
+    with tempfile.TemporaryDirectory(dir=options.out, prefix="tree-") as folder:
+        campaign = Campaign(project, options, folder)
+        known = {each.name: each for each in campaign.judged(sample)}
+    judged = [
+        Judged(each, known[each.name].result, known[each.name].by, known[each.name].seconds)
+        for each in sample
+        if each.name in known
+    ]
+    same = [each for each in project.sample(options) if each not in set(sample)]
+    judged += [Judged(each, EQUIVALENT, "", 0.0) for each in same]
+    return _told(project, options, judged)
+
+
+def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
+    found = scores(judged)
+    total = next(each for each in found if each.package == TOTAL)
+    print(file=sys.stderr)
+    survivors = [each for each in judged if each.result == SURVIVED]
+    if options.json:
+        rows = [
+            {
+                "file": each.mutant.file,
+                "line": each.mutant.line,
+                "function": each.mutant.function,
+                "package": package_of(each.mutant.file),
+                "kind": each.mutant.kind,
+                "before": each.mutant.before,
+                "after": each.mutant.after,
+                "result": each.result,
+                "by": each.by,
+                "seconds": each.seconds,
+            }
+            for each in judged
+        ]
+        print(json.dumps({"seed": options.seed, "mutants": rows}, indent=2))
+    else:
+        for each in survivors:
+            print(*shown(each.mutant, project.sources[each.mutant.file]), sep="\n")
+            print(f"    {each.by}\n")
+        print(*table(found), sep="\n")
+        print(
+            f"seed {options.seed}, {total.mutants} of {len(drawn(project.mutants, options.seed))} "
+            f"places; each that survives wants a test, or a reason in "
+            f"{os.path.relpath(EQUIVALENTS, ROOT)}"
+        )
+    return 0 if total.caught >= GOAL * total.real else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (BadEquivalent, ToolError) as error:
+        print(f"mutations: {error}", file=sys.stderr)
+        sys.exit(2)

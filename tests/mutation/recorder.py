@@ -1,0 +1,73 @@
+"""A plugin of pytest that notes which lines each test function executes, and how long it takes.
+
+It writes them to the file that DARWINN_MUTATION_RECORD names. Lines of compiled kernels, and those
+that other processes execute, are not seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+
+import coverage
+import pytest
+
+FILE_VARIABLE = "DARWINN_MUTATION_RECORD"
+
+
+class Recorder:
+    """What is seen of a session."""
+
+    def __init__(self, file: Path, root: Path) -> None:
+        self._file, self._root = file, root
+        source = [str(root / folder) for folder in ("formats", "sim", "testbench")]
+        self._coverage = coverage.Coverage(data_file=None, source=source, config_file=False)
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._passed: set[str] = set()
+        self._failed: set[str] = set()
+
+    def pytest_sessionstart(self) -> None:
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._coverage.switch_context(function_of(item.nodeid))
+        result = yield
+        self._coverage.switch_context("")
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        test = function_of(report.nodeid)
+        self._seconds[test] += report.duration
+        if report.failed:
+            self._failed.add(test)
+        elif report.when == "call" and report.passed:
+            self._passed.add(test)
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        lines: dict[str, dict[str, list[int]]] = {}
+        for name in data.measured_files():
+            by_test: dict[str, list[int]] = defaultdict(list)
+            for line, contexts in data.contexts_by_lineno(name).items():
+                for context in filter(None, contexts):
+                    by_test[context].append(line)
+            lines[Path(name).relative_to(self._root).as_posix()] = by_test
+        good = self._passed - self._failed
+        seconds = {test: round(self._seconds[test], 3) for test in sorted(good)}
+        self._file.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+
+
+def function_of(test: str) -> str:
+    """The test without its parameters."""
+    return test.partition("[")[0]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record where the environment asks for it."""
+    if file := os.environ.get(FILE_VARIABLE):
+        config.pluginmanager.register(Recorder(Path(file), config.rootpath))

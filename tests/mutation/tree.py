@@ -1,0 +1,232 @@
+"""A copy of the project in which mutants are tried, each with a kernel cache of its own.
+
+A mutant's cache begins with what is compiled of the project as it is. Where its source is part of
+the key of the cache, kernels that cannot reach what is changed are entered under the new key, and
+those that can are compiled again: no mutant is tried with another one's kernels, and none leaves
+its own behind.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+from darwinn_sim.kernel import compiled, store
+from darwinn_testbench.confinement import Confinement, confine
+
+from tests.mutation.mutants import KERNEL_DECORATORS, Mutant
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("formats", "sim", "testbench")
+_UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
+
+_WARM_UP = "from darwinn_sim.accelerator import compile_kernels; compile_kernels()"
+
+
+class ToolError(Exception):
+    """The tool cannot do what it is for; the text says why."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run of tests ended: exit ``code`` (negative: a signal), None if it did not end."""
+
+    code: int | None
+    output: str
+
+
+class Tree:
+    """The copy in ``folder``, with the kernels of the project as it is in folders of ``out``."""
+
+    def __init__(self, folder: Path, out: Path) -> None:
+        self.folder = folder
+        self._scratch = folder.parent
+        self.warm = {optimised: out / name for optimised, name in _CACHES.items()}
+        for cache_folder in self.warm.values():
+            cache_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for name in filter(None, listed.decode().split("\0")):
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        self._own_keys = self.keys()
+
+    def warm_up(self) -> None:
+        """Compile the kernels that every run needs, where that has not been done."""
+        for optimised, kernels in self.warm.items():
+            ran = self.run(["-c", _WARM_UP], _cache(kernels, optimised), seconds=_WARM_UP_SECONDS)
+            if ran.code != 0:
+                raise ToolError(f"the kernels cannot be compiled:\n{ran.output[-2000:]}")
+
+    def run(self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int) -> Ran:
+        """``python`` with these arguments in the copy; everything that it starts ends with it."""
+        environment = {
+            **{name: value for name, value in os.environ.items() if name not in _UNSET},
+            **_cache(self.warm[True], optimised=True),
+            "PYTHONPATH": os.pathsep.join(
+                str(self.folder / each) for each in (*PACKAGES, "tests/support")
+            ),
+            "HYPOTHESIS_PROFILE": "mutation",
+            "OPENBLAS_NUM_THREADS": "1",
+            **variables,
+        }
+        parent = os.getpid()
+        with tempfile.TemporaryFile("w+") as output:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=lambda: confine(Confinement(seconds=seconds), parent=parent),
+            )
+            code: int | None
+            try:
+                code = process.wait(_WALL_FACTOR * seconds)
+                if code in (-signal.SIGXCPU, -signal.SIGKILL):
+                    code = None
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            output.seek(0)
+            return Ran(code, output.read())
+
+    def pytest(
+        self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int
+    ) -> Ran:
+        """Tests in the copy, one after the other."""
+        options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        return self.run(["-m", "pytest", *options, *arguments], variables, seconds=seconds)
+
+    @contextmanager
+    def mutated(
+        self, mutant: Mutant, source: bytes, *, optimised: bool = True
+    ) -> Iterator[Mapping[str, str]]:
+        """Within, the copy has the mutant; gives the variables with which to run it.
+
+        Not ``optimised``, kernels are compiled in a seventh of the time, and take three times as
+        long: enough for a few tests.
+        """
+        path = self.folder / mutant.file
+        with tempfile.TemporaryDirectory(prefix="kernels-", dir=self._scratch) as kernels:
+            try:
+                _write(path, mutant.apply(source))
+                self._fill(Path(kernels), mutant, self.warm[optimised])
+                yield _cache(Path(kernels), optimised)
+            finally:
+                _write(path, source)
+
+    def keys(self) -> dict[str, str]:
+        """The key of the kernel cache for each package, as the copy is now."""
+        root = self.folder / "sim" / "darwinn_sim"
+        folders = [root, *filter(Path.is_dir, root.iterdir())]
+        with _ROOT_LOCK, patch.object(compiled, "_ROOT", root):
+            key_of = compiled._cache_folder.__wrapped__
+            return {folder.name: key_of(folder).name for folder in folders}
+
+    def _fill(self, kernels: Path, mutant: Mutant, warm: Path) -> None:
+        for folder in filter(Path.is_dir, warm.iterdir()):
+            _link(folder, kernels / folder.name)
+        # What else is changed of such a file may be in any kernel, as a constant.
+        stale = reaching(self.folder, mutant.function) if mutant.kernel else None
+        for package, new in self.keys().items():
+            old = self._own_keys[package]
+            if new != old and stale is not None and (warm / old).is_dir():
+                _enter(warm / old, kernels / new, stale)
+
+
+_CACHES = {True: "kernels", False: "kernels-not-optimised"}
+_ROOT_LOCK = threading.Lock()
+_WALL_FACTOR = 6
+"""Seconds on the wall for one of the processor: others use it too."""
+_WARM_UP_SECONDS = 600
+
+
+def _cache(folder: Path, optimised: bool) -> dict[str, str]:
+    return {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "3" if optimised else "0"}
+
+
+def _write(path: Path, source: bytes) -> None:
+    """Also where size and time of the file stay the same."""
+    path.write_bytes(source)
+    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+def _link(source: Path, target: Path) -> None:
+    """The same files in another folder: what is written there replaces the link, not the file."""
+    target.mkdir(mode=0o700)
+    for path in source.iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            os.link(path, target / path.name)
+
+
+def _enter(source: Path, target: Path, stale: frozenset[str]) -> None:
+    """Kernels under another key, which their checksums cover, without those named in ``stale``."""
+    target.mkdir(mode=0o700, exist_ok=True)
+    for path in source.iterdir():
+        # MODULE.FUNCTION.DIGEST
+        if path.is_file() and path.name.split(".")[-2] not in stale:
+            store._write(target / path.name, store._read(path))
+
+
+def reaching(root: Path, kernel: str) -> frozenset[str]:
+    """Names of the kernels that may call ``kernel``, itself among them.
+
+    By name: whoever mentions a kernel's name, or an attribute of that name, may call it.
+    """
+    mentioned = _mentioned(root / "sim")
+    callers: Mapping[str, set[str]] = defaultdict(set)
+    for name, names in mentioned.items():
+        for each in names & mentioned.keys():
+            callers[each].add(name)
+    found, left = set(), {kernel.rpartition(".")[2]}
+    while left:
+        name = left.pop()
+        found.add(name)
+        left |= callers[name] - found
+    return frozenset(found)
+
+
+@cache
+def _mentioned(root: Path) -> dict[str, frozenset[str]]:
+    """Of each kernel's name, the names in its body."""
+    found: dict[str, frozenset[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef) and KERNEL_DECORATORS & {
+                ast.unparse(each).rpartition(".")[2] for each in node.decorator_list
+            }:
+                found[node.name] = found.get(node.name, frozenset()) | names_in(node)
+    return found
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Names and attributes that are mentioned."""
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return frozenset(
+        names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    )
