@@ -89,6 +89,43 @@ def whole_expected(networks: list[DenseNetwork], floats: Array) -> Array:
     return floats
 
 
+def with_floats(model: bytes, last: BuiltinOperator | None = None) -> bytes:
+    """The model between QUANTIZE and DEQUANTIZE, compiled or not, and then ``last``, on floats.
+
+    It has one input and one output.
+    """
+    read = tflite.load(model)
+    (graph,) = read.subgraphs
+    (source,), (result,) = graph.inputs, graph.outputs
+    floats = ((source, "floats in"), (result, "floats out"), (result, "last"))
+    tensors = [
+        *graph.tensors,
+        *(tflite.Tensor(graph.tensors[k].shape, TensorType.FLOAT32, 0, name) for k, name in floats),
+    ]
+    given, dequantised, end = range(len(graph.tensors), len(tensors))
+    kinds = [
+        BuiltinOperator.QUANTIZE,
+        BuiltinOperator.DEQUANTIZE,
+        *([] if last is None else [last]),
+    ]
+    codes = [
+        *read.operator_codes,
+        *(tflite.OperatorCode(int(each), "", 1, int(each)) for each in kinds),
+    ]
+    first = len(read.operator_codes)
+    operators = [
+        tflite.Operator(first, (given,), (source,)),
+        *graph.operators,
+        tflite.Operator(first + 1, (result,), (dequantised,)),
+        *([] if last is None else [tflite.Operator(first + 2, (dequantised,), (end,))]),
+    ]
+    outputs = (dequantised if last is None else end,)
+    whole = replace(
+        graph, tensors=tuple(tensors), inputs=(given,), outputs=outputs, operators=tuple(operators)
+    )
+    return flatbuffer.write(replace(read, operator_codes=tuple(codes), subgraphs=(whole,)))
+
+
 STATE = "state"
 
 

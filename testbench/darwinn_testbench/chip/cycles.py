@@ -17,8 +17,10 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.completeness import incomplete_note
 from darwinn_sim.machine.lowering import lower
 
+from darwinn_testbench.chip.cpu_time import CpuTime, cpu_time
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
+from darwinn_testbench.chip.whole import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -105,6 +107,7 @@ def measure(
     chip: str = DEFAULT_CHIP,
     host: str | None = None,
     executable: int | None = None,
+    chip_only: bool = True,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[CyclesRow]:
@@ -115,6 +118,8 @@ def measure(
         chip: a built-in chip description or a TOML file.
         host: a built-in host link or a TOML file, or ``none``; by default that of the chip.
         executable: only this one.
+        chip_only: False also runs the operators that are left to the CPU, and measures them on this
+            machine (``cpu_time.CpuTime``, in the figures under ``cpu``).
         assumptions: time values whose meaning is assumed.
         progress: told what is being done.
 
@@ -129,12 +134,17 @@ def measure(
     file = load(source)
     executables = file.executables if file.stream is None else (executable_of_stream(file),)
     check_number("executable", executable, len(executables), file.file)
+    on_cpu = cpu_operators(file)
     rows: list[CyclesRow] = []
     for number, each in enumerate(executables):
         if executable in (None, number):
             progress("timing", len(rows), None)
             name = f"executable {number}"
             rows.append(time_executable(each, name, chip_description, host_link, assumptions))
+    cpu: tuple[CpuTime, ...] = ()
+    if on_cpu and not chip_only:
+        progress("measuring the operators on the CPU", len(rows), None)
+        cpu = (cpu_time(source, assumptions=assumptions),)
     return Report(
         command="cycles",
         file=file.file,
@@ -146,14 +156,24 @@ def measure(
             "host": host_link.name if host_link else NO_HOST,
             "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
             "assumptions": grading.merged(row.assumed for row in rows),
+            **({"cpu": cpu} if cpu else {}),
         },
         message="; ".join(
             [
                 *(row.message for row in rows if row.verdict is Verdict.PASS and row.message),
                 _summary(chip_description, host_link),
+                *([_covered(on_cpu, cpu)] if on_cpu else []),
             ]
         ),
     )
+
+
+def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> str:
+    """What of a whole model the times in the rows are of, where the chip does not run all of it."""
+    names = named_operators(operators)
+    if not measured or measured[0].milliseconds is None:
+        return f"chip and host link alone, without the operators on the CPU: {names}"
+    return f"rows: chip and host link; on this machine's CPU {measured[0].milliseconds:.3f} ms more"
 
 
 def measure_files(sources: Sequence[Source], **options: Any) -> Report[CyclesRow]:
@@ -161,12 +181,14 @@ def measure_files(sources: Sequence[Source], **options: Any) -> Report[CyclesRow
     reports = [measure(source, **options) for source in sources]
     if len(reports) == 1:
         return reports[0]
+    cpu = tuple(each for report in reports for each in report.figures.get("cpu", ()))
     return replace(
         reports[0],
         file=f"{len(reports)} files",
         figures={
             **reports[0].figures,
             "assumptions": grading.merged(each.assumptions for each in reports),
+            **({"cpu": cpu} if cpu else {}),
         },
         rows=tuple(
             replace(row, name=f"{Path(report.file).name}: {row.name}")

@@ -28,12 +28,17 @@ from darwinn_testbench.chip.inputs import (
     member_name,
     origin_of,
 )
-from darwinn_testbench.chip.inspection import check_number
-from darwinn_testbench.chip.model import BoundModel, open_models
-from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.pipeline import Pipeline, Segment, SegmentInference
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules
 from darwinn_testbench.chip.session import Session
+from darwinn_testbench.chip.whole import (
+    WholeModel,
+    cpu_figures,
+    left_out,
+    named_operators,
+    open_segment,
+)
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
@@ -113,13 +118,16 @@ def run(
     preloads: Sequence[Preload] = (),
     schedules: int = 0,
     schedule_seed: int | None = None,
+    chip_only: bool = False,
     strict: bool = False,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
     inference), or on drawn sets (``inputs.choose_inputs``), one if neither ``runs`` nor
-    ``inputs_kind`` says otherwise. ``preloads`` are in wide memory before anything runs. ``then``
+    ``inputs_kind`` says otherwise. Operators that are left to the CPU run as well, in LiteRT
+    (:mod:`whole`), unless ``chip_only``, ``until`` or ``taps`` is given.
+    ``preloads`` are in wide memory before anything runs. ``then``
     are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
     of the whole. ``schedules`` random legal orders of the chip's units follow, the first with the
     seed ``schedule_seed`` (``seed`` by default): a result that differs is a RACE
@@ -131,13 +139,13 @@ def run(
         FormatError, OSError: the file is not valid or cannot be read.
         InputError: the file has no such model, or an input is missing.
     """
-    bound = choose_model(open_models(source, companions), model)
     few = few_runs(runs, inputs_kind)
-    sets = choose_inputs(inputs, bound.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     options: dict[str, Any] = {"strict": strict, "seed": seed, "assumptions": assumptions}
-    session = Session(bound, preloads=preloads, **options)
-    following = [choose_model(open_models(each), 0) for each in then]
-    pipeline = Pipeline([session, *(Session(segment, **options) for segment in following)])
+    options["chip_only"] = chip_only or bool(until or taps)
+    first = open_segment(source, companions, model=model, preloads=preloads, **options)
+    pipeline = Pipeline([first, *(open_segment(each, **options) for each in then)])
+    session, bound = first.sessions[0], first.sessions[0].model
+    sets = choose_inputs(inputs, first.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     if then and (until or taps):
         raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
     if schedules and until:
@@ -146,6 +154,7 @@ def run(
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
     stopped = False
+    cpu_seconds = 0.0
     used: int | None = None
     done: list[Inferred] = []
     reordered: Schedules | None = None
@@ -155,28 +164,30 @@ def run(
         used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
-            if then:
-                segments = pipeline.infer(tensors)
-            else:
+            segments: Sequence[SegmentInference]
+            if first is session and not then:
                 found = session.infer(tensors, until=until, taps=taps, as_far_as_it_goes=True)
                 segments = (found,)
-            for segment in segments:
-                stopped |= segment.result.stopped
-                taps_found += [_tap_figures(number, tapped) for tapped in segment.result.tapped]
-                warnings += [f"inference {number}: {text}" for text in segment.result.warnings]
+            else:
+                segments = pipeline.infer(tensors)
+            for one in (one for segment in segments for one in segment.on_chip):
+                stopped |= one.result.stopped
+                taps_found += [_tap_figures(number, tapped) for tapped in one.result.tapped]
+                warnings += [f"inference {number}: {text}" for text in one.result.warnings]
+                if one.result.incomplete:
+                    raise IncompleteProgram(len(session.program.chunks))
             seconds = sum(segment.seconds for segment in segments)
-            if any(segment.result.incomplete for segment in segments):
-                raise IncompleteProgram(len(session.program.chunks))
+            cpu_seconds += sum(segment.cpu_seconds for segment in segments)
             results = pipeline.results(segments)
             if schedules:
-                done.append(Inferred(tensors, results))
+                done.append(Inferred(tensors, pipeline.sent(segments)))
             rows += [
                 run_row(number, name, tensor, seconds, origin_of(sets, number))
                 for name, tensor in results.items()
             ]
         if schedules:
-            first = seed if schedule_seed is None else schedule_seed
-            reordered = check_schedules(pipeline, done, schedules, first, progress)
+            start = seed if schedule_seed is None else schedule_seed
+            reordered = check_schedules(pipeline, done, schedules, start, progress)
     except SimulationError as error:
         fault = error
     return Report(
@@ -194,15 +205,23 @@ def run(
             "narrow_bytes_declared": declared_narrow_bytes(bound.compiled.inference),
             "warnings": warnings,
             "taps": taps_found,
-            "assumptions": grading.merged(each.assumed for each in pipeline.segments),
-            **states_figure(pipeline.segments),
+            "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
+            **states_figure(pipeline.sessions),
+            **cpu_figures(pipeline.segments, cpu_seconds),
             **({} if reordered is None else {"schedules": reordered}),
         },
         decided=_decided(fault, reordered),
-        message="; ".join(filter(None, (bound.note, str(reordered or ""))))
+        message="; ".join(filter(None, (_note(source, first), str(reordered or ""))))
         if fault is None
         else str(fault),
     )
+
+
+def _note(source: Source, first: Segment) -> str:
+    """What was run of the file, where there is a choice."""
+    if isinstance(first, WholeModel):
+        return f"the whole model, on the CPU: {named_operators(first.operators)}"
+    return "; ".join(filter(None, (first.sessions[0].model.note, left_out(source))))
 
 
 def _decided(fault: SimulationError | None, reordered: Schedules | None) -> Verdict | None:
@@ -222,12 +241,6 @@ def states_line(figures: Mapping[str, Any]) -> list[str]:
     """The line that says so, from the figures of a report."""
     names = figures.get("states", ())
     return [f"state from one inference to the next: {', '.join(names)}"] if names else []
-
-
-def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:
-    """The model of that number; InputError if there is none."""
-    check_number("model", number, len(models), models[0].file if models else "the file")
-    return models[number]
 
 
 def declared_narrow_bytes(executable: Executable) -> int | None:

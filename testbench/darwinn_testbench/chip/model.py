@@ -30,7 +30,7 @@ from darwinn_formats.files import Source
 from darwinn_sim import bare_stream
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
-from darwinn_testbench.chip.inspection import chunks_of
+from darwinn_testbench.chip.inspection import check_number, chunks_of
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import STATE_SUFFIX
@@ -150,7 +150,11 @@ def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[Boun
         SimulationError: the scalar core of a bare stream fails.
         OSError: a file cannot be read.
     """
-    file = load(source)
+    return bind_file(load(source), companions)
+
+
+def bind_file(file: DarwinnFile, companions: Sequence[Source] = ()) -> tuple[BoundModel, ...]:
+    """``open_models`` of a file that is loaded."""
     if file.stream is not None:
         return (bind_model(CompiledModel(executable_of_stream(file), None, file.file), {}),)
     paired = pair([file, *map(load, companions)])[: len(file.models)]
@@ -158,6 +162,12 @@ def open_models(source: Source, companions: Sequence[Source] = ()) -> tuple[Boun
     return tuple(
         bind_model(model, tensors, number, len(paired)) for number, model in enumerate(paired)
     )
+
+
+def choose_model(models: Sequence[BoundModel], number: int) -> BoundModel:
+    """The model of that number; InputError if there is none."""
+    check_number("model", number, len(models), models[0].file if models else "the file")
+    return models[number]
 
 
 def bind_model(

@@ -4,12 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Protocol
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
-from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
+
+
+class SegmentInference(Protocol):
+    """What came of one inference of a segment."""
+
+    @property
+    def outputs(self) -> dict[str, AnyArray]:
+        """What it gives, by name."""
+
+    @property
+    def on_chip(self) -> tuple[Inference, ...]:
+        """The runs of chips that it is made of."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of this machine for all of it."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Those of the operators that are the host's on a real machine, too."""
+
+
+class Segment(Protocol):
+    """What takes tensors and gives others: a model on a chip, with or without the host's part."""
+
+    @property
+    def file(self) -> str:
+        """The model's file."""
+
+    @property
+    def ports(self) -> tuple[TensorPort, ...]:
+        """The tensors that it takes."""
+
+    @property
+    def results(self) -> tuple[TensorPort, ...]:
+        """The tensors that it gives."""
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """Models on chips, in the order in which they run."""
+
+    def infer(self, tensors: TensorMap) -> SegmentInference:
+        """One inference on ``tensors``, by name; SimulationError if a program fails."""
+
+    def reset_states(self) -> None:
+        """Give variables the value that they have before the first inference."""
 
 
 class Pipeline:
@@ -22,31 +68,35 @@ class Pipeline:
             shape or type; or several segments give a result of one name.
     """
 
-    def __init__(self, segments: Sequence[Session]) -> None:
+    def __init__(self, segments: Sequence[Segment]) -> None:
         self.segments = tuple(segments)
-        models = [segment.model for segment in self.segments]
         taken: set[str] = set()
-        for k, model in enumerate(models[1:], 1):
-            for port in model.ports:
-                _check_given(port, model, models[:k], models[k:])
-            taken |= {port.name for port in model.ports}
-        self._results = _results_of(models, taken)
+        for k, segment in enumerate(self.segments[1:], 1):
+            for port in segment.ports:
+                _check_given(port, segment, self.segments[:k], self.segments[k:])
+            taken |= {port.name for port in segment.ports}
+        self._results = _results_of(self.segments, taken)
 
-    def infer(self, tensors: TensorMap) -> tuple[Inference, ...]:
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The models on chips of all segments, in their order."""
+        return tuple(session for segment in self.segments for session in segment.sessions)
+
+    def infer(self, tensors: TensorMap) -> tuple[SegmentInference, ...]:
         """One inference on the inputs of the first segment: what each segment did.
 
         Raises:
             SimulationError: a program fails, or uses what the model of the chip lacks.
         """
         known = dict(tensors)
-        done: list[Inference] = []
+        done: list[SegmentInference] = []
         for segment in self.segments:
-            names = [port.name for port in segment.model.ports]
+            names = [port.name for port in segment.ports]
             done.append(segment.infer({name: known[name] for name in names}))
             known |= done[-1].outputs
         return tuple(done)
 
-    def results(self, done: Sequence[Inference]) -> dict[str, AnyArray]:
+    def results(self, done: Sequence[SegmentInference]) -> dict[str, AnyArray]:
         """The outputs of the whole: of the last segment, and of others what no segment takes."""
         return {
             name: tensor
@@ -55,9 +105,19 @@ class Pipeline:
             if name in names
         }
 
+    @staticmethod
+    def sent(done: Sequence[SegmentInference]) -> dict[str, AnyArray]:
+        """All that the chips have sent to their hosts, by name."""
+        return {
+            name: tensor
+            for inference in done
+            for run in inference.on_chip
+            for name, tensor in run.outputs.items()
+        }
+
 
 def _check_given(
-    port: TensorPort, taker: BoundModel, before: Sequence[BoundModel], later: Sequence[BoundModel]
+    port: TensorPort, taker: Segment, before: Sequence[Segment], later: Sequence[Segment]
 ) -> None:
     """Raise ``InputError`` unless exactly one of the segments before gives what ``port`` takes."""
     first = before[0]
@@ -76,13 +136,13 @@ def _check_given(
         raise InputError(f"{taker.file}: its input {port} comes from {file} as {found}")
 
 
-def _outputs(model: BoundModel, name: str) -> list[TensorPort]:
-    return [item.port for item in model.outputs if item.port.name == name]
+def _outputs(segment: Segment, name: str) -> list[TensorPort]:
+    return [port for port in segment.results if port.name == name]
 
 
-def _results_of(models: Sequence[BoundModel], taken: set[str]) -> list[set[str]]:
+def _results_of(models: Sequence[Segment], taken: set[str]) -> list[set[str]]:
     """Names of each segment's outputs that leave the pipeline."""
-    names = [{item.port.name for item in model.outputs} for model in models]
+    names = [{port.name for port in model.results} for model in models]
     results = [each - taken for each in names[:-1]] + [names[-1]]
     for (one, own), (other, others) in combinations(zip(models, results, strict=True), 2):
         for name in sorted(own & others):

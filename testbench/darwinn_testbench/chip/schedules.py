@@ -22,7 +22,7 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 
 
 class Inferred(NamedTuple):
-    """What an inference was given, by tensor name, and what it gave."""
+    """What an inference was given, by tensor name, and what the chips sent to the host."""
 
     inputs: TensorMap
     outputs: dict[str, AnyArray]
@@ -118,10 +118,11 @@ def check_schedules(
 
 
 def _power_up(pipeline: Pipeline, schedule: int | None) -> None:
-    for session in pipeline.segments:
+    for session in pipeline.sessions:
         session.accelerator.schedule = schedule
         session.accelerator.power_up()
-        session.reset_states()
+    for segment in pipeline.segments:
+        segment.reset_states()
 
 
 def _difference(pipeline: Pipeline, done: Sequence[Inferred], schedule: int) -> Difference | None:
@@ -129,7 +130,7 @@ def _difference(pipeline: Pipeline, done: Sequence[Inferred], schedule: int) -> 
     _power_up(pipeline, schedule)
     for run, (inputs, outputs) in enumerate(done):
         try:
-            actual = pipeline.results(pipeline.infer(inputs))
+            actual = pipeline.sent(pipeline.infer(inputs))
         except SimulationError as error:
             return Difference(schedule, run, fault=one_line(error))
         for name, expected in outputs.items():

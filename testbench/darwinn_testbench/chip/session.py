@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from darwinn_formats.darwinn import CompiledModel, Executable
 from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
@@ -14,7 +15,7 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_sim.machine.lowering import LoweredProgram
 
-from darwinn_testbench.chip.inputs import TensorMap
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.errors import InputError
@@ -31,6 +32,13 @@ class Inference:
     outputs: dict[str, AnyArray]
     result: RunResult
     seconds: float
+
+    cpu_seconds: ClassVar[float] = 0.0
+
+    @property
+    def on_chip(self) -> tuple[Inference, ...]:
+        """The runs of chips that it is made of (see :class:`segment.Inferred`)."""
+        return (self,)
 
 
 class Device:
@@ -118,6 +126,26 @@ class Session:
             for item in self.model.states.values()
             if item.constant is not None
         }
+
+    @property
+    def file(self) -> str:
+        """The model's file."""
+        return self.model.file
+
+    @property
+    def ports(self) -> tuple[TensorPort, ...]:
+        """The tensors that a caller supplies."""
+        return self.model.ports
+
+    @property
+    def results(self) -> tuple[TensorPort, ...]:
+        """The tensors that are given."""
+        return tuple(item.port for item in self.model.outputs)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """This one: a segment of a pipeline may have several."""
+        return (self,)
 
     @property
     def accelerator(self) -> Accelerator:

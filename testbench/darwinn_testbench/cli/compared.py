@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import states_line
 from darwinn_testbench.chip.schedules import schedule_lines
+from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
@@ -35,7 +36,7 @@ _PROGRAM_COLUMNS: _Columns = (
 )
 _CHIP_COLUMNS: _Columns = (
     *_FIRST,
-    Column("vs chip", lambda row: _difference(row.chip_arithmetic)),
+    Column("vs chip", lambda row: _difference(row.chip_arithmetic or row.cpu_operators)),
     Column("vs LiteRT", lambda row: _difference(row.litert)),
     Column("top-1/5", lambda row: _agreement(row.litert), "right"),
     *_LAST,
@@ -71,6 +72,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     ]
     lines += [f"warning: {each}" for each in figures.get("warnings", ())]
     lines += states_line(figures)
+    lines += cpu_line(figures)
     lines += schedule_lines(figures.get("schedules"))
     if not rows:
         return lines

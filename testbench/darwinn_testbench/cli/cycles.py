@@ -77,6 +77,7 @@ def command(
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     executable: options.Executable = None,
+    chip_only: options.ChipOnly = False,
     no_assumptions: options.NoAssumptions = False,
     baseline: Baseline = None,
     update: Update = False,
@@ -89,7 +90,9 @@ def command(
 ) -> None:
     """Time each executable by an event model of the chip: cycle-approximate, the same every time.
 
-    No data is needed. A model's inference is its EXECUTION_ONLY or STAND_ALONE executable;
+    No data is needed for that. Operators that the compiler has left to the CPU are run and measured
+    on this machine, after one inference of noise on the chip, and printed apart; --chip-only
+    leaves them out. A model's inference is its EXECUTION_ONLY or STAND_ALONE executable;
     PARAMETER_CACHING runs once before. Milliseconds include the host's fixed cost of a request,
     whose share is shown; `compiler` is the compiler's own estimate of the cycles.
     """
@@ -119,6 +122,7 @@ def command(
             chip=chip,
             host=host,
             executable=executable,
+            chip_only=chip_only,
             assumptions=not no_assumptions,
             progress=progress,
         )
@@ -133,7 +137,7 @@ def command(
 
 
 def _body(report: Report[CyclesRow]) -> Sequence[RenderableType]:
-    return [table(_COLUMNS, report.rows)]
+    return [table(_COLUMNS, report.rows), *map(str, report.figures.get("cpu", ()))]
 
 
 def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.whole import CPU_COLUMNS, CpuOperator
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import option
@@ -53,6 +54,7 @@ def command(
     model: options.Model = 0,
     companions: options.Companions = None,
     seed: options.Seed = 0,
+    chip_only: options.ChipOnly = False,
     no_assumptions: options.NoAssumptions = False,
     json: options.Json = False,
 ) -> None:
@@ -61,7 +63,8 @@ def command(
     Numbers are those of layer:N. "reads" are layers or inputs; "zero" are the zero points of
     input, weights and result; "scale" is what sums are multiplied by; "weights" are bytes of the
     parameters, c if they are cached on the chip, s if they are streamed at each inference.
-    "?" is what an executable does not tell: nothing is guessed.
+    Operators beside the chip's follow, as the file has them. "?" is what an executable does not
+    tell: nothing is guessed.
     """
     kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
     if graph is not None and kind not in FORMATS:
@@ -72,6 +75,7 @@ def command(
             model=model,
             companions=companions or (),
             seed=seed,
+            chip_only=chip_only,
             assumptions=not no_assumptions,
             progress=progress,
         )
@@ -88,7 +92,9 @@ def command(
 
 def _body(report: Report[LayerRow]) -> Sequence[RenderableType]:
     ports = map(str, report.figures["ports"])
-    return [table(_COLUMNS, report.rows), *_scalar_core(report), *ports]
+    on_cpu: Sequence[CpuOperator] = report.figures.get("cpu_operators", ())
+    beside: list[RenderableType] = ["", table(CPU_COLUMNS, on_cpu)] if on_cpu else []
+    return [table(_COLUMNS, report.rows), *_scalar_core(report), *ports, *beside]
 
 
 def _scalar_core(report: Report[LayerRow]) -> list[str]:

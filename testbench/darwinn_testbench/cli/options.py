@@ -82,6 +82,14 @@ ScheduleSeed = Annotated[
         min=0,
     ),
 ]
+ChipOnly = Annotated[
+    bool,
+    option(
+        "--chip-only",
+        "Leave out the operators that the compiler has left to the CPU: what goes to the chip and "
+        "comes from it is all there is.",
+    ),
+]
 Strict = Annotated[bool, option("--strict", "Reading memory that nothing has written is a fault.")]
 NoAssumptions = Annotated[
     bool,

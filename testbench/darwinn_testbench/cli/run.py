@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_line
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
+from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import option
@@ -32,6 +33,8 @@ EXAMPLES = """**Examples**
 `darwinn run model_edgetpu.tflite --until layer:3 --tap narrow:0:0:0x400 --tap layer:3`
 
 `darwinn run segment_0_of_2_edgetpu.tflite --then segment_1_of_2_edgetpu.tflite`
+
+`darwinn run model_edgetpu.tflite --chip-only --output from_chip.npz`
 
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
 
@@ -105,6 +108,7 @@ def command(
     companions: options.Companions = None,
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
+    chip_only: options.ChipOnly = False,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     engine: options.RunEngine = Engine.MODEL,
@@ -114,6 +118,8 @@ def command(
 ) -> None:
     """Run a compiled model: load its parameters, then one inference for each set of inputs.
 
+    Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given
+    or a stop point or a tap looks inside the chip: the outputs are those of the whole model.
     Without --inputs the inputs are drawn from the seed. --until and --tap look inside before
     the end. A bare stream runs on the buffers of its descriptors: input0, output0 and so on.
     Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
@@ -132,6 +138,7 @@ def command(
             model=model or None,
             with_=companions,
             schedules=schedules or None,
+            chip_only=chip_only,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -167,6 +174,7 @@ def command(
             preloads=preloads,
             schedules=schedules,
             schedule_seed=schedule_seed,
+            chip_only=chip_only,
             strict=strict,
             assumptions=not no_assumptions,
             progress=progress,
@@ -219,6 +227,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
     lines += states_line(report.figures)
+    lines += cpu_line(report.figures)
     lines += schedule_lines(report.figures.get("schedules"))
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"

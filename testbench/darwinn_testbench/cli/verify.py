@@ -104,6 +104,7 @@ def command(
     companions: options.Companions = None,
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
+    chip_only: options.ChipOnly = False,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     layers: Layers = False,
@@ -129,6 +130,10 @@ def command(
     little, is always shown and decides only under --policy. Without --reference the program is
     run, and faults, deadlocks and its DMA are judged; the verdict is then ran, not pass, since no
     output was compared, and --require-reference makes that a failure.
+
+    Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given.
+    What they give is a row as well: it must equal what the CPU operators of the reference give for
+    the chip's arithmetic.
 
     A reference of another format is given the same inputs, dequantised where it computes in
     floating point; its outputs are quantised as FILE's and may then be 1 step off, integers must be
@@ -156,6 +161,7 @@ def command(
             with_=companions,
             model=model or None,
             schedules=schedules or None,
+            chip_only=chip_only,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -179,6 +185,7 @@ def command(
             inputs_kind=inputs_kind or (),
             schedules=schedules,
             schedule_seed=schedule_seed,
+            chip_only=chip_only,
             strict=strict,
             assumptions=not no_assumptions,
             layers=layers,

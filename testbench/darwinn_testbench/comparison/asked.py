@@ -39,6 +39,7 @@ class Asked:
     inputs_kind: Sequence[str]
     schedules: int
     schedule_seed: int | None
+    chip_only: bool
     strict: bool
     layers: bool
     localise: bool

@@ -31,12 +31,16 @@ LITERT = "LiteRT"
 RTL = "RTL"
 REFERENCE = "reference"
 STORED = "stored outputs"
+CPU_OPERATORS = "CPU operators"
 COMPLETION = "completion"
 NOTHING = "nothing"
-"""What may decide an output's verdict: RTL and COMPLETION if no reference was given to compare
-with, NOTHING if the given network's references do not compute the output."""
+"""What may decide an output's verdict: CPU_OPERATORS of the reference that the chip's own bytes are
+given to, where the chip arithmetic of those is not known or not asked for; RTL and COMPLETION if no
+reference was given to compare with, NOTHING if the given network's references do not compute the
+output."""
 
 _OF_NETWORKS = {"json": lambda row: row.counterpart is None}
+_OF_WHOLE_MODELS = {"json": lambda row: row.of_whole_model}
 _OF_PROGRAMS = {"json": lambda row: row.counterpart is not None}
 
 
@@ -54,6 +58,9 @@ class OutputRow(TensorOutputRow):
     whose rule no file has shown. ``rtl`` compares what the RTL gave with the model's bytes,
     ``rtl_cycles`` is what it took.
 
+    ``of_whole_model`` says that operators on the CPU give the output: ``expected_from`` is then
+    what ``chip_arithmetic``, or ``cpu_operators``, compares it with.
+
     ``seconds`` is for the whole inference or call.
     """
 
@@ -69,6 +76,9 @@ class OutputRow(TensorOutputRow):
     litert_missing: str = field(default="", metadata=_OF_NETWORKS)
     rtl: Comparison | None = field(default=None, metadata=_OF_NETWORKS)
     rtl_cycles: int | None = field(default=None, metadata=_OF_NETWORKS)
+    of_whole_model: bool = field(default=False, metadata=_OF_WHOLE_MODELS)
+    expected_from: str = field(default="", metadata=_OF_WHOLE_MODELS)
+    cpu_operators: Comparison | None = field(default=None, metadata=_OF_WHOLE_MODELS)
 
 
 def row_of(number: int, name: str, data: Datum, seconds: float, case: Case) -> OutputRow:

@@ -19,6 +19,7 @@ from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import states_figure
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort, choose_inputs, few_runs
 from darwinn_testbench.chip.session import Inference
+from darwinn_testbench.chip.whole import WholeInference, left_out
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.check import (
@@ -37,6 +38,7 @@ from darwinn_testbench.comparison.expectation import Expectation, References, de
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.comparison.sides import DeviceProgram, RtlProgram, open_device
 from darwinn_testbench.comparison.tapped_inference import TappedInference
+from darwinn_testbench.comparison.whole_judge import WholeJudge
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
@@ -79,7 +81,9 @@ class ChipCheck(Check):
             raise InputError(
                 "layers are compared with the model before compilation: give --reference"
             )
-        ports = bound.ports if self.references is None else self.references.ports
+        whole = self.device.whole
+        alone = bound.ports if whole is None else whole.ports
+        ports = alone if self.references is None else self.references.ports
         on_rtl = asked.engine is Engine.RTL
         runs = few_runs(asked.runs, asked.inputs_kind) if on_rtl else asked.runs
         sets = choose_inputs(
@@ -94,6 +98,7 @@ class ChipCheck(Check):
         self.tensors: list[TensorRow] = []
         self.operators: list[Sequence[OperatorRecord]] = []
         self.warnings: list[str] = []
+        self.whole = None if whole is None else WholeJudge(asked, whole, self.references)
 
     def begin(self, progress: ProgressCallback) -> None:
         """Load the parameters."""
@@ -113,10 +118,17 @@ class ChipCheck(Check):
         states = dict(self.device.session.states)
         references = self.references
         expectation = None if references is None else references.expect(tensors, states)
-        given = device_inputs(self.device.model, tensors, expectation)
         looks = self.tapped or (expectation is not None and expectation.incomplete)
         program = self.device.session.program
-        inference = self.device.infer(given, number, layer_taps(program) if looks else ())
+        taps = layer_taps(program) if looks else ()
+        wholly: WholeInference | None = None
+        if self.whole is None:
+            given: TensorMap = device_inputs(self.device.model.ports, tensors, expectation)
+            inference = self.device.infer(given, number, taps)
+        else:
+            taken = device_inputs(self.whole.model.ports, tensors, expectation)
+            wholly, inference = self.device.infer_whole(taken, number, taps)
+            given = self.device.given
         self.warnings += [f"inference {number}: {text}" for text in inference.result.warnings]
         if inference.result.incomplete:
             raise IncompleteProgram(len(program.chunks))
@@ -132,6 +144,8 @@ class ChipCheck(Check):
             for item in self.device.model.outputs
         ]
         self.rows += rows if self.rtl is None else self._beside(self.rtl, rows, given, number)
+        if self.whole is not None and wholly is not None:
+            self.rows += self.whole.judge(number, case, wholly, inference, expectation)
         if seen is not None and self.asked.layers:
             self.tensors += seen.check_layers()
         if seen is not None and self.asked.localise:
@@ -212,6 +226,7 @@ class ChipCheck(Check):
             "operators": self._coverage,
             "warnings": self.warnings,
             **states_figure([self.device.session]),
+            **({} if self.whole is None else self.whole.figures),
         }
 
     @property
@@ -252,16 +267,21 @@ class ChipCheck(Check):
         coverage = self._coverage
         if coverage.policy or coverage.missing:
             parts.append(str(coverage))
+        if self.whole is not None:
+            parts.append(self.whole.summary(self.rows))
         if self._wrong_dma:
             parts.append(f"the DMA of {len(self._wrong_dma)} runs differs from the hints")
         else:
             hinted = any(row.hints for row in self.device.dma)
             parts.append("DMA as hinted" if hinted else "there are no DMA hints to compare with")
-        return "; ".join(filter(None, [*parts, self.device.model.note]))
+        alone = left_out(self.asked.source) if self.whole is None else ""
+        return "; ".join(filter(None, [*parts, self.device.model.note, alone]))
 
     def _count(self, decided_by: str, text: str) -> str:
         """How many of the outputs that it decides agree; what the RTL gave is another question."""
-        judged = [row for row in self.rows if row.decided_by == decided_by]
+        judged = [
+            row for row in self.rows if row.decided_by == decided_by and not row.of_whole_model
+        ]
         deciding = [
             row.chip_arithmetic if decided_by == CHIP_ARITHMETIC else row.litert for row in judged
         ]

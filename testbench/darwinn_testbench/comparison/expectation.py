@@ -267,16 +267,15 @@ def _limits(network: Network, tensor: NetworkTensor) -> tuple[float, float] | No
 
 
 def device_inputs(
-    bound: BoundModel, tensors: TensorMap, expectation: Expectation | None
+    ports: Sequence[TensorPort], tensors: TensorMap, expectation: Expectation | None
 ) -> dict[str, AnyArray]:
-    """What the chip is fed: inputs of the uncompiled graph, or tensors within it, by name.
+    """What ``ports`` are fed: inputs of the uncompiled graph, or tensors within it, by name.
 
     A graph that names its inputs otherwise gives them in order.
 
     Raises:
         InputError: the graph has no such tensor, or one of another size or type.
     """
-    ports = bound.ports
     named = {port.name for port in ports if _find(port.name, tensors, expectation) is not None}
     if len(ports) == len(tensors) and not named:
         return {

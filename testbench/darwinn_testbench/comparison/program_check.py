@@ -145,7 +145,7 @@ class ProgramCheck(Check):
             maps.inputs,
             kind="input",
             files=(self.left.file, self.right.file),
-            device=self.left.device is not None,
+            device=self.left.has_layers,
             all_right=True,
         )
         values: list[Datum] = [None] * len(ports)
@@ -171,7 +171,7 @@ class ProgramCheck(Check):
             maps.outputs,
             kind="output",
             files=(self.left.file, STORED if self.right is None else self.right.file),
-            device=self.left.device is not None and not stored,
+            device=self.left.has_layers and not stored,
             all_right=stored,
         )
 

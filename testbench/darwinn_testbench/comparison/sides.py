@@ -7,12 +7,13 @@ other formats.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_formats.darwinn import load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
@@ -21,11 +22,12 @@ from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
 
 from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
-from darwinn_testbench.chip.execution import choose_model
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
-from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
+from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.schedules import Inferred
 from darwinn_testbench.chip.session import Device, Inference, Session
+from darwinn_testbench.chip.whole import WholeInference, WholeModel, cpu_operators, whole_of
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps
@@ -45,7 +47,9 @@ class DeviceProgram:
     """A compiled model on a chip, the simulated one or the one in RTL (``protocol.Reference``).
 
     ``dma`` is what was moved, against its hints; ``label`` is what the chip is called in it.
-    ``done`` are its inferences, if they are to be made again.
+    ``done`` are its inferences, if they are to be made again. With ``whole`` inputs and outputs are
+    those of the whole model, of which this is the chip's part; ``given`` is what the chip was given
+    in the last inference.
     """
 
     functions = (FUNCTION,)
@@ -55,17 +59,24 @@ class DeviceProgram:
     dma: list[DmaFigures] = field(default_factory=list)
     label: str = ""
     done: list[Inferred] | None = None
+    whole: WholeModel | None = None
+    given: TensorMap = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._before = dict(self.session.states)
+        self._watch: Callable[[TensorMap], Inference] = self._infer
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that a caller supplies."""
-        return tuple(map(port_of, self.model.ports))
+        return tuple(map(port_of, self._segment.ports))
 
     def outputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that are sent to the host."""
-        return tuple(port_of(each.port) for each in self.model.outputs)
+        return tuple(map(port_of, self._segment.results))
+
+    @property
+    def _segment(self) -> Segment:
+        return self.whole or self.session
 
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
@@ -78,7 +89,9 @@ class DeviceProgram:
         if tap is not None:
             raise ExecutionError("layers of a chip are seen through its own taps")
         self._before = dict(self.session.states)
-        results = self._infer(self._tensors(inputs)).outputs
+        self._watch = self._infer
+        tensors = self._tensors(inputs)
+        results = (self.whole.infer(tensors) if self.whole else self._infer(tensors)).outputs
         return tuple(
             Output(port.name, results[port.name], port.scale, port.zero_point)
             for port in self.outputs()
@@ -103,6 +116,27 @@ class DeviceProgram:
         self.dma.append(dma_figures(self.model.compiled.inference, issued, name))
         return inference
 
+    def infer_whole(
+        self, tensors: TensorMap, number: int, taps: Sequence[ChipTap] = ()
+    ) -> tuple[WholeInference, Inference]:
+        """One inference of the whole model, and the chip's part in it, made by :meth:`infer`."""
+        assert self.whole is not None
+        made: list[Inference] = []
+
+        def watched(given: TensorMap) -> Inference:
+            made.append(self.infer(given, number, taps))
+            return made[0]
+
+        self._watch = watched
+        return self.whole.infer(tensors), made[0]
+
+    def in_whole(self, session: Session, tensors: TensorMap) -> Inference:
+        """An inference that the whole model asks for: of this model, or of another one of it."""
+        if session is not self.session:
+            return session.infer(tensors, as_far_as_it_goes=True)
+        self.given = tensors
+        return self._watch(tensors)
+
     def _infer(
         self, tensors: TensorMap, taps: Sequence[ChipTap] = (), *, as_far_as_it_goes: bool = False
     ) -> Inference:
@@ -114,21 +148,24 @@ class DeviceProgram:
 
     def prepare(self) -> None:
         """Do what a first inference would do besides; raises as :meth:`run` does."""
+        if self.whole is not None:
+            self.whole.prepare()
         self.session.prepare()
 
     def taps(self, inputs: Sequence[Datum]) -> tuple[TappedBytes, ...]:
         """What every layer writes in the last inference again; raises as :meth:`run` does."""
         taps = layer_taps(self.session.program)
-        again = {**self._before, **self._tensors(inputs)}
+        given = self.given if self.whole else self._tensors(inputs)
+        again = {**self._before, **given}
         return tuple(self.session.infer(again, taps=taps).result.tapped)
 
     def _tensors(self, inputs: Sequence[Datum]) -> dict[str, AnyArray]:
-        together = zip(self.model.ports, inputs, strict=True)
+        together = zip(self._segment.ports, inputs, strict=True)
         return {port.name: np.asarray(value) for port, value in together}
 
     def reset(self) -> None:
         """Give variables their initial values; the chip itself keeps no others."""
-        self.session.reset_states()
+        self._segment.reset_states()
 
 
 class RtlProgram(DeviceProgram):
@@ -217,6 +254,11 @@ class Side:
         """The compiled model; None for other programs."""
         return self.program if isinstance(self.program, DeviceProgram) else None
 
+    @property
+    def has_layers(self) -> bool:
+        """Whether inputs and outputs are a chip's layers, whose order is the compiler's choice."""
+        return self.device is not None and self.device.whole is None
+
     def prepare(self) -> None:
         """Do what is no part of a call, so that it is not timed with it; raises as a call does."""
         if self.device is not None:
@@ -249,9 +291,14 @@ def open_side(asked: Asked) -> Side:
 
 def open_device(asked: Asked) -> DeviceProgram:
     """A compiled model on the simulated chip; raises as :func:`open_side`."""
-    bound = choose_model(open_models(asked.source, asked.companions), asked.model)
+    file = load(asked.source)
+    bounds = bind_file(file, asked.companions)
+    bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
-    return DeviceProgram(bound, session, done=[] if asked.schedules else None)
+    device = DeviceProgram(bound, session, done=[] if asked.schedules else None)
+    if not asked.chip_only and cpu_operators(file):
+        device.whole = whole_of(asked.source, file, bounds, session, device.in_whole)
+    return device
 
 
 def open_reference(asked: Asked) -> Side | None:

@@ -51,6 +51,7 @@ def verify(
     inputs_kind: Sequence[str] = (),
     schedules: int = 0,
     schedule_seed: int | None = None,
+    chip_only: bool = False,
     strict: bool = False,
     layers: bool = False,
     localise: bool = False,
@@ -90,6 +91,8 @@ def verify(
         schedules: how many random legal orders of the chip's units to make the inferences in again;
             a result that differs is a RACE (``chip.schedules``, in the figures).
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
+        chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
+            outputs are rows as well (docs/whole-models.md).
         strict: reading memory that nothing has written is a fault.
         layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
             rows (``layers.check.TensorRow``) are in the figures under ``tensors``.
@@ -127,6 +130,7 @@ def verify(
         inputs_kind=inputs_kind,
         schedules=schedules,
         schedule_seed=schedule_seed,
+        chip_only=chip_only,
         strict=strict,
         layers=layers,
         localise=localise,

@@ -22,19 +22,12 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Content, content_of, name_of
 from numpy.typing import ArrayLike
 
-from darwinn_testbench.chip.model import initial_value, port_of
+from darwinn_testbench.chip.model import port_of
+from darwinn_testbench.chip.operators.chip_operator import operator_on
+from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.operators.parts import (
-    CustomPart,
-    HostPart,
-    Values,
-    custom_part,
-    host_part,
-    runs_of,
-)
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import check_size
 from darwinn_testbench.reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 Details = dict[str, Any]
@@ -175,33 +168,28 @@ class Interpreter:
             reason = f"file identifier {PACKAGE!r} is not b'TFL3': a bare package: use Session"
             raise FormatError("Model", reason, offset=4, file=data.name)
         self._file, self._model = data.name, tflite.load(data)
-        self._runs = runs_of(
-            self._model, self._file, every_tensor=experimental_preserve_all_tensors
-        )
-        self._graph = self._model.subgraphs[0]
-        check_size(self._graph, self._file)
-        self._custom = {
-            run: custom_part(
-                self._model,
-                run,
-                self._file,
-                lambda: device or Device(strict=strict, assumptions=assumptions),
-            )
-            for run in self._runs
-            if run.custom
-        }
         self._process = LiteRtProcess(self._file, time_limit)
         kernels = experimental_op_resolver_type
-        self._litert_options: dict[str, object] = {
-            "kernels": "AUTO" if kernels is None else kernels.name,
-            "threads": num_threads,
-            "preserve": experimental_preserve_all_tensors,
-        }
+        self._parts = PartedGraph(
+            data,
+            self._model,
+            self._file,
+            lambda place: operator_on(
+                place, device or Device(strict=strict, assumptions=assumptions)
+            ),
+            self._process,
+            {
+                "kernels": "AUTO" if kernels is None else kernels.name,
+                "threads": num_threads,
+                "preserve": experimental_preserve_all_tensors,
+            },
+            every_tensor=experimental_preserve_all_tensors,
+        )
+        self._graph = self._model.subgraphs[0]
+        self._values = self._parts.values
         self._data = data
         self._details, self._signatures = self._described()
-        self._parts: list[CustomPart | HostPart] = []
         self._allocated = False
-        self._values: Values = {}
 
     def _described(self) -> tuple[dict[int, Details], Signatures]:
         """What LiteRT says of tensors, by index, and of signatures."""
@@ -220,27 +208,11 @@ class Interpreter:
         """
         if self._allocated:
             return
-        parts: list[CustomPart | HostPart] = []
-        for number, run in enumerate(self._runs):
-            part = self._custom.get(run) or host_part(
-                self._model, self._data, run, self._process, number, self._litert_options
-            )
-            for index, shape in part.shapes.items():
-                self._details[index]["shape"] = np.array(shape, np.int32)
-            parts.append(part)
-        for custom in self._custom.values():
-            custom.prepare()
-        for index, tensor in enumerate(self._graph.tensors):
-            constant = None if tensor.is_variable else self._model.constant(tensor)
-            if constant is not None:
-                self._values[index] = constant
-        for index in (*self._graph.inputs, *self._targets(), *self._graph.outputs):
+        for index, shape in self._parts.prepare().items():
+            self._details[index]["shape"] = np.array(shape, np.int32)
+        for index in (*self._graph.inputs, *self._parts.targets, *self._graph.outputs):
             self._values.setdefault(index, self._zeros(index))
-        self._parts, self._allocated = parts, True
-        self.reset_all_variables()
-
-    def _targets(self) -> list[int]:
-        return [index for run in self._runs for index in run.targets]
+        self._allocated = True
 
     def _zeros(self, index: int) -> AnyArray:
         port = port_of(self._graph.tensors[index])
@@ -250,10 +222,7 @@ class Interpreter:
     def reset_all_variables(self) -> None:
         """Give variables the value that they have before the first inference."""
         self._check_allocated()
-        self._process.exchange({"request": "reset"}, [])
-        for index, tensor in enumerate(self._graph.tensors):
-            if tensor.is_variable:
-                self._values[index] = initial_value(port_of(tensor))
+        self._parts.reset()
 
     @_one_at_a_time
     def invoke(self) -> None:
@@ -264,8 +233,7 @@ class Interpreter:
             SimulationError: the chip's program fails.
         """
         self._check_allocated()
-        for part in self._parts:
-            part.run(self._values)
+        self._parts.run()
 
     def get_input_details(self) -> list[Details]:
         """What is to be known of each input; see :meth:`get_tensor_details`."""
@@ -353,7 +321,8 @@ class Interpreter:
                 f"resize_tensor_input: tensor_size {_shown(tensor_size)}: it is a list of integers"
             ) from None
         if asked != shape:
-            where = "executable" if self._custom else "model, which is not compiled"
+            compiled = self._parts.has_custom_operators
+            where = "executable" if compiled else "model, which is not compiled"
             raise ValueError(
                 f"resize_tensor_input: input {index} ({self._details[index]['name']}) is "
                 f"{shape} in the {where}, and cannot become {asked}"

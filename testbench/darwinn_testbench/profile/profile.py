@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from darwinn_formats.darwinn import Executable
+from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
 from darwinn_sim.chip import WORD_BYTES
@@ -24,8 +24,8 @@ from darwinn_sim.timing import (
 )
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
-from darwinn_testbench.chip.execution import choose_model
-from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.model import bind_file, choose_model
+from darwinn_testbench.chip.whole import cpu_operators, named_operators
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
@@ -140,7 +140,9 @@ def profile(
         InputError: the file has no such model.
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
-    bound = choose_model(open_models(source, companions), model)
+    file = load(source)
+    bound = choose_model(bind_file(file, companions), model)
+    on_cpu = cpu_operators(file)
     progress("timing", 0, None)
     chip = timing.chip_description(chip_name)
     timed = timing.simulate(
@@ -169,7 +171,8 @@ def profile(
         f"{rate_of(timed.chip)} behind {figures.host}, "
         f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
     )
-    notes = (message, incomplete_note(timed.program.chunks), bound.note)
+    alone = f"without the operators on the CPU: {named_operators(on_cpu)}" if on_cpu else ""
+    notes = (message, alone, incomplete_note(timed.program.chunks), bound.note)
     return Report(
         command="profile",
         file=bound.file,

@@ -13,8 +13,10 @@ from pathlib import Path
 from darwinn_formats.files import Source
 from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
+from darwinn_testbench.chip.cpu_time import CpuTime, cpu_times
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.chip.whole import CPU_COLUMNS
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.profile import figures
@@ -62,6 +64,7 @@ def make_report(
     seed: int = 0,
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
+    chip_only: bool = False,
     strict: bool = True,
     assumptions: bool = True,
     require_reference: bool = False,
@@ -83,6 +86,7 @@ def make_report(
         seed=seed,
         runs=runs,
         inputs_kind=inputs_kind,
+        chip_only=chip_only,
         strict=strict,
         assumptions=assumptions,
         require_reference=require_reference,
@@ -103,12 +107,14 @@ def make_report(
         title=Path(verified.file).name,
         verdict=verified.verdict,
         summary=f"{verified.headline}. {profiled.message}.",
-        sections=tuple(_sections(verified, profiled)),
+        sections=tuple(_sections(verified, profiled, () if chip_only else cpu_times(source))),
     )
     return ReportPage(verified, render(page))
 
 
-def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list[Section]:
+def _sections(
+    verified: Report[OutputRow], profiled: Report[ProfileRow], on_cpu: Sequence[CpuTime]
+) -> list[Section]:
     found: ProfileFigures = profiled.figures["profile"]
     timing, inference = found.profiled.timing, found.profiled.executable
     points = [Point(row.name, row.products, row.bytes or 0, row.cycles) for row in profiled.rows]
@@ -119,6 +125,7 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
         _timing_summary(found),
         *_assumptions(verified),
         table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _inputs(verified)),
+        *(_on_cpu(each) for each in on_cpu),
         Section("Time by layer", picture=figures.time_by_layer(timing)),
         Section("Time by unit", picture=figures.time_by_unit(timing)),
         Section("Timeline", picture=figures.timeline(timing)),
@@ -135,6 +142,11 @@ def _sections(verified: Report[OutputRow], profiled: Report[ProfileRow]) -> list
         *_dma(verified.figures["dma"]),
         _environment(found),
     ]
+
+
+def _on_cpu(found: CpuTime) -> Section:
+    text = f"The times of the summary are those of chip and host link, without this. {found}."
+    return table_section("On the CPU", CPU_COLUMNS, found.operators, text)
 
 
 def _assumptions(verified: Report[OutputRow]) -> list[Section]:

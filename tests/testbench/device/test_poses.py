@@ -17,10 +17,10 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.device.operators import poses
-from darwinn_testbench.device.operators.custom_operator import PlacedOperator
-from darwinn_testbench.device.operators.pose_decoder import POSE_DECODER, PoseDecoder
-from darwinn_testbench.device.operators.poses import (
+from darwinn_testbench.chip.operators import poses
+from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
+from darwinn_testbench.chip.operators.pose_decoder import POSE_DECODER, PoseDecoder
+from darwinn_testbench.chip.operators.poses import (
     Heap,
     along_joint,
     decode_masks,

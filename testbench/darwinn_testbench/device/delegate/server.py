@@ -26,6 +26,10 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.kernel.compiled import announced
 
 from darwinn_testbench.chip.inputs import TensorPort
+from darwinn_testbench.chip.operators.chip_operator import operator_on
+from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
+from darwinn_testbench.chip.operators.kinds import NAMES, make
+from darwinn_testbench.chip.operators.parts import CustomPart, Values
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.device.delegate.messages import (
     Broken,
@@ -38,9 +42,6 @@ from darwinn_testbench.device.delegate.messages import (
     receive,
     send,
 )
-from darwinn_testbench.device.operators.custom_operator import PlacedOperator
-from darwinn_testbench.device.operators.kinds import NAMES, make
-from darwinn_testbench.device.operators.parts import CustomPart, Values
 from darwinn_testbench.errors import InputError
 
 SOCKET = 3
@@ -228,7 +229,10 @@ class OpenPart:
                             tuple(ports[k] for k in each.inputs),
                             tuple(ports[k] for k in each.outputs),
                         ),
-                        lambda: Device(strict=flags["strict"], assumptions=flags["assumptions"]),
+                        lambda place: operator_on(
+                            place,
+                            Device(strict=flags["strict"], assumptions=flags["assumptions"]),
+                        ),
                     ),
                     each.inputs,
                     each.outputs,

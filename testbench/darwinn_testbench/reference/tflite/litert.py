@@ -42,7 +42,7 @@ WORKER = (sys.executable, "-m", litert_worker.__name__)
 TIME_LIMIT = 120.0
 """Seconds for one request, after which LiteRT's process is ended."""
 
-_KNOWN_CUSTOM_OPERATORS = frozenset({"AudioSpectrogram", "Mfcc", "TFLite_Detection_PostProcess"})
+KNOWN_CUSTOM_OPERATORS = frozenset({"AudioSpectrogram", "Mfcc", "TFLite_Detection_PostProcess"})
 """Custom operators that LiteRT's resolvers bring along."""
 
 _INPUTS_SLOT, _OUTPUTS_SLOT, _OPERATORS_SLOT = 1, 2, 3
@@ -82,7 +82,7 @@ class LiteRtReference:
             dict.fromkeys(
                 each.name
                 for each in self.network.operators
-                if each.custom and each.name not in _KNOWN_CUSTOM_OPERATORS
+                if each.custom and each.name not in KNOWN_CUSTOM_OPERATORS
             )
         )
         if len(kept) != len(self.network.operators):
@@ -267,7 +267,7 @@ def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:
     missing: dict[int, str] = {}
     for operator in whole.operators:
         lost = next((index for index in operator.inputs if index in missing), None)
-        if operator.custom and operator.name not in _KNOWN_CUSTOM_OPERATORS:
+        if operator.custom and operator.name not in KNOWN_CUSTOM_OPERATORS:
             reason = f"LiteRT lacks the custom operator {operator.name!r}"
         elif lost is not None:
             name = whole.tensors[lost].name

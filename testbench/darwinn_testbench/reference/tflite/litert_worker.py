@@ -11,6 +11,7 @@ import os
 import resource
 import struct
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
@@ -100,7 +101,9 @@ def _run(
 ) -> Frame:
     for index, value in zip(indices, values, strict=True):
         interpreter.set_tensor(index, value)
+    begin = time.perf_counter()
     interpreter.invoke()
+    seconds = time.perf_counter() - begin
     computed: dict[int, NDArray[Any]] = {}
     lacking: dict[int, str] = {}
     for index in wanted:
@@ -111,7 +114,7 @@ def _run(
     strings = {index for index, value in computed.items() if value.dtype.hasobject}
     lacking |= dict.fromkeys(strings, "strings are not compared")
     numbers = {index: each for index, each in computed.items() if index not in strings}
-    header = {"indices": list(numbers), "lacking": list(lacking.items())}
+    header = {"indices": list(numbers), "lacking": list(lacking.items()), "seconds": seconds}
     return header, list(numbers.values())
 
 

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, pair
 
+from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.model import BoundTensor, bind_model
-from darwinn_testbench.chip.session import Device, Session
-from darwinn_testbench.device.operators.custom_operator import PlacedOperator
+from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
+from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.policy import AnyArray
 
 
 class ChipOperator:
-    """The operator that the chip runs.
+    """The operator that the chip runs, by ``session``, or by ``infer`` where that is watched.
 
     Outputs called ``X_variable_output`` are the next values of the variable X.
 
     Raises:
-        FormatError: the operator's options are not valid.
-        InputError: they hold no model, or one for several chips, or another than the graph's.
+        InputError: the session's model is another than the graph's.
     """
 
-    def __init__(self, place: PlacedOperator, device: Device) -> None:
-        model = bind_model(
-            _compiled(place),
-            {port.name: BoundTensor(port, None) for port in (*place.inputs, *place.outputs)},
-        )
+    on_chip = True
+
+    def __init__(
+        self,
+        place: PlacedOperator,
+        session: Session,
+        infer: Callable[[TensorMap], Inference] | None = None,
+    ) -> None:
+        model = session.model
         self.outputs = place.outputs
-        self.session = Session(model, device=device)
+        self.session = session
+        self._infer = infer or session.infer
         self._file = place.file
         self._inputs = place.inputs
         taken = {port.name for port in model.ports}
@@ -58,12 +63,23 @@ class ChipOperator:
                 reason = f"{port} is of shape {value.shape} when the chip is to take it"
                 raise ModelError(self._file, reason)
         tensors = {port.name: value for port, value in zip(self._inputs, inputs, strict=True)}
-        found = self.session.infer(tensors).outputs
+        found = self._infer(tensors).outputs
         states = {
             position: found[name].reshape(self._inputs[position].shape).copy()
             for name, position in self._states.items()
         }
         return [found[port.name] for port in self.outputs], states
+
+
+def operator_on(place: PlacedOperator, device: Device) -> ChipOperator:
+    """The operator with the model in its own options, on ``device``.
+
+    Raises:
+        FormatError: the operator's options are not valid.
+        InputError: they hold no model, or one for several chips, or another than the graph's.
+    """
+    tensors = {port.name: BoundTensor(port, None) for port in (*place.inputs, *place.outputs)}
+    return ChipOperator(place, Session(bind_model(_compiled(place), tensors), device=device))
 
 
 def _compiled(place: PlacedOperator) -> CompiledModel:

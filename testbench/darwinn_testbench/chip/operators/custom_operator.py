@@ -14,22 +14,28 @@ from darwinn_testbench.policy import AnyArray
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """A custom operator between its tensors; ``file`` is the model's name for messages."""
+    """A custom operator between its tensors: number ``index`` of its graph.
+
+    ``file`` is the model's name for messages.
+    """
 
     name: str
     options: Span
     inputs: tuple[TensorPort, ...]
     outputs: tuple[TensorPort, ...]
     file: str = "model"
+    index: int = 0
 
 
 class CustomOperator(Protocol):
     """A custom operator that is ready to run.
 
-    ``outputs`` are its output tensors, whose shapes the operator decides.
+    ``outputs`` are its output tensors, whose shapes the operator decides. ``on_chip`` says whether
+    the chip runs it, or the host.
     """
 
     outputs: tuple[TensorPort, ...]
+    on_chip: bool
 
     def prepare(self) -> None:
         """Whatever takes long and happens once."""

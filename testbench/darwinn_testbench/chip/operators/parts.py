@@ -6,7 +6,8 @@ the whole model in every part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,12 +15,12 @@ import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
 
-from darwinn_testbench.chip.model import port_of
-from darwinn_testbench.chip.session import Device
-from darwinn_testbench.device.operators.custom_operator import CustomOperator, PlacedOperator
-from darwinn_testbench.device.operators.kinds import NAMES, make
+from darwinn_testbench.chip.model import initial_value, port_of
+from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
+from darwinn_testbench.chip.operators.kinds import NAMES, OnChip, make
 from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.graph import check_size
 from darwinn_testbench.reference.tflite.litert import LiteRtProcess, with_operators
 
 Values = dict[int, AnyArray]
@@ -48,12 +49,20 @@ class CustomPart:
         for operator, _, _ in self.operators:
             operator.prepare()
 
-    def run(self, values: Values) -> None:
-        """Put what the operators write into ``values``; SimulationError if a program fails."""
+    def run(self, values: Values) -> float:
+        """Put what the operators write into ``values``; the seconds of those of the host.
+
+        Raises:
+            SimulationError: a program fails.
+        """
+        seconds = 0.0
         for operator, inputs, outputs in self.operators:
+            begin = time.perf_counter()
             results, states = operator.run([values[index] for index in inputs])
+            seconds += 0.0 if operator.on_chip else time.perf_counter() - begin
             values.update(zip(outputs, results, strict=True))
             values.update((inputs[position], value) for position, value in states.items())
+        return seconds
 
 
 class HostPart:
@@ -94,14 +103,16 @@ class HostPart:
         shapes = {index: tuple(shape) for index, shape in reply["shapes"]}
         self.shapes = {index: shapes[index] for index in targets if index in shapes}
 
-    def run(self, values: Values) -> None:
-        """Put the targets into ``values``; ModelError if LiteRT fails."""
+    def run(self, values: Values) -> float:
+        """Put the targets into ``values``; LiteRT's seconds. ModelError if it fails."""
         given = [values[index] for index in self._sources]
         reply, arrays = self._process.exchange(self._request, given)
         for index, reason in reply["lacking"]:
             raise ModelError(self._process.file, f"LiteRT: tensor {index}: {reason}")
         # In LiteRT too, a caller can write into what it looks at.
         values.update((k, each.copy()) for k, each in zip(reply["indices"], arrays, strict=True))
+        seconds: float = reply["seconds"]
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -117,8 +128,16 @@ class Run:
     targets: tuple[int, ...]
 
 
-def runs_of(model: tflite.Model, file: str, *, every_tensor: bool = False) -> tuple[Run, ...]:
-    """The first graph of a model, cut into runs; targets are ``every_tensor``, or what is needed.
+def runs_of(
+    model: tflite.Model,
+    file: str,
+    *,
+    every_tensor: bool = False,
+    only: Collection[int] | None = None,
+) -> tuple[Run, ...]:
+    """The first graph of a model, or ``only`` these operators, cut into runs.
+
+    Targets are ``every_tensor``, or what is needed.
 
     Raises:
         InputError: no graph, or a custom operator in a graph that another one calls.
@@ -133,7 +152,8 @@ def runs_of(model: tflite.Model, file: str, *, every_tensor: bool = False) -> tu
     cut = [
         (custom, tuple(indices))
         for custom, indices in groupby(
-            range(len(graph.operators)), lambda k: _is_custom(model, graph.operators[k])
+            range(len(graph.operators)) if only is None else sorted(only),
+            lambda k: _is_custom(model, graph.operators[k]),
         )
     ]
     runs: list[Run] = []
@@ -162,10 +182,8 @@ def _is_custom(model: tflite.Model, operator: tflite.Operator) -> bool:
     return code.operator is tflite.BuiltinOperator.CUSTOM and code.custom_code in NAMES
 
 
-def custom_part(
-    model: tflite.Model, run: Run, file: str, device: Callable[[], Device]
-) -> CustomPart:
-    """The custom operators of a run, each on the chip that ``device`` gives.
+def custom_part(model: tflite.Model, run: Run, file: str, on_chip: OnChip) -> CustomPart:
+    """The custom operators of a run, those of the chip made by ``on_chip``.
 
     Raises:
         FormatError, InputError: options or tensors of one that are not valid.
@@ -186,9 +204,10 @@ def custom_part(
             tuple(port_of(graph.tensors[k]) for k in operator.inputs),
             tuple(port_of(graph.tensors[k]) for k in operator.outputs),
             file,
+            index,
         )
         try:
-            placed.append((make(place, device), operator.inputs, operator.outputs))
+            placed.append((make(place, on_chip), operator.inputs, operator.outputs))
         except FormatError as error:
             raise error.within(path).with_file(file) from None
     return CustomPart(placed)
@@ -206,3 +225,94 @@ def host_part(
     position = model.subgraphs[0].file_offset
     part = with_operators(data, position, run.operators, run.sources, run.targets)
     return HostPart(process, number, part, run.sources, run.targets, options)
+
+
+class PartedGraph:
+    """The first graph of a model, or some of its operators, part after part.
+
+    ``values`` are tensors by index: what is to be computed is put into it, and read from it.
+
+    Args:
+        data: the model's file.
+        model: what is in it.
+        file: its name for messages.
+        on_chip: makes the operators of the chip.
+        process: LiteRT's.
+        options: of its request "prepare".
+        every_tensor: keep all tensors between LiteRT's operators too.
+        only: indices of the operators, if not all of them are to run.
+
+    Raises:
+        FormatError, InputError: graph, options or tensors that are not valid.
+        ModelError: a shape that is not static, or too many elements.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        model: tflite.Model,
+        file: str,
+        on_chip: OnChip,
+        process: LiteRtProcess,
+        options: dict[str, object],
+        *,
+        every_tensor: bool = False,
+        only: Collection[int] | None = None,
+    ) -> None:
+        self.runs = runs_of(model, file, every_tensor=every_tensor, only=only)
+        check_size(model.subgraphs[0], file)
+        self.values: Values = {}
+        self._data, self._model = data, model
+        self._process, self._options = process, options
+        self._custom = {
+            run: custom_part(model, run, file, on_chip) for run in self.runs if run.custom
+        }
+        self._parts: list[CustomPart | HostPart] = []
+
+    @property
+    def has_custom_operators(self) -> bool:
+        """Whether something of it runs elsewhere than in LiteRT."""
+        return bool(self._custom)
+
+    @property
+    def targets(self) -> list[int]:
+        """The tensors that the parts give."""
+        return [index for run in self.runs for index in run.targets]
+
+    def prepare(self) -> dict[int, tuple[int, ...]]:
+        """Make the parts and what they need once; shapes of what they give, by tensor index.
+
+        Raises:
+            ModelError: LiteRT refuses an operator.
+            SimulationError: the chip's program is refused, or the loading of its parameters fails.
+        """
+        parts: list[CustomPart | HostPart] = [
+            self._custom.get(run)
+            or host_part(self._model, self._data, run, self._process, number, self._options)
+            for number, run in enumerate(self.runs)
+        ]
+        for custom in self._custom.values():
+            custom.prepare()
+        for index, tensor in enumerate(self._model.subgraphs[0].tensors):
+            constant = None if tensor.is_variable else self._model.constant(tensor)
+            if constant is not None:
+                self.values[index] = constant
+        self._parts = parts
+        self.reset()
+        return {index: shape for part in parts for index, shape in part.shapes.items()}
+
+    def reset(self) -> None:
+        """Give variables the value that they have before the first inference."""
+        self._process.exchange({"request": "reset"}, [])
+        for index, tensor in enumerate(self._model.subgraphs[0].tensors):
+            if tensor.is_variable:
+                self.values[index] = initial_value(port_of(tensor))
+
+    def run(self) -> float:
+        """Compute what follows from ``values``; the seconds of the operators that the host runs.
+
+        Raises:
+            ModelError: an operator fails in LiteRT.
+            SimulationError: the chip's program fails.
+        """
+        return sum(part.run(self.values) for part in self._parts)

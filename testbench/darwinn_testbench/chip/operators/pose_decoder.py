@@ -11,8 +11,8 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Budget, flexbuffer
 
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.device.operators.custom_operator import PlacedOperator
-from darwinn_testbench.device.operators.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
+from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
+from darwinn_testbench.chip.operators.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 
@@ -40,6 +40,8 @@ class PoseDecoder:
         FormatError: the options are not valid.
         InputError: inputs or outputs of another number, type or shape.
     """
+
+    on_chip = False
 
     def __init__(self, place: PlacedOperator) -> None:
         self.most, self.threshold, self.stride, self.radius = _options(place)

@@ -1,0 +1,95 @@
+"""How long the operators that are left to the CPU take on this machine."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darwinn_formats.darwinn import DarwinnFile, load
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.chip.inputs import TensorMap, random_inputs
+from darwinn_testbench.chip.model import bind_file
+from darwinn_testbench.chip.operators.kinds import OWN_CODE
+from darwinn_testbench.chip.session import Device, Inference, Session
+from darwinn_testbench.chip.whole import (
+    FAST_KERNELS,
+    CpuOperator,
+    cpu_operators,
+    named_operators,
+    whole_of,
+)
+from darwinn_testbench.errors import ExecutionError, InputError, ModelError
+from darwinn_testbench.report import one_line
+
+MEASUREMENTS = 5
+"""Inferences of which the median is taken, after one that is not timed."""
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """The operators on the CPU of one model, and their time here.
+
+    ``milliseconds`` is the median of ``measurements`` inferences, in LiteRT with the kernels that
+    an application gets and one thread; of operators that LiteRT lacks in this program's own code.
+    It is None where they could not be run; ``message`` says why.
+    """
+
+    file: str
+    operators: tuple[CpuOperator, ...]
+    milliseconds: float | None
+    measurements: int
+    message: str = ""
+
+    def __str__(self) -> str:
+        if self.milliseconds is None:
+            names = named_operators(self.operators)
+            return f"on the CPU: {names}: not measured: {self.message}"
+        own = OWN_CODE.intersection(each.name for each in self.operators)
+        where = "".join(f", {name} in Python" for name in sorted(own))
+        return (
+            f"on the CPU: {named_operators(self.operators)}: {self.milliseconds:.3f} ms, measured "
+            f"on this machine (median of {self.measurements}, LiteRT, one thread{where})"
+        )
+
+
+def cpu_times(source: Source) -> tuple[CpuTime, ...]:
+    """The time of a file's operators on the CPU; none where nothing is left to it."""
+    return (cpu_time(source),) if cpu_operators(load(source)) else ()
+
+
+def cpu_time(source: Source, *, assumptions: bool = True) -> CpuTime:
+    """Run a whole model on noise, and its operators on the CPU again and again from there.
+
+    What cannot be run is not measured: that says so, and is no error of the chip's part.
+
+    Raises:
+        FormatError, OSError: the file is not valid or cannot be read.
+    """
+    file = load(source)
+    try:
+        return _measured(source, file, assumptions)
+    except (ExecutionError, FormatError, InputError, ModelError, SimulationError) as error:
+        return CpuTime(file.file, cpu_operators(file), None, 0, one_line(error))
+
+
+def _measured(source: Source, file: DarwinnFile, assumptions: bool) -> CpuTime:
+    bounds = bind_file(file)
+    made: dict[int, Inference] = {}
+
+    def once(session: Session, tensors: TensorMap) -> Inference:
+        """The chip's part is the same each time: it is run once."""
+        number = session.model.number
+        if number not in made:
+            made[number] = session.infer(tensors, as_far_as_it_goes=True)
+        return made[number]
+
+    session = Session(bounds[0], device=Device(assumptions=assumptions))
+    whole = whole_of(source, file, bounds, session, once, FAST_KERNELS)
+    (tensors,) = random_inputs(whole.ports, 0, 1)
+    whole.infer(tensors)
+    seconds: Sequence[float] = [whole.infer(tensors).cpu_seconds for _ in range(MEASUREMENTS)]
+    return CpuTime(file.file, whole.operators, 1e3 * statistics.median(seconds), MEASUREMENTS)

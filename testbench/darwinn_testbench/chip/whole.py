@@ -1,0 +1,378 @@
+"""Whole models: the operators on the chip, and those that the compiler has left to the CPU.
+
+A ``.tflite`` of the Edge TPU compiler is a graph in which some operators are custom ones, for the
+chip. The others run in LiteRT, with its reference kernels: the same on every machine. Those that
+LiteRT lacks and the vendor's library adds are in :mod:`darwinn_testbench.chip.operators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from darwinn_formats import tflite
+from darwinn_formats.darwinn import DarwinnFile, load
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
+from darwinn_formats.files import Source, content_of
+from darwinn_sim.errors import IncompleteProgram
+
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort
+from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model, port_of
+from darwinn_testbench.chip.operators.chip_operator import ChipOperator
+from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
+from darwinn_testbench.chip.operators.kinds import NAMES
+from darwinn_testbench.chip.operators.parts import PartedGraph
+from darwinn_testbench.chip.pipeline import Segment
+from darwinn_testbench.chip.preload import Preload
+from darwinn_testbench.chip.session import Device, Inference, Session
+from darwinn_testbench.errors import InputError, ModelError, Unavailable
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.litert import (
+    KNOWN_CUSTOM_OPERATORS,
+    TIME_LIMIT,
+    LiteRtProcess,
+)
+from darwinn_testbench.report import Column
+
+REFERENCE_KERNELS = "BUILTIN_REF"
+"""LiteRT's kernels that give the same bytes on every machine."""
+FAST_KERNELS = "AUTO"
+"""Those that an application gets, which it is timed with."""
+
+HINT = "--chip-only leaves the operators on the CPU out"
+
+InferOnChip = Callable[[Session, TensorMap], Inference]
+"""Makes an inference of a model on its chip."""
+
+
+@dataclass(frozen=True)
+class CpuOperator:
+    """An operator that the CPU runs: ``operator`` is its number in the compiled graph.
+
+    ``inputs`` and ``outputs`` are names of tensors, constants left out; ``shape`` and ``dtype`` are
+    those of the first output, as the file says them.
+    """
+
+    operator: int
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.name}"
+
+
+CPU_COLUMNS: tuple[Column[CpuOperator], ...] = (
+    Column("on the CPU", str),
+    Column("reads", lambda each: ", ".join(each.inputs), may_shrink=True),
+    Column("gives", lambda each: ", ".join(each.outputs), may_shrink=True),
+    Column(
+        "result", lambda each: f"{each.dtype} {'x'.join(map(str, each.shape))}".strip(), "right"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class WholeInference:
+    """One inference of a whole model: outputs of the graph by name, and the chip's runs in it.
+
+    ``seconds`` are those of this machine for chip and CPU, ``cpu_seconds`` those of the operators
+    that a real machine's CPU runs as well.
+    """
+
+    outputs: dict[str, AnyArray]
+    on_chip: tuple[Inference, ...]
+    seconds: float
+    cpu_seconds: float
+
+
+def cpu_operators(file: DarwinnFile) -> tuple[CpuOperator, ...]:
+    """The operators of a compiled model that the CPU runs, in their order; none of a package."""
+    shell = file.shell
+    if shell is None or not shell.subgraphs:
+        return ()
+    graph = shell.subgraphs[0]
+    found = []
+    for number, operator in enumerate(graph.operators):
+        name = name_of_operator(shell, operator)
+        if name == CUSTOM_OPERATOR:
+            continue
+        outputs = [graph.tensors[k] for k in operator.outputs if k >= 0]
+        inputs = [graph.tensors[k] for k in operator.inputs if k >= 0]
+        dtype = tflite.DTYPES.get(outputs[0].type) if outputs else None
+        found.append(
+            CpuOperator(
+                number,
+                name,
+                tuple(each.name for each in inputs if not shell.buffers[each.buffer].data),
+                tuple(each.name for each in outputs),
+                outputs[0].shape if outputs else (),
+                "" if dtype is None else str(dtype),
+            )
+        )
+    return tuple(found)
+
+
+def name_of_operator(model: tflite.Model, operator: tflite.Operator) -> str:
+    """CONV_2D and so on, or the name of a custom operator."""
+    code = model.code(operator)
+    is_custom = code.operator is tflite.BuiltinOperator.CUSTOM
+    return code.custom_code if is_custom else code.operator.name
+
+
+def named_operators(operators: Sequence[CpuOperator]) -> str:
+    """Their kinds and how many there are of each, for people."""
+    names = [each.name for each in operators]
+    counts = {name: names.count(name) for name in names}
+    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.items())
+
+
+class WholeModel:
+    """All operators of a compiled model; a :class:`pipeline.Segment`.
+
+    Args:
+        data: its bytes.
+        file: what is in them.
+        sessions: the model of each custom operator of the chip, by the operator's number.
+        infer: makes the chip's inferences; by default the session itself.
+        kernels: of LiteRT, by the name of its ``OpResolverType``.
+
+    Raises:
+        FormatError, InputError: the graph does not fit what is in the custom operators.
+        ModelError: LiteRT cannot run an operator, or a shape is not static.
+        Unavailable: there is a custom operator that nobody here knows.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        file: DarwinnFile,
+        sessions: dict[int, Session],
+        infer: InferOnChip | None = None,
+        kernels: str = REFERENCE_KERNELS,
+    ) -> None:
+        assert file.shell is not None
+        self.operators = cpu_operators(file)
+        refuse_unknown(file.file, file.shell, [each.operator for each in self.operators])
+        self.file, self._sessions, self._infer = file.file, sessions, infer
+        self._done: list[Inference] = []
+        self._graph = file.shell.subgraphs[0]
+        options: dict[str, object] = {"kernels": kernels, "threads": 1, "preserve": False}
+        process = LiteRtProcess(file.file, TIME_LIMIT)
+        self._parts = PartedGraph(data, file.shell, file.file, self._on_chip, process, options)
+        self._inputs = self._named(
+            [k for k in self._graph.inputs if not self._graph.tensors[k].is_variable]
+        )
+        self._outputs = self._named(self._graph.outputs)
+        self._prepared = False
+
+    def _named(self, indices: Sequence[int]) -> dict[str, int]:
+        """Tensors by names of their own: of several of a name the later ones get their number."""
+        names: dict[str, int] = {}
+        for number, index in enumerate(indices):
+            name = self._graph.tensors[index].name or f"value{number}"
+            while name in names:
+                name = f"{name}#{number}"
+            names[name] = index
+        return names
+
+    def _on_chip(self, place: PlacedOperator) -> CustomOperator:
+        session = self._sessions[place.index]
+        return ChipOperator(place, session, partial(self._run_on_chip, session))
+
+    def _run_on_chip(self, session: Session, tensors: TensorMap) -> Inference:
+        infer = self._infer or _as_far_as_it_goes
+        done = infer(session, tensors)
+        if done.result.incomplete:
+            raise IncompleteProgram(len(session.program.chunks))
+        self._done.append(done)
+        return done
+
+    @property
+    def ports(self) -> tuple[TensorPort, ...]:
+        """The inputs of the graph."""
+        return tuple(self._port(name, index) for name, index in self._inputs.items())
+
+    @property
+    def results(self) -> tuple[TensorPort, ...]:
+        """The outputs of the graph; some operators decide shapes only when they run."""
+        return tuple(self._port(name, index) for name, index in self._outputs.items())
+
+    def _port(self, name: str, index: int) -> TensorPort:
+        return replace(port_of(self._graph.tensors[index]), name=name)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The models on chips, in the order in which they run."""
+        return tuple(self._sessions[k] for k in sorted(self._sessions))
+
+    @property
+    def given_by_cpu(self) -> dict[str, int]:
+        """Names of the graph's outputs that no chip sends, and their places among all of them."""
+        sent = {port.name for session in self.sessions for port in session.results}
+        return {
+            name: place
+            for place, (name, index) in enumerate(self._outputs.items())
+            if self._graph.tensors[index].name not in sent
+        }
+
+    def prepare(self) -> None:
+        """Make everything ready: LiteRT's operators, and the chip with program and parameters.
+
+        Raises:
+            ModelError: LiteRT refuses an operator.
+            SimulationError: the chip's program is refused, or the loading of its parameters fails.
+        """
+        if self._prepared:
+            return
+        try:
+            self._parts.prepare()
+        except ModelError as error:
+            raise ModelError(error.file, f"{error.reason} ({HINT})") from None
+        self._prepared = True
+
+    def reset_states(self) -> None:
+        """Give variables the value that they have before the first inference."""
+        for session in self.sessions:
+            session.reset_states()
+        if self._prepared:
+            self._parts.reset()
+
+    def infer(self, tensors: TensorMap) -> WholeInference:
+        """One inference on ``tensors``, by the names of the graph's inputs.
+
+        Raises:
+            ModelError: an operator fails in LiteRT.
+            SimulationError: the chip's program fails.
+        """
+        self.prepare()
+        values = self._parts.values
+        values.update((index, tensors[name]) for name, index in self._inputs.items())
+        self._done = []
+        cpu_seconds = self._parts.run()
+        done = tuple(self._done)
+        return WholeInference(
+            {name: values[index] for name, index in self._outputs.items()},
+            done,
+            sum(each.seconds for each in done) + cpu_seconds,
+            cpu_seconds,
+        )
+
+
+def _as_far_as_it_goes(session: Session, tensors: TensorMap) -> Inference:
+    return session.infer(tensors, as_far_as_it_goes=True)
+
+
+def left_out(source: Source) -> str:
+    """What is said where the chip's part alone was looked at; empty if there is nothing else."""
+    operators = cpu_operators(load(source))
+    return f"the chip's part alone, without {named_operators(operators)}" if operators else ""
+
+
+def cpu_figures(segments: Sequence[Segment], seconds: float) -> dict[str, Any]:
+    """What reports say of the operators on the CPU; nothing where there are none."""
+    whole = [each for each in segments if isinstance(each, WholeModel)]
+    found = [operator for each in whole for operator in each.operators]
+    return {"cpu_operators": tuple(found), "cpu_seconds": seconds} if found else {}
+
+
+def cpu_line(figures: Mapping[str, Any]) -> list[str]:
+    """The line that says so, from the figures of a report."""
+    operators = figures.get("cpu_operators", ())
+    if not operators:
+        return []
+    seconds = figures["cpu_seconds"]
+    return [f"on the CPU: {named_operators(operators)}; {seconds:.3f} s in all on this machine"]
+
+
+def refuse_unknown(file: str, model: tflite.Model, operators: Sequence[int]) -> None:
+    """Refuse custom operators that neither LiteRT nor this program has.
+
+    Raises:
+        Unavailable: naming the first.
+    """
+    graph = model.subgraphs[0]
+    unknown = [
+        f"operator {number} is {model.code(graph.operators[number]).custom_code!r}"
+        for number in operators
+        if model.code(graph.operators[number]).operator is tflite.BuiltinOperator.CUSTOM
+        and model.code(graph.operators[number]).custom_code not in NAMES | KNOWN_CUSTOM_OPERATORS
+    ]
+    if unknown:
+        reason = "a custom operator that is neither LiteRT's nor known here"
+        raise Unavailable(f"{file}: {unknown[0]}, {reason} ({HINT})")
+
+
+def open_segment(
+    source: Source,
+    companions: Sequence[Source] = (),
+    *,
+    model: int = 0,
+    chip_only: bool = False,
+    preloads: Sequence[Preload] = (),
+    **options: Any,
+) -> Segment:
+    """A compiled model ready to run, whole where operators are left to the CPU.
+
+    Without any, or ``chip_only``, it is the :class:`Session` of model number ``model``. ``options``
+    are those of :class:`Device`, which all custom operators share.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: there is no such model, or the graph does not fit what is in it.
+        ModelError, Unavailable: as :class:`WholeModel`.
+    """
+    file = load(source)
+    bounds = bind_file(file, companions)
+    session = Session(choose_model(bounds, model), preloads=preloads, **options)
+    if chip_only or not cpu_operators(file):
+        return session
+    if model:
+        raise InputError(f"{file.file}: model {model} is a part of the whole: {HINT}, and runs it")
+    return whole_of(source, file, bounds, session)
+
+
+def whole_of(
+    source: Source,
+    file: DarwinnFile,
+    bounds: Sequence[BoundModel],
+    session: Session,
+    infer: InferOnChip | None = None,
+    kernels: str = REFERENCE_KERNELS,
+) -> WholeModel:
+    """The whole model of a file, the session of one of its models being ``session``.
+
+    Raises:
+        as :class:`WholeModel`.
+    """
+    sessions: dict[int, Session] = {}
+    for place in file.operators:
+        held = {id(each) for package in flatten(place.packages) for each in package.executables}
+        models = [each for each in bounds if id(each.compiled.inference) in held]
+        if len(models) != 1:
+            reason = "one for one chip is what is implemented"
+            raise InputError(
+                f"{file.file}: a custom operator with {len(models)} models: {reason} ({HINT})"
+            )
+        own = models[0].number == session.model.number
+        sessions[place.operator] = session if own else Session(models[0], device=session.device)
+    return WholeModel(content_of(source), file, sessions, infer, kernels)
+
+
+def open_whole(
+    source: Source, *, kernels: str = REFERENCE_KERNELS, device: Device | None = None
+) -> WholeModel | None:
+    """The whole model in a file; None where nothing is left to the CPU.
+
+    Raises:
+        as :func:`open_segment`.
+    """
+    file = load(source)
+    if not cpu_operators(file):
+        return None
+    bounds = bind_file(file)
+    return whole_of(source, file, bounds, Session(bounds[0], device=device), kernels=kernels)

@@ -1,0 +1,29 @@
+"""What docs/whole-models.md says can be typed as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from darwinn_formats.tflite import BuiltinOperator
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
+from whole_models import with_floats
+
+PAGE = Path(__file__).parents[3] / "docs" / "whole-models.md"
+
+
+def test_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    network = random_dense([24, 24], 1)
+    for name, model in (
+        ("model_edgetpu", edgetpu_model(network, compile_network(network))),
+        ("model", uncompiled(network)),
+    ):
+        Path(f"{name}.tflite").write_bytes(with_floats(model, BuiltinOperator.ABS))
+    commands = re.findall(r"^\$ darwinn (.+)", PAGE.read_text(), re.M)
+    assert len(commands) >= 7
+    for command in commands:
+        assert run_command_line(shlex.split(command)) == 0, command
