@@ -34,7 +34,7 @@ ROW, RESULT_ROW, RESULT_BYTE = 10, 20, 4096
 
 INPUT = (Description.BASE_ADDRESS_INPUT_ACTIVATION, "image")
 OUTPUT = (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, "averages")
-_ADDRESS_REGISTERS = {INPUT: (1, 2), OUTPUT: (3, 4)}
+ADDRESS_REGISTERS = {INPUT: (1, 2), OUTPUT: (3, 4)}
 _MOVE = {"alu_op": 15, "alu_immediate": 1}
 _TAG_REGISTER = 6
 
@@ -58,7 +58,7 @@ def watch(slots: int, flag: int, value: int, side: int | None = 0) -> dict[str, 
     return fields
 
 
-def _issue(tag: int, size: int, address: tuple[int, int] | None) -> list[Operation]:
+def issue(tag: int, size: int, address: tuple[int, int] | None) -> list[Operation]:
     """Fill in the four words of a descriptor and issue it."""
     low, high = address or (31, 31)
     words: list[Operation] = [
@@ -100,7 +100,7 @@ def operations() -> list[Operation]:
     ]
     addresses: list[Operation] = [
         ("Scalar", _MOVE | {"alu_destination": register})
-        for registers in _ADDRESS_REGISTERS.values()
+        for registers in ADDRESS_REGISTERS.values()
         for register in registers
     ]
     infeed_watch = {
@@ -138,7 +138,7 @@ def operations() -> list[Operation]:
         ),
     ]
     give: list[Operation] = [
-        *_issue(3, OUTPUT_BYTES, _ADDRESS_REGISTERS[OUTPUT]),
+        *issue(3, OUTPUT_BYTES, ADDRESS_REGISTERS[OUTPUT]),
         ("RingOutfeed", line("buffer", 3, OUTPUT_BYTES // 8, 0) | {"row_words": 63, "to_host": 1}),
         (
             "RingProducer",
@@ -157,12 +157,12 @@ def operations() -> list[Operation]:
                 "wait_idle": 31,
             },
         ),
-        *_issue(4, 0, None),
+        *issue(4, 0, None),
     ]
     return [
         *addresses,
         *reset,
-        *_issue(1, INPUT_BYTES, _ADDRESS_REGISTERS[INPUT]),
+        *issue(1, INPUT_BYTES, ADDRESS_REGISTERS[INPUT]),
         *take,
         *compute,
         *give,
@@ -186,7 +186,7 @@ def without(name: str) -> list[Operation]:
 
 def _moves() -> tuple[FieldOffset, ...]:
     offsets: list[FieldOffset] = []
-    for (description, name), _ in _ADDRESS_REGISTERS.items():
+    for (description, name), _ in ADDRESS_REGISTERS.items():
         for position in (Position.LOWER_32BIT, Position.UPPER_32BIT):
             bundle = 1 + len(offsets)
             meta = Meta(description, 0, name, position)

@@ -26,8 +26,6 @@ PAGE_SHIFT = 12
 EXTENDED_BIT = 1 << 63
 SECOND_LEVEL_ENTRIES = 512
 """Entries of a second-level table: one page of 64-bit words."""
-EXTENDED_LIMIT = 1 << 34
-"""Extended addresses, bit 63 aside, are below this."""
 
 VALID = 1
 """Bit of an entry, of either level, which says that it is valid."""
@@ -140,7 +138,7 @@ class Mmu:
         first = start >> PAGE_SHIFT
         last = (start + size - 1) >> PAGE_SHIFT
         base = self._registers.get("extended_table")
-        room = min((PAGE_TABLE_ENTRIES - base) * SECOND_LEVEL_ENTRIES, EXTENDED_LIMIT >> PAGE_SHIFT)
+        room = (PAGE_TABLE_ENTRIES - base) * SECOND_LEVEL_ENTRIES
         found: list[NDArray[np.uint64]] = []
         page = first
         while page <= last and page < room:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import averaging_program as sample
+from averaging_program import line
 from darwinn_formats.darwinn import load
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis.narrow_usage import by_access, highest_address, used_narrow_bytes
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.kernel import traversal
+from darwinn_sim.machine.lowering import lower
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +53,38 @@ def test_a_prologue_does_not_count() -> None:
     walk = walk_of(10, [1, 0, 0], [3, 0, 0], (0, 0, 0))
     walk["prologue_base"], walk["prologue_length"] = 500, 48
     assert highest_address(walk) == 13
+
+
+def test_each_kind_of_access_ends_where_its_last_word_does() -> None:
+    """What goes to the scale/bias buffer, and a side of the mesh that is off, is not counted."""
+    operations = [
+        ("NarrowToWide", line("narrow_read", 6, 5, 100)),
+        ("WideToNarrow", line("narrow_write", 6, 3, 200)),
+        ("WideToNarrow", line("narrow_write", 6, 9, 20) | {"scale_bias": 1}),
+        ("MeshSouth", line("narrow_read", 4, 2, 300) | line("narrow_write", 4, 2, 400)),
+        ("MeshNorth", {"narrow_read_base": 5000, "narrow_write_base": 5000}),
+        ("MeshWest", line("narrow_write", 4, 3, 400) | {"immediate_valid": 1}),
+    ]
+    program = lower((frame(build(operations)),))
+    ends = {
+        "narrow-to-wide read": 4 * 105,
+        "wide-to-narrow write": 4 * 203,
+        "mesh read": 4 * 302,
+        "mesh write": 4 * 403,
+    }
+    assert by_access(program) == ends
+    assert used_narrow_bytes(program) == 4 * 403
+
+
+def test_a_program_without_such_accesses_uses_nothing() -> None:
+    assert used_narrow_bytes(lower((frame(b""),))) == 0
+
+
+def test_a_tensor_instruction_ends_where_its_last_word_does() -> None:
+    """The sample writes 16 words from byte 4096 on, which narrow-to-wide then reads."""
+    program = Accelerator().load(sample.executable())
+    end = sample.RESULT_BYTE + sample.OUTPUT_BYTES
+    assert by_access(program) == {"tensor write": end, "narrow-to-wide read": end}
 
 
 def executables(corpus: Path) -> list[tuple[str, int]]:

@@ -57,6 +57,8 @@ def test_the_beginning_of_a_longer_program_is_known_with_it() -> None:
     assert programs.find([first, second]) is whole
     other = programs.find([first, parts(14, 7)[1]])
     assert other is not whole
+    # Of two that begin alike, the one does not take the other's place.
+    assert programs.find([first, second]) is whole
     assert programs.lowered == 3
 
 
@@ -74,6 +76,18 @@ def test_the_longest_unused_programs_are_given_up() -> None:
     assert programs.lowered == 8
     programs.find(whole[1])
     assert programs.lowered == 9
+
+
+def test_of_a_program_that_is_given_up_nothing_is_known() -> None:
+    """Neither whole nor by its beginning, or what is kept would be more than is counted."""
+    one = Programs()
+    first, second = parts(14)
+    one.find([first, second])
+    programs = Programs(max_bytes=one.kept_bytes + 1000)
+    programs.find([first, second])
+    programs.find(list(reversed(parts(14, 7))))
+    programs.find([first])
+    assert programs.lowered == 3
 
 
 def test_a_program_that_is_too_large_is_not_kept() -> None:

@@ -56,6 +56,18 @@ def test_all_paces_are_drawn() -> None:
     assert (same & ~tiles).any() and (tiles & ~same).any() and (~same & ~tiles).any()
 
 
+def test_all_grains_and_turns_are_drawn() -> None:
+    """From 8 to 65,536 work of a unit at a time, and from 2^8 to 2^20 until the host has its turn;
+    the host moves from a unit of a FIFO to the whole of it."""
+    orders = [random_schedule.RandomOrder(seed) for seed in range(400)]
+    assert {int(order.record["grain"]) for order in orders} == set(range(3, 17))
+    assert {int(order.record["restless"]) for order in orders} == set(range(13))
+    assert {order.work_of_a_turn() for order in orders} == {1 << bits for bits in range(8, 21)}
+    moved = {order.host_bytes() for order in orders}
+    assert (min(moved), max(moved)) == (chip.ACTIVATION_UNIT_BYTES, chip.HOST_FIFO_BYTES)
+    assert {order.host_is_quick() for order in orders} == {False, True}
+
+
 @pytest.mark.parametrize("schedule", range(60))
 def test_a_program_whose_flags_order_all_gives_the_same_bytes(schedule: int) -> None:
     result = run(schedule)
