@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,8 @@ from darwinn_testbench.report.files import write_result
 EXAMPLES = """**Examples**
 
 `darwinn layers model_edgetpu.tflite`
+
+`darwinn layers model_edgetpu.tflite --reference model.tflite`
 
 `darwinn layers --graph network.svg model_edgetpu.tflite`
 
@@ -47,12 +50,17 @@ _COLUMNS: tuple[Column[LayerRow], ...] = (
     Column("tiles", lambda row: len(row.tiles), "right"),
 )
 
+_NETWORK: Column[LayerRow] = Column(
+    "network", lambda row: f"{row.operator} {row.tensor.partition(';')[0]}", may_shrink=True
+)
+
 
 def command(
     file: options.File,
     graph: Graph = None,
     model: options.Model = 0,
     companions: options.Companions = None,
+    reference: options.Names = None,
     seed: options.Seed = 0,
     chip_only: options.ChipOnly = False,
     no_assumptions: options.NoAssumptions = False,
@@ -79,6 +87,20 @@ def command(
             assumptions=not no_assumptions,
             progress=progress,
         )
+        if reference is not None:
+            # Imported here: no other call should wait for what compares.
+            from darwinn_testbench.comparison.layer_names import layer_names, with_names
+
+            names = layer_names(
+                options.compiled_source_of(file),
+                reference,
+                model=model,
+                companions=companions or (),
+                seed=seed,
+                assumptions=not no_assumptions,
+                progress=progress,
+            )
+            report = replace(report, rows=with_names(report.rows, names))
     if graph is not None:
         write_result(graph, draw(report, kind))
     finish(
@@ -94,7 +116,9 @@ def _body(report: Report[LayerRow]) -> Sequence[RenderableType]:
     ports = map(str, report.figures["ports"])
     on_cpu: Sequence[CpuOperator] = report.figures.get("cpu_operators", ())
     beside: list[RenderableType] = ["", table(CPU_COLUMNS, on_cpu)] if on_cpu else []
-    return [table(_COLUMNS, report.rows), *_scalar_core(report), *ports, *beside]
+    named = any(row.tensor for row in report.rows)
+    columns = (*_COLUMNS, _NETWORK) if named else _COLUMNS
+    return [table(columns, report.rows), *_scalar_core(report), *ports, *beside]
 
 
 def _scalar_core(report: Report[LayerRow]) -> list[str]:

@@ -127,6 +127,14 @@ Reference = Annotated[
         ".vmfb or BEF: it gives the expected outputs.",
     ),
 ]
+Names = Annotated[
+    str | None,
+    option(
+        "--reference -r MODEL",
+        "The model before compilation (.tflite): layers are called by its operators. An inference "
+        "on drawn inputs finds which is which.",
+    ),
+]
 RequireReference = Annotated[
     bool,
     option(

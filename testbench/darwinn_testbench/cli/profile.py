@@ -20,7 +20,7 @@ from darwinn_testbench.profile.profile import (
     ProfileRow,
     profile,
 )
-from darwinn_testbench.profile.tables import LAYER_COLUMNS, LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS
+from darwinn_testbench.profile.tables import LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS, layer_columns
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import counted
@@ -30,6 +30,8 @@ EXAMPLES = """**Examples**
 `darwinn profile model_edgetpu.tflite`
 
 `darwinn profile model_edgetpu.tflite --operations --csv layers.csv`
+
+`darwinn profile model_edgetpu.tflite --reference model.tflite`
 
 `darwinn profile model_edgetpu.tflite --chip beagle-std --host usb2`
 
@@ -52,6 +54,7 @@ def command(
     file: options.File,
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
+    reference: options.Names = None,
     operations: Operations = False,
     no_assumptions: options.NoAssumptions = False,
     model: options.Model = 0,
@@ -71,6 +74,7 @@ def command(
     with progress_bar() as progress:
         report = profile(
             options.compiled_source_of(file),
+            reference=reference,
             model=model,
             companions=companions or (),
             chip_name=chip,
@@ -85,7 +89,8 @@ def command(
             from darwinn_testbench.profile.timeline import to_perfetto
 
             progress("writing the timeline", 0, None)
-            write_result(timeline, to_perfetto(figures.profiled.timing))
+            profiled = figures.profiled
+            write_result(timeline, to_perfetto(profiled.timing, profiled.names))
     if csv is not None:
         write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":
@@ -115,7 +120,7 @@ def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:
     )
     shown = [row for row in report.rows if row.number is not None or row.share >= _SHORT]
     return [
-        table(LAYER_COLUMNS, shown),
+        table(layer_columns(shown), shown),
         "",
         *map(wrapped, filter(None, [LAYER_NOTE, _left_out(report.rows, shown)])),
         "",

@@ -93,6 +93,8 @@ def _port_lines(port: PortFigures) -> tuple[str, ...]:
 
 def _lines(row: LayerRow) -> Iterator[str]:
     yield f"{row.number}  {operation(row)}"
+    if row.tensor:
+        yield _short(f"{row.operator} {row.tensor.partition(';')[0]}")
     shape = "" if row.output_shape is None else _size(row.output_shape)
     shape = "? shape" if "output shape" in row.unknown else shape
     parameters = sum(each.bytes for each in row.parameters)

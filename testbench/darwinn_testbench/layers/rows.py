@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from darwinn_sim.analysis.provenance import Provenance
@@ -29,6 +29,9 @@ from darwinn_testbench.layers.kinds import (
 from darwinn_testbench.layers.shapes import Shape, Window
 from darwinn_testbench.report import Row, Verdict
 
+NAMED = {"json": lambda row: bool(row.tensor)}
+"""Metadata of fields that only rows of a network whose names are known have."""
+
 
 @dataclass(frozen=True)
 class ParameterRange:
@@ -52,7 +55,8 @@ class LayerRow(Row):
     executable's outputs that hold it. Shapes are (rows, columns, channels). Zero points are those
     of the bytes on the chip, where int8 is 128 higher; ``scale`` is what sums are multiplied by
     (for ``channel_scales`` by one of each channel besides). ``sources_read`` and ``bytes_*`` count
-    distinct bytes on each tile. ``unknown`` names what the executable does not tell.
+    distinct bytes on each tile. ``unknown`` names what the executable does not tell. ``operator``
+    and ``tensor`` are the network's, if it is known besides.
     """
 
     number: int
@@ -79,6 +83,8 @@ class LayerRow(Row):
     bytes_written: int
     multiplications: int
     unknown: tuple[str, ...]
+    operator: str = field(default="", metadata=NAMED)
+    tensor: str = field(default="", metadata=NAMED)
 
 
 def layer_rows(bound: BoundModel, found: Provenance) -> tuple[LayerRow, ...]:

@@ -12,11 +12,10 @@ from darwinn_testbench.profile.profile import WAITS, ProfileRow
 
 def to_csv(rows: Sequence[ProfileRow]) -> bytes:
     """A header and a line for each layer."""
-    plain = [
-        item.name
-        for item in dataclasses.fields(ProfileRow)
-        if item.name not in ("waiting", "verdict", "message")
-    ]
+    left_out = {"waiting", "verdict", "message"}
+    if not any(row.tensor for row in rows):
+        left_out |= {"operator", "tensor"}
+    plain = [item.name for item in dataclasses.fields(ProfileRow) if item.name not in left_out]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([*plain, *(f"waiting for {cause.label}" for cause in WAITS)])

@@ -26,7 +26,8 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.model import bind_file, choose_model
 from darwinn_testbench.chip.whole import cpu_operators, named_operators
-from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.comparison.layer_names import LayerName, layer_names
+from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
@@ -50,7 +51,7 @@ class ProfileRow(Row):
     of them included: those before the first ended by ``start``. ``utilisation`` is the share of
     their multipliers' cycles that computed. ``kind`` and ``bytes`` are None unless operations were
     asked for. Without a layer ``number`` is None, and ``message`` says what the host link moved for
-    most of the time.
+    most of the time. ``operator`` and ``tensor`` are the network's, if a reference tells them.
     """
 
     number: int | None = None
@@ -65,6 +66,13 @@ class ProfileRow(Row):
     products: int = 0
     utilisation: float = 0.0
     bytes: int | None = None
+    operator: str = field(default="", metadata=NAMED)
+    tensor: str = field(default="", metadata=NAMED)
+
+    @property
+    def network(self) -> str:
+        """The operator of the network, with the first name of its tensor; empty if not known."""
+        return f"{self.operator} {self.tensor.partition(';')[0]}".strip()
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ class Profiled:
     executable: Executable
     caching: Executable | None
     operations: tuple[LayerRow, ...] = ()
+    names: Mapping[int, LayerName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,7 @@ class ProfileFigures:
 def profile(
     source: Source,
     *,
+    reference: Source | None = None,
     model: int = 0,
     companions: Sequence[Source] = (),
     chip_name: str = DEFAULT_CHIP,
@@ -123,6 +133,8 @@ def profile(
 
     Args:
         source: the compiled model.
+        reference: the model before compilation, as ``.tflite``, whose operators layers are called
+            by; which is which takes an inference.
         model: which model of the file.
         companions: files compiled together with it.
         chip_name: a built-in chip description, or a TOML file.
@@ -163,9 +175,18 @@ def profile(
             progress=progress,
         )
         found, assumed = viewed.rows, [viewed.assumptions]
-    figures = _figures(
-        timed, Profiled(timed, bound.compiled.inference, bound.compiled.caching, found)
-    )
+    names: dict[int, LayerName] = {}
+    if reference is not None:
+        names = layer_names(
+            source,
+            reference,
+            model=model,
+            companions=companions,
+            assumptions=assumptions,
+            progress=progress,
+        )
+    compiled = bound.compiled
+    figures = _figures(timed, Profiled(timed, compiled.inference, compiled.caching, found, names))
     message = (
         f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
         f"{rate_of(timed.chip)} behind {figures.host}, "
@@ -176,7 +197,7 @@ def profile(
     return Report(
         command="profile",
         file=bound.file,
-        rows=_rows(timed, found),
+        rows=_rows(timed, found, names),
         figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
         message="; ".join(filter(None, notes)),
     )
@@ -189,13 +210,15 @@ def queue_name(transfer: TimedTransfer) -> str:
     return str(transfer.kind.value)
 
 
-def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ...]:
+def _rows(
+    timed: Timing, operations: Sequence[LayerRow], names: Mapping[int, LayerName]
+) -> tuple[ProfileRow, ...]:
     named = {row.number: row for row in operations}
     rows = [_row_without_layer(timed, part) for part in uncovered(timed)]
     for layer in timed.layers:
         cycles = layer.end - layer.start
         peak = chip.TILES * chip.LANES * WORD_BYTES * max(cycles, 1)
-        operation = named.get(layer.number)
+        operation, name = named.get(layer.number), names.get(layer.number)
         rows.append(
             ProfileRow(
                 name=f"layer {layer.number}",
@@ -212,6 +235,8 @@ def _rows(timed: Timing, operations: Sequence[LayerRow]) -> tuple[ProfileRow, ..
                 products=layer.products,
                 utilisation=layer.products / peak,
                 bytes=operation.bytes_read + operation.bytes_written if operation else None,
+                operator=name.operator if name else "",
+                tensor=name.tensor if name else "",
             )
         )
     return tuple(sorted(rows, key=lambda row: row.start))

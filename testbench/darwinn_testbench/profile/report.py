@@ -29,11 +29,11 @@ from darwinn_testbench.profile.profile import (
     profile,
 )
 from darwinn_testbench.profile.tables import (
-    LAYER_COLUMNS,
     LAYER_NOTE,
     MEMORY_COLUMNS,
     OUTPUT_COLUMNS,
     UNIT_COLUMNS,
+    layer_columns,
 )
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.report import Column, Report, counted
@@ -94,6 +94,7 @@ def make_report(
     )
     profiled = profile(
         source,
+        reference=reference,
         model=model,
         companions=companions,
         chip_name=chip_name,
@@ -134,7 +135,7 @@ def _sections(
             "Products of all multipliers, those that meet zeros of padding included.",
             figures.roofline(timing, points, whole),
         ),
-        table_section("Layers", LAYER_COLUMNS, profiled.rows, LAYER_NOTE),
+        table_section("Layers", layer_columns(profiled.rows), profiled.rows, LAYER_NOTE),
         table_section("Units", UNIT_COLUMNS, found.units),
         Section("Memory", picture=figures.memory_map(places)),
         Section("Narrow memory in use", picture=figures.memory_in_use(timing)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from darwinn_sim import chip
 
 from darwinn_testbench.comparison.check import OutputRow
@@ -19,6 +21,7 @@ LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
     Column("MAC %", lambda row: f"{100 * row.utilisation:.1f}", "right"),
     Column("waits most for", lambda row: _most(row), may_shrink=True),
 )
+_NETWORK: Column[ProfileRow] = Column("network", lambda row: row.network, may_shrink=True)
 LAYER_NOTE = (
     "Rows without a number: no layer is executed; DMA NN % is the share of those cycles in which "
     "the host link moved that. busy %: the tensor units' share of the cycles beside it, mean of "
@@ -46,6 +49,12 @@ OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("SHA-256", lambda row: row.sha256[:16]),
     Column("verdict", lambda row: row.verdict),
 )
+
+
+def layer_columns(rows: Sequence[ProfileRow]) -> tuple[Column[ProfileRow], ...]:
+    """The columns of layers, with the network's operators where a reference tells them."""
+    named = any(row.tensor for row in rows)
+    return (*LAYER_COLUMNS, _NETWORK) if named else LAYER_COLUMNS
 
 
 def _busy_percent(row: ProfileRow) -> float:

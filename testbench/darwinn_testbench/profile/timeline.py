@@ -30,6 +30,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
+from darwinn_testbench.comparison.layer_names import LayerName
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import queue_name
 
@@ -47,25 +48,28 @@ _CONSUMERS = {
 """Stations that take bytes from the host: the bytes of one element, and what the transfers move."""
 
 
-def to_perfetto(timing: Timing) -> bytes:
+def to_perfetto(timing: Timing, names: Mapping[int, LayerName] | None = None) -> bytes:
     """The trace of ``timing``, which was simulated with spans, as Perfetto's protobuf.
+
+    ``names`` are the network's operators, by layer.
 
     Timestamps are nanoseconds of the chip's clock, from the host's request on.
     """
     writer = _Writer(_NANOSECONDS / timing.chip.clock.value)
     transfer_flows, span_flows = _flows(timing)
-    _write_layers(writer, timing)
+    _write_layers(writer, timing, names or {})
     _write_spans(writer, timing, span_flows)
     _write_transfers(writer, timing, transfer_flows)
     _write_memory(writer, timing)
     return writer.serialised()
 
 
-def _write_layers(writer: _Writer, timing: Timing) -> None:
+def _write_layers(writer: _Writer, timing: Timing, names: Mapping[int, LayerName]) -> None:
     if timing.layers:
         track = writer.track("layers", writer.process(_CHIP, "chip"))
         for layer in timing.layers:
-            writer.slice(track, f"layer {layer.number}", layer.start, layer.end)
+            name = f" {names[layer.number]}" if layer.number in names else ""
+            writer.slice(track, f"layer {layer.number}{name}", layer.start, layer.end)
 
 
 def _write_spans(writer: _Writer, timing: Timing, flows: Mapping[int, int]) -> None:

@@ -1,0 +1,84 @@
+"""Which operator of the network a layer of the program computes, by what it leaves in the tiles.
+
+A compiled file has no names for its layers; the model before compilation has. One inference is made
+on drawn inputs: a layer that holds a tensor on every byte computes that tensor's operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from darwinn_formats.files import Source
+
+from darwinn_testbench.comparison.verify import between_programs, verify
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.layers.check import Finding, TensorRow
+from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+
+@dataclass(frozen=True)
+class LayerName:
+    """The operator that a layer computes, as CONV_2D, and the name of the tensor that it gives.
+
+    Of a tensor that operators only rename, and of what is fused into one layer, it is the first
+    operator that gives these bytes.
+    """
+
+    operator: str
+    tensor: str
+
+    def __str__(self) -> str:
+        """The tensor by the first of the names that a converter has joined."""
+        return f"{self.operator} {self.tensor.partition(';')[0]}"
+
+
+def layer_names(
+    source: Source,
+    reference: Source,
+    *,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    seed: int = 0,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+) -> dict[int, LayerName]:
+    """Names by number of ``layer:N``; of layers whose bytes no tensor has there is none.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: the reference is not the model before compilation, as ``.tflite``.
+        ModelError: it is of a kind that no reference is made of.
+    """
+    if between_programs(source, reference):
+        raise InputError("layers have the names of the model before compilation: a .tflite")
+    report = verify(
+        source,
+        reference,
+        model=model,
+        companions=companions,
+        seed=seed,
+        runs=1,
+        chip_only=True,
+        layers=True,
+        assumptions=assumptions,
+        progress=progress,
+    )
+    names: dict[int, LayerName] = {}
+    rows: Sequence[TensorRow] = report.figures["tensors"]
+    for row in rows:
+        if row.finding in (Finding.EQUAL, Finding.TAKEN):
+            for number in row.layers:
+                names.setdefault(number, LayerName(row.operator, row.name))
+    return names
+
+
+def with_names(rows: Sequence[LayerRow], names: Mapping[int, LayerName]) -> tuple[LayerRow, ...]:
+    """The layers with the names of the network's operators, where these are known."""
+    return tuple(
+        replace(row, operator=names[row.number].operator, tensor=names[row.number].tensor)
+        if row.number in names
+        else row
+        for row in rows
+    )
