@@ -7,6 +7,9 @@ import socket
 import threading
 from contextlib import suppress
 
+MAX_LEFT_BYTES = 256 << 20
+"""Bytes that wait for a process to read. One that asks for still more and reads nothing is left."""
+
 
 class Outgoing:
     """The outgoing side of a connection; to be made and closed within a running loop.
@@ -32,6 +35,9 @@ class Outgoing:
             if self._is_closed:
                 return
             if self._left:
+                if len(self._left) + len(data) > MAX_LEFT_BYTES:
+                    self._give_up()
+                    return
                 self._left += data
                 return
             sent = self._taken(data)
@@ -63,7 +69,10 @@ class Outgoing:
         except BlockingIOError:
             return 0
         except OSError:
-            # Whoever reads from the process is to see that it is gone.
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+            self._give_up()
             return len(data)
+
+    def _give_up(self) -> None:
+        """Whoever reads from the process is to see that it is gone."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)

@@ -35,8 +35,12 @@ from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 _REQUEST = struct.Struct("<IIIII")
 _REPLY = struct.Struct("<IIiII")
 _SETUP_BYTES = 8
+_MAX_CONTROL_BYTES = _SETUP_BYTES + (1 << 16) - 1
 
 MAX_CONNECTIONS = 64
+
+MAX_WAITING = 1024
+"""Requests of a client that wait for the chip, besides transfers."""
 
 _PAUSE_SECONDS = 1.0
 """After a connection that could not be taken."""
@@ -169,6 +173,7 @@ class Connection:
         self._has_used = False
         self._transfers = UnderWay(server.function)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._room = threading.Semaphore(MAX_WAITING)
         self._left = asyncio.Event()
 
     def serve(self) -> None:
@@ -241,7 +246,7 @@ class Connection:
         self.reply(Operation.DEVICE, number, Error.NONE, data=data)
 
     def _open(self, number: int, where: int, room: int, payload: bytes) -> None:
-        self._by_loop(self._do_open(number, where))
+        self._by_loop(Operation.OPEN, number, lambda: self._do_open(number, where))
 
     async def _do_open(self, number: int, where: int) -> None:
         # Behind the reset for a process that has gone, also if that is not seen yet.
@@ -284,7 +289,7 @@ class Connection:
         return (Error.NOT_FOUND if self._function.reset() else Error.NONE), 0, b""
 
     def _control(self, number: int, where: int, room: int, payload: bytes) -> None:
-        if len(payload) < _SETUP_BYTES:
+        if not _SETUP_BYTES <= len(payload) <= _MAX_CONTROL_BYTES:
             self.reply(Operation.CONTROL, number, Error.PIPE)
             return
         setup, data = Setup.unpack(payload[:_SETUP_BYTES]), payload[_SETUP_BYTES:]
@@ -318,15 +323,24 @@ class Connection:
                 raise
             self.reply(operation, number, *answered)
 
-        self._by_loop(answer())
+        self._by_loop(operation, number, answer)
 
-    def _by_loop(self, work: Coroutine[object, object, None]) -> None:
-        self._loop.call_soon_threadsafe(self._spawn, work)
+    def _by_loop(
+        self, operation: Operation, number: int, work: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
+        if self._room.acquire(blocking=False):
+            self._loop.call_soon_threadsafe(self._spawn, work)
+        else:
+            self.reply(operation, number, Error.NO_MEMORY)
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = self._loop.create_task(work)
+    def _spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        task = self._loop.create_task(work())
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
 
     def _out(self, number: int, where: int, room: int, payload: bytes) -> None:
         if self._can_begin(Operation.OUT, number, where):

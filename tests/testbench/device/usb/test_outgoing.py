@@ -9,6 +9,7 @@ import struct
 import threading
 
 import pytest
+from darwinn_testbench.device.usb import outgoing as outgoing_module
 from darwinn_testbench.device.usb.outgoing import Outgoing
 
 SECONDS = 20
@@ -99,5 +100,22 @@ def test_closing_drops_what_has_not_gone() -> None:
         own.close()
         came = await asyncio.to_thread(read_all, other)
         assert 0 < len(came) < 1 << 22
+
+    asyncio.run(asyncio.wait_for(test(), SECONDS))
+
+
+def test_a_process_that_never_reads_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing_module, "MAX_LEFT_BYTES", 1 << 20)
+
+    async def test() -> None:
+        outgoing, own, other = connected()
+        for _ in range(64):
+            outgoing.send(bytes(1 << 16))
+        assert len(outgoing._left) <= 1 << 20
+        # What the socket had taken ends here: this side hears of it as of a process that has gone.
+        assert await asyncio.to_thread(own.recv, 1) == b""
+        outgoing.close()
+        own.close()
+        other.close()
 
     asyncio.run(asyncio.wait_for(test(), SECONDS))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
-from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
+from darwinn_testbench.device.usb.socket_server import MAX_WAITING, Error, Operation, SocketServer
 from echo_chip import RUN, echo
 
 TIME_LIMIT = 20
@@ -127,9 +128,38 @@ async def one_detaches_and_the_next_has_its_firmware(bench: Bench) -> None:
         assert bench.function.mode is Mode.APPLICATION
 
 
+async def one_asks_for_more_than_can_wait(bench: Bench) -> None:
+    client = await bench.client()
+    await client.open()
+    read = struct.pack("<BBHHH", 0xC0, 0, RUN & 0xFFFF, RUN >> 16, 8)
+    go = threading.Event()
+    held = asyncio.ensure_future(bench.server.handover.waited(lambda: go.wait(TIME_LIMIT)))
+    try:
+        for _ in range(MAX_WAITING + 3):
+            client.begin(Operation.CONTROL, ADDRESS, data=read)
+        refused = [await client.reply() for _ in range(3)]
+    finally:
+        go.set()
+    answered = [await client.reply() for _ in range(MAX_WAITING)]
+    assert await held
+    assert {error for _, error, _ in refused} == {Error.NO_MEMORY}
+    assert {error for _, error, _ in answered} == {Error.NONE}
+    assert await client.run_control() == 0
+
+
+async def one_sends_more_data_than_a_control_request_has(bench: Bench) -> None:
+    client = await bench.client()
+    await client.open()
+    client.begin(Operation.CONTROL, ADDRESS, data=bytes(8 + (1 << 16)))
+    assert await client.reply() == (Operation.CONTROL, Error.PIPE, b"")
+    assert await client.run_control() == 0
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
+        one_asks_for_more_than_can_wait,
+        one_sends_more_data_than_a_control_request_has,
         one_leaves_what_another_has,
         one_closes_and_still_reads,
         one_leaves_and_the_next_opens_at_once,
