@@ -22,6 +22,7 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.usb.handover import Handover
+from darwinn_testbench.device.usb.outgoing import MAX_LEFT_BYTES
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 from darwinn_testbench.errors import InputError
@@ -219,5 +220,8 @@ class _Kernel:
         self._write(_UNLINK_RETURN.pack(-errno.ECONNRESET if ended else 0))
 
     def _write(self, data: bytes) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(data)
+        if self._writer.is_closing():
+            return
+        self._writer.write(data)
+        if self._writer.transport.get_write_buffer_size() > MAX_LEFT_BYTES:
+            self._writer.transport.abort()

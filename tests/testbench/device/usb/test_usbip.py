@@ -18,6 +18,7 @@ from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.compiler.files import sample
+from darwinn_testbench.device.usb import usbip
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
 from echo_chip import RUN, echo
@@ -181,4 +182,16 @@ def test_garbage_ends_that_connection_alone(connect: Connect, garbage: bytes) ->
     broken = connect()
     broken.socket.sendall(garbage)
     broken.close()
+    assert echoed(imported(connect), b"right") == b"right"
+
+
+def test_a_kernel_that_never_reads_is_left(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usbip, "MAX_LEFT_BYTES", 1 << 16)
+    deaf = imported(connect)
+    unlink = struct.pack(">IIIII", 2, 1, 0, 0, 0) + struct.pack(">I24x", 0)
+    with pytest.raises(ConnectionError):
+        for _ in range(1000):
+            deaf.socket.sendall(unlink * 1000)
     assert echoed(imported(connect), b"right") == b"right"
