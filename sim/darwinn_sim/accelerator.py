@@ -24,10 +24,11 @@ from darwinn_sim.host.output_check import Elements, differing_output, unknown_ou
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.kernel import state, unwritten
+from darwinn_sim.kernel import order, state, unwritten
 from darwinn_sim.machine import schedule
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
+from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.machine.observer import Progress, Wanted
 from darwinn_sim.units.observation import new_observation
@@ -46,7 +47,7 @@ class RunResult:
     ``outputs`` holds the bytes of each output layer in device order (empty if the run was stopped
     early), ``transfers`` the DMA trace in issue order, ``interrupts`` the host interrupts in order,
     ``tapped`` what the taps copied, ``statistics`` counts of what was executed. ``incomplete``: it
-    stopped where a further chunk is awaited.
+    stopped where a further chunk is awaited. ``hazards``: what has been found since power-up.
     """
 
     outputs: dict[str, bytes]
@@ -57,12 +58,16 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     stopped: bool = False
     incomplete: bool = False
+    hazards: tuple[Hazard, ...] = ()
 
 
 @cache
-def compile_kernels() -> None:
-    """Compile what runs call, or load it from the cache, so that no run that is timed has to."""
-    core = state.new_core()
+def compile_kernels(*, hazards: bool = False) -> None:
+    """Compile what runs call, or load it from the cache, so that no run that is timed has to.
+
+    ``hazards``: the variant that looks for them.
+    """
+    core = order.new_core() if hazards else state.new_core()
     core["halted"] = 1
     nothing = lower([frame(b"")])
     schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
@@ -107,6 +112,8 @@ class Accelerator:
         work_limit: work that a run may do before it is called endless.
         schedule: seed of a random legal order of the units, in which every program runs
             (``machine.random_schedule``); None: the fixed one.
+        hazards: look for accesses to memories that nothing orders; what a run has of them is in its
+            result (``machine.hazards``). Kernels of their own are compiled for it, once.
         assumptions: execute values whose meaning is assumed; False refuses them. A program's are
             in ``load(executable).assumptions``, those of all programs in ``assumed``.
         engine: what executes programs; the kernels of the model by default.
@@ -120,6 +127,7 @@ class Accelerator:
         dma_only: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
         schedule: int | None = None,
+        hazards: bool = False,
         assumptions: bool = True,
         engine: ChipEngine | None = None,
     ) -> None:
@@ -130,6 +138,7 @@ class Accelerator:
         self.dma_only = dma_only
         self.work_limit = work_limit
         self.schedule = schedule
+        self.hazards = hazards
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
@@ -143,6 +152,7 @@ class Accelerator:
         self.host = self.engine.power_up(memory)
         self._driver = Driver(self.host, memory, seed=self.seed)
         self._driver.open()
+        self._checked = CheckedPrograms()
         self.chip = Chip(
             self.host,
             strict=self.strict,
@@ -152,6 +162,7 @@ class Accelerator:
             work_limit=self.work_limit,
             work_of_a_turn=_WORK_OF_A_TURN,
             schedule=self.schedule,
+            hazards=self.hazards,
         )
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
@@ -167,6 +178,14 @@ class Accelerator:
             raise ValueError(f"{len(data)} bytes from row {row} on do not fit wide memory")
         self.chip.tiles[tile]["wide"].view(np.uint8)[first:last] = np.frombuffer(data, np.uint8)
         self.chip.tiles[tile]["wide_written"].view(np.uint8)[first:last] = 1
+
+    def found_hazards(self) -> Hazards:
+        """What was found since the chip was powered up, if that was asked for."""
+        return self._checked.hazards(self.chip.core) if self.chip.hazards else Hazards()
+
+    def _check(self, program: LoweredProgram) -> None:
+        if self.chip.hazards:
+            self._checked.begin(self.chip.core, program)
 
     @property
     def assumed(self) -> tuple[Assumption, ...]:
@@ -232,6 +251,7 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         wanted = Wanted(until, taps, look, progress)
+        self._check(program or self.load(executable))
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
         request = self._driver.prepare(executable, inputs)
         before = self.chip.contents() if self.strict else None
@@ -255,6 +275,7 @@ class Accelerator:
         self._driver.submit(request)
         program = run.program
         stopped = self.chip.execute(run)
+        self._checked.end(run.host_order)
         tapped = run.observer.collect(self.chip.tiles)
         transfers = list(self.host.transfers)
         incomplete = not stopped and self._is_incomplete(program)
@@ -276,6 +297,7 @@ class Accelerator:
             self._warnings(statistics),
             stopped,
             incomplete,
+            self.found_hazards().found,
         )
         return result, unknown
 

@@ -15,10 +15,11 @@ from darwinn_sim.host.attachment import Attachment
 from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo
-from darwinn_sim.kernel import state
+from darwinn_sim.kernel import order, state
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone, diagnosis, random_schedule, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
+from darwinn_sim.machine.host_order import HostOrder
 from darwinn_sim.machine.lowering import LoweredProgram, patch
 from darwinn_sim.machine.observer import Observer, Wanted
 from darwinn_sim.units import scalar_core
@@ -67,6 +68,7 @@ class Device(Protocol):
     work_of_a_turn: int
     limits: Limits
     schedule: int | None
+    hazards: bool
 
 
 class ProgramRun:
@@ -99,6 +101,7 @@ class ProgramRun:
         self.core["origin_pc"] = -1
         self._clock: Clock | None = None
         self._counts = self._counted()
+        self.host_order = HostOrder()
         self.observer = Observer(self.core, program, wanted)
         self._order: random_schedule.RandomOrder | None = None
         if device.schedule is not None:
@@ -238,9 +241,24 @@ class ProgramRun:
         handed = self.core["handed"]
         tag, size = int(handed["target"]), int(handed["size"])
         self.host.issue(tag, int(handed["address"]), size)
+        if self.device.hazards:
+            self._order_descriptor(tag, int(handed["address"]), size)
         if self.device.dma_only:
             self._move(tag, size)
         self.core["output_pending"] = self.host.output_pending
+
+    def _order_descriptor(self, tag: int, address: int, size: int) -> None:
+        """Tell the checker of hazards of a descriptor."""
+        order.descriptor_issued(self.core, tag)
+        clocks = self.core["clocks"]
+        self.host_order.issue(
+            int(clocks["origin"]) + int(self.core["handed"]["instruction"]),
+            tag,
+            address,
+            size,
+            drained=int(clocks["drained"]),
+            taken=int(clocks["taken"]),
+        )
 
     def _move(self, tag: int, size: int) -> None:
         """Without tiles: take what a descriptor brings, or give it what it asks for, in pieces: the

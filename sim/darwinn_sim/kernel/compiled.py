@@ -35,6 +35,10 @@ _TUPLES_OF_ARRAYS = frozenset(("Machine", "Observation", "Tables", "TensorPlan")
 
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
+OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
+"""How everything is compiled. Other threads run meanwhile: a chip that a stranger drives computes
+while transfers come."""
+
 _events: Any = event
 
 _CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
@@ -122,8 +126,7 @@ def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]
 
 
 def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
-    # Other threads run meanwhile: a chip that a stranger drives computes while transfers come.
-    kernel = _numba.njit(error_model="numpy", nogil=True, _nrt=False, **options)(function)
+    kernel = _numba.njit(**OPTIONS, **options)(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
         package = Path(function.__code__.co_filename).parent
         kernel._cache = KernelStore(function, _cache_folder(package))

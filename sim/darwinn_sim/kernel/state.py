@@ -296,10 +296,15 @@ def new_tiles() -> Records[Tile]:
 def new_core() -> Records[Core]:
     """The scalar core after power-up: an array of one ``Core``."""
     core = Core.zeros(1)
+    power_up(core)
+    return core
+
+
+def power_up(core: Records[Core]) -> None:
+    """Give a zeroed scalar core what is not 0 after power-up."""
     core["units"]["current"] = IDLE
     # No program relies on what a predicate is after power-up; none is known to be a fault.
     core["predicates_written"] = 1
-    return core
 
 
 @inner

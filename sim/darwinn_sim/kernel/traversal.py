@@ -101,6 +101,20 @@ def start(state: State, parameters: Parameters) -> None:
 
 
 @compiled
+def follow(state: State, other: State) -> None:
+    """Put ``state`` where ``other`` is."""
+    for loop in range(MAX_LOOPS):
+        state.index[loop] = other.index[loop]
+    state.address = other.address
+    state.second = other.second
+    state.begins = other.begins
+    state.done = other.done
+    state.prologue_left = other.prologue_left
+    state.prologue_index = other.prologue_index
+    state.prologue_address = other.prologue_address
+
+
+@compiled
 def _enter(state: State, parameters: Parameters) -> None:
     """Start the prologue if the block before which it stands begins here."""
     state.prologue_left = 0

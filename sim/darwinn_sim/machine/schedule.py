@@ -10,7 +10,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, traversal
+from darwinn_sim.kernel import clocks, order, state, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
@@ -82,20 +82,23 @@ def _take(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
     """Take what the scalar core hands over; False if that has to wait."""
     handed = core.handed
     if handed.kind == Handover.DISPATCH:
-        return _dispatch_to_tiles(tiles, handed)
+        return _dispatch_to_tiles(core, tiles, handed)
     if handed.kind == Handover.UNIT:
-        return _queue(core.units[handed.target], handed.row)
+        return _queue(core, handed)
     if handed.kind == Handover.FENCE:
         return scalar_fence.reached(core, tiles, tables.scalar_fence[handed.row])
     if handed.kind == Handover.PUSH:
         if core.output.length + 4 > chip.HOST_FIFO_BYTES:
             return False
-        ring_bus.push_output(core, handed.word, state.bytes_of(handed.written), core.pc)
+        order.goes_on(core, clocks.CORE, handed.instruction)
+        ring_bus.push_output(
+            core, handed.word, state.bytes_of(handed.written), core.pc, clocks.CORE
+        )
     return True
 
 
 @inner
-def _dispatch_to_tiles(tiles: Records[state.Tile], handed: state.Handed) -> bool:
+def _dispatch_to_tiles(core: state.Core, tiles: Records[state.Tile], handed: state.Handed) -> bool:
     """Append a tile instruction to the queues of its tiles; False if one of them is full."""
     for number in range(chip.TILES):
         if (handed.target >> number) & 1 and tiles[number].queue_length == chip.TILE_QUEUE:
@@ -103,7 +106,9 @@ def _dispatch_to_tiles(tiles: Records[state.Tile], handed: state.Handed) -> bool
     for number in range(chip.TILES):
         if (handed.target >> number) & 1:
             tile = tiles[number]
-            entry = tile.queue[(tile.queue_head + tile.queue_length) % chip.TILE_QUEUE]
+            slot = (tile.queue_head + tile.queue_length) % chip.TILE_QUEUE
+            order.puts(core, clocks.CORE, clocks.tile_queue(number, slot))
+            entry = tile.queue[slot]
             entry.instruction = handed.instruction
             entry.base = handed.base
             tile.queue_length += 1
@@ -112,11 +117,14 @@ def _dispatch_to_tiles(tiles: Records[state.Tile], handed: state.Handed) -> bool
 
 
 @inner
-def _queue(unit: state.BufferUnit, row: int) -> bool:
+def _queue(core: state.Core, handed: state.Handed) -> bool:
     """Append an instruction to the queue of a unit beside the core; False if that is full."""
+    unit = core.units[handed.target]
     if unit.queue_length == chip.UNIT_QUEUE:
         return False
-    unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE] = row
+    slot = (unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE
+    order.issues(core, handed.target, slot, handed.instruction)
+    unit.queue[slot] = handed.row
     unit.queue_length += 1
     return True
 
@@ -152,7 +160,7 @@ def _advance_buffers(core: state.Core, tiles: Records[state.Tile], tables: Table
 def advance_pop(core: state.Core, which: int, tables: Tables) -> bool:
     """Let a unit that takes the host's input go on; True if it moved."""
     unit = core.units[which]
-    if _begin_scalar_unit(unit):
+    if _begin_scalar_unit(core, which):
         traversal.start(unit.first, tables.pop[unit.current].buffer)
     if unit.current == state.IDLE:
         return False
@@ -163,7 +171,7 @@ def advance_pop(core: state.Core, which: int, tables: Tables) -> bool:
 def advance_outfeed(core: state.Core, tables: Tables) -> bool:
     """Let the outfeed take rows that have arrived; True if it moved."""
     unit = core.units[ScalarUnit.RING_OUTFEED]
-    if _begin_scalar_unit(unit):
+    if _begin_scalar_unit(core, ScalarUnit.RING_OUTFEED):
         traversal.start(unit.first, tables.outfeed[unit.current].buffer)
     if unit.current == state.IDLE:
         return False
@@ -176,7 +184,7 @@ def advance_infeed(
 ) -> bool:
     """Let the infeed collect a row, and send it if it ``may_send``; True if it moved."""
     unit = core.units[ScalarUnit.RING_INFEED]
-    if _begin_scalar_unit(unit):
+    if _begin_scalar_unit(core, ScalarUnit.RING_INFEED):
         traversal.start(unit.first, tables.infeed[unit.current].buffer)
     if unit.current == state.IDLE:
         return False
@@ -184,10 +192,12 @@ def advance_infeed(
 
 
 @inner
-def _begin_scalar_unit(unit: state.BufferUnit) -> bool:
+def _begin_scalar_unit(core: state.Core, which: int) -> bool:
     """Take the next instruction of an idle scalar unit; True if there was one."""
+    unit = core.units[which]
     if unit.current != state.IDLE or unit.queue_length == 0:
         return False
+    order.begins_issued(core, which, unit.queue_head)
     unit.current = unit.queue[unit.queue_head]
     unit.queue_head = (unit.queue_head + 1) % chip.UNIT_QUEUE
     unit.queue_length -= 1
@@ -245,17 +255,25 @@ def _advance_tile(
 def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
+    thread = clocks.dispatcher(tile.number)
     while tile.queue_length > 0:
         entry = tile.queue[tile.queue_head]
         instruction = entry.instruction
         if tables.opcode[instruction] == _TILE_FENCE:
             if not tile_fence.reached(tile, tables.tile_fence[tables.row[instruction]]):
                 break
+            order.takes(core, thread, clocks.tile_queue(tile.number, tile.queue_head))
+            order.begins(core, thread, instruction)
+            tile_fence.orders(core, tile.number, tables.tile_fence[tables.row[instruction]])
         else:
-            unit = tile.units[tables.unit[instruction]]
+            which = tables.unit[instruction]
+            unit = tile.units[which]
             if unit.queue_length == chip.UNIT_QUEUE:
                 break
-            slot = unit.queue[(unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE]
+            place = (unit.queue_head + unit.queue_length) % chip.UNIT_QUEUE
+            order.takes(core, thread, clocks.tile_queue(tile.number, tile.queue_head))
+            order.puts(core, thread, clocks.unit_queue(tile.number, which, place))
+            slot = unit.queue[place]
             slot.instruction = instruction
             slot.base = entry.base
             unit.queue_length += 1
@@ -280,10 +298,25 @@ def advance_unit(
     unit = tile.units[which]
     begins = unit.current == state.IDLE
     if begins:
+        slot = unit.queue_head
         if not state.next_instruction(unit):
             return False
+        _tell_beginning(core, number, which, slot, unit.current)
         _start(tile, unit, which, tables)
     return _execute(core, tiles, number, unit, which, tables, seen) or begins
+
+
+@inner
+def _tell_beginning(core: state.Core, number: int, which: int, slot: int, instruction: int) -> None:
+    """A unit of a tile has taken an instruction from its queue; a mesh unit has two sides."""
+    place = clocks.unit_queue(number, which, slot)
+    order.takes(core, clocks.unit(number, which), place)
+    order.begins(core, clocks.unit(number, which), instruction)
+    if which >= TileUnit.MESH_SOUTH:
+        receiver = clocks.receiver(number, which - TileUnit.MESH_SOUTH)
+        order.takes(core, receiver, place)
+        order.shares_sides(core, clocks.unit(number, which), receiver)
+        order.begins(core, receiver, instruction)
 
 
 @inner

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import InputFifo, ScalarFlag
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.isa.codes import InputFifo, ScalarFlag, ScalarUnit
+from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import PopInput
 
@@ -29,6 +29,14 @@ def flag(parameters: PopInput) -> int:
 
 
 @inner
+def _unit(parameters: PopInput) -> int:
+    """The unit beside the core that executes an instruction."""
+    if parameters.fifo == InputFifo.ACTIVATIONS:
+        return ScalarUnit.AV_POP
+    return ScalarUnit.PARAMETER_POP
+
+
+@inner
 def step(unit: sync.Walker, parameters: PopInput) -> int:
     """Take a unit; what the flag grows by."""
     return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
@@ -41,17 +49,34 @@ def advance(core: state.Core, unit: state.BufferUnit, parameters: PopInput) -> b
     stream = core.input[parameters.fifo]
     moved = False
     size = unit_bytes(parameters)
+    words = size // chip.WORD_BYTES
+    thread = clocks.scalar_unit(_unit(parameters))
     while not write.done and stream.length >= size:
         if not sync.passes(parameters.watchers, unit.waited, core.flags, write.begins):
             return moved
+        order.passes(
+            core,
+            thread,
+            chip.TILES,
+            core.flags,
+            parameters.watchers,
+            unit.waited,
+            write.begins,
+            -1,
+        )
+        order.takes(core, thread, clocks.INPUT + parameters.fifo)
         address = traversal.address(write, parameters.buffer)
         if parameters.fifo:
             address %= chip.ACTIVATION_UNITS
+            order.writes_units(core, thread, clocks.ACTIVATION_BASE + words * address, words)
             _copy(stream, core.activations, core.activations_written, address * size, size)
         else:
             address %= chip.PARAMETER_UNITS
+            order.writes_units(core, thread, clocks.PARAMETER_BASE + words * address, words)
             _copy(stream, core.parameters, core.parameters_written, address * size, size)
-        core.flags[flag(parameters)] += step(unit, parameters)
+        arrived = step(unit, parameters)
+        order.counts(core, thread, clocks.scalar_flag(flag(parameters)), arrived)
+        core.flags[flag(parameters)] += arrived
         moved = True
     if write.done:
         unit.current = state.IDLE

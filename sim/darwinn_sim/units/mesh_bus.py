@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.instructions import Mesh
 from darwinn_sim.kernel.structure import Records
@@ -130,18 +130,27 @@ def _send(
     core: state.Core, tile: state.Tile, target: state.Tile, unit: state.Unit, parameters: Mesh
 ) -> bool:
     read = unit.first
-    fifo = target.mesh[_link(parameters)]
+    link = _link(parameters)
+    fifo = target.mesh[link]
+    thread = clocks.unit(tile.number, TileUnit.MESH_SOUTH + link)
     moved = False
     while not read.done and fifo.length < chip.MESH_FIFO_WORDS:
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
             break
+        order.passes(
+            core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, read.begins, 0
+        )
         address = memories.word_address(read, parameters.narrow_read)
         address = _checked(core, tile, parameters.pc, address)
         slot = (fifo.head + fifo.length) % chip.MESH_FIFO_WORDS
+        order.reads(core, thread, clocks.narrow(tile.number, address))
+        order.puts(core, thread, clocks.mesh(target.number, link, slot))
         fifo.data[slot] = tile.narrow[address]
         fifo.written[slot] = tile.narrow_written[address]
         fifo.length += 1
-        tile.flags[OUTBOUND_FLAG[_link(parameters)]] += step_read(read, parameters)
+        sent = step_read(read, parameters)
+        order.counts(core, thread, clocks.tile_flag(tile.number, OUTBOUND_FLAG[link]), sent)
+        tile.flags[OUTBOUND_FLAG[link]] += sent
         moved = True
     if moved:
         target.awake = 1
@@ -154,24 +163,35 @@ def _receive(
     core: state.Core, tile: state.Tile, source: state.Tile, unit: state.Unit, parameters: Mesh
 ) -> bool:
     write = unit.second
-    fifo = tile.mesh[_link(parameters)]
+    link = _link(parameters)
+    fifo = tile.mesh[link]
+    thread = clocks.receiver(tile.number, link)
     moved = False
     while not write.done and (parameters.immediate_valid or fifo.length > 0):
         if state.paused(core):
             break
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
             break
+        order.passes(
+            core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, write.begins, 1
+        )
         address = memories.word_address(write, parameters.narrow_write)
         address = _checked(core, tile, parameters.pc, address)
+        word = clocks.narrow(tile.number, address)
         if parameters.immediate_valid:
+            order.writes(core, thread, word, tile.narrow[address] == parameters.immediate)
             tile.narrow[address] = parameters.immediate
             tile.narrow_written[address] = state.WRITTEN
         else:
+            order.takes(core, thread, clocks.mesh(tile.number, link, fifo.head))
+            order.writes(core, thread, word, tile.narrow[address] == fifo.data[fifo.head])
             tile.narrow[address] = fifo.data[fifo.head]
             tile.narrow_written[address] = fifo.written[fifo.head]
             fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
             fifo.length -= 1
-        tile.flags[INBOUND_FLAG[_link(parameters)]] += step_write(write, parameters)
+        arrived = step_write(write, parameters)
+        order.counts(core, thread, clocks.tile_flag(tile.number, INBOUND_FLAG[link]), arrived)
+        tile.flags[INBOUND_FLAG[link]] += arrived
         core.work += 1
         moved = True
     if moved:

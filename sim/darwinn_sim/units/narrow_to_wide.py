@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.kernel import instructions, state, sync, traversal
+from darwinn_sim.isa.codes import TileFlag, TileUnit
+from darwinn_sim.kernel import clocks, instructions, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.units import memories
 
@@ -87,9 +87,21 @@ def has_ended(unit: sync.TwoSided) -> bool:
 def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters) -> bool:
     """Gather and write rows until a watcher blocks or the instruction ends; True if any moved."""
     moved = False
+    thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
     while not has_ended(unit):
-        if not sync.lets_pass(unit, parameters.watchers, tile.flags, guard(unit)):
+        side = guard(unit)
+        if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
             return moved
+        order.passes(
+            core,
+            thread,
+            tile.number,
+            tile.flags,
+            parameters.watchers,
+            unit.waited,
+            sync.begins(unit, side),
+            side,
+        )
         if lacks_place(unit):
             state.fail(core, state.FAULT_ROW_COUNT, parameters.pc, tile.number, 0)
         elif unit.row_closed:
@@ -99,7 +111,9 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
         moved = True
         if core.fault:
             return moved
-        tile.flags[FLAG] += step(unit, parameters)
+        rows = step(unit, parameters)
+        order.counts(core, thread, clocks.tile_flag(tile.number, FLAG), rows)
+        tile.flags[FLAG] += rows
         if state.paused(core):
             return moved
     end(unit, parameters, tile)
@@ -116,6 +130,8 @@ def _gather(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
     if memories.lacks_word(address):
         state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, 4 * address)
         return
+    thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
+    order.reads(core, thread, clocks.narrow(tile.number, address))
     unit.row.data[unit.words] = tile.narrow[address]
     unit.row.written[unit.words] = tile.narrow_written[address]
     core.work += 1
@@ -140,6 +156,9 @@ def _write_row(
         transpose(unit.row.data, words, block)
         transpose(unit.row.written, words, block)
     base = row * chip.ROW_WORDS
+    thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
+    first = clocks.wide(tile.number, row)
+    order.writes_row(core, thread, first, words, tile.wide, base, unit.row.data)
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import OutputFunction
-from darwinn_sim.kernel import state
+from darwinn_sim.isa.codes import OutputFunction, TileUnit
+from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
@@ -107,6 +107,8 @@ def _check_scale_bias(
     first: int,
     lanes: int,
 ) -> None:
+    thread = clocks.unit(tile.number, TileUnit.TENSOR)
+    order.reads_row(core, thread, clocks.scale_bias(tile.number, first), lanes)
     if core.strict:
         for lane in range(lanes):
             if tile.scale_bias_written[first + lane] != state.WRITTEN:

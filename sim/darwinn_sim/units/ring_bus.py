@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed, RingProducer
 from darwinn_sim.kernel.structure import Records
@@ -26,6 +26,10 @@ _ROW_WORK = 8
 
 _CONSUMER_A = BY_NAME["RingConsumerA"].opcode
 
+_INFEED, _OUTFEED = (
+    clocks.FIRST_SCALAR_UNIT + 16 * which
+    for which in (ScalarUnit.RING_INFEED, ScalarUnit.RING_OUTFEED)
+)
 INFEED_FLAG = np.array(
     [ScalarFlag.PARAMETER_INFEED, ScalarFlag.AV_INFEED, ScalarFlag.SCALAR_INFEED]
 )
@@ -42,21 +46,30 @@ def _has_room(core: state.Core, tiles: Records[state.Tile], channel: int, target
 
 @inner
 def _send(
-    core: state.Core, tiles: Records[state.Tile], channel: int, targets: int, row: state.Row
+    core: state.Core,
+    tiles: Records[state.Tile],
+    thread: int,
+    channel: int,
+    targets: int,
+    row: state.Row,
 ) -> None:
+    """Send a row, as thread ``thread``."""
     core.rows_sent += 1
     core.work += row.words + _ROW_WORK
     for number in range(chip.TILES):
         if (targets >> number) & 1:
+            order.appends_row(core, thread, number, channel, tiles[number].ring[channel])
             state.push_row(tiles[number].ring[channel], row)
             tiles[number].awake = 1
     if (targets >> OUTFEED_TARGET) & 1:
+        order.appends_row(core, thread, chip.TILES, channel, core.ring)
         state.push_row(core.ring, row)
 
 
 @inner
-def _pass_token(core: state.Core, tiles: Records[state.Tile], channel: int) -> None:
+def _pass_token(core: state.Core, tiles: Records[state.Tile], thread: int, channel: int) -> None:
     """Count a turn on the ring: flag 17 or 18 of every tile."""
+    order.passes_token(core, thread, channel)
     core.work += chip.TILES
     for number in range(chip.TILES):
         tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
@@ -155,9 +168,13 @@ def produce(
     """Send one row of a RingProducer, if its watchers and the receivers allow; True if sent."""
     tile = tiles[number]
     read = unit.first
+    thread = clocks.unit(number, TileUnit.RING_PRODUCER)
     if not unit.ready:
         if not sync.passes(parameters.watchers, unit.waited, tile.flags, read.begins):
             return False
+        order.passes(
+            core, thread, number, tile.flags, parameters.watchers, unit.waited, read.begins, -1
+        )
         unit.ready = 1
     if not _has_room(core, tiles, parameters.consumer_b, parameters.targets):
         return False
@@ -166,16 +183,20 @@ def produce(
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, number, row)
         return False
     base = row * chip.ROW_WORDS
+    order.reads_row(core, thread, clocks.wide(number, row), chip.ROW_WORDS)
     unit.row.words = chip.ROW_WORDS
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
-    _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
+    _send(core, tiles, thread, parameters.consumer_b, parameters.targets, unit.row)
     ended = step_producer(unit, parameters)
-    tile.flags[TileFlag.RING_BUS_WRITE] += sync.produce(parameters.row_producer, ended)
+    sent = sync.produce(parameters.row_producer, ended)
+    order.counts(core, thread, clocks.tile_flag(number, TileFlag.RING_BUS_WRITE), sent)
+    tile.flags[TileFlag.RING_BUS_WRITE] += sent
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(core, tiles, parameters.consumer_b)
+        _pass_token(core, tiles, thread, parameters.consumer_b)
         tokens = scalar_tokens(parameters)
+        order.counts_tokens(core, thread, tokens)
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
     if read.done:
@@ -198,11 +219,23 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
     write = unit.first
     channel = parameters.opcode - _CONSUMER_A
     fifo = tile.ring[channel]
+    thread = clocks.unit(tile.number, TileUnit.RING_CONSUMER_A + channel)
+    flag = TileFlag.RING_BUS_READ_A + channel
     moved = False
     while not write.done:
         if waits_for_watchers(unit):
             if not sync.passes(parameters.watchers, unit.waited, tile.flags, write.begins):
                 return moved
+            order.passes(
+                core,
+                thread,
+                tile.number,
+                tile.flags,
+                parameters.watchers,
+                unit.waited,
+                write.begins,
+                -1,
+            )
             unit.ready = 1
         if fifo.length == 0:
             return moved
@@ -212,10 +245,15 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
             return moved
         row = fifo.rows[fifo.head]
         base = address * chip.ROW_WORDS
+        order.takes_row(core, thread, tile.number, channel, fifo.head)
+        first = clocks.wide(tile.number, address)
+        order.writes_row(core, thread, first, row.words, tile.wide, base, row.data)
         copy(tile.wide, base, row.data, 0, row.words)
         copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)
-        tile.flags[TileFlag.RING_BUS_READ_A + channel] += step_consumer(unit, parameters)
+        arrived = step_consumer(unit, parameters)
+        order.counts(core, thread, clocks.tile_flag(tile.number, flag), arrived)
+        tile.flags[flag] += arrived
         moved = True
     unit.current = state.IDLE
     return True
@@ -243,15 +281,28 @@ def infeed(
             return moved
         if not sync.passes(parameters.watchers, unit.waited, core.flags, read.begins):
             return moved
+        order.passes(
+            core,
+            _INFEED,
+            chip.TILES,
+            core.flags,
+            parameters.watchers,
+            unit.waited,
+            read.begins,
+            -1,
+        )
         _collect(core, unit, parameters, unit_words(parameters.fifo))
         ended = step_infeed(unit, parameters, closes)
-        core.flags[INFEED_FLAG[parameters.fifo]] += infeed_increment(parameters, ended)
+        flag = INFEED_FLAG[parameters.fifo]
+        free = infeed_increment(parameters, ended)
+        order.counts(core, _INFEED, clocks.scalar_flag(flag), free)
+        core.flags[flag] += free
         moved = True
         if closes:
-            _send(core, tiles, parameters.consumer_b, parameters.targets, unit.row)
+            _send(core, tiles, _INFEED, parameters.consumer_b, parameters.targets, unit.row)
             may_send = False
         if sync.produce(parameters.token_producer, ended):
-            _pass_token(core, tiles, parameters.consumer_b)
+            _pass_token(core, tiles, _INFEED, parameters.consumer_b)
             if not read.done:
                 # A tile fence that awaits this very number of tokens sees it before the next one.
                 return True
@@ -288,15 +339,18 @@ def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, w
     first = unit.words
     if parameters.fifo == InfeedSource.SCALAR_MEMORY:
         address %= chip.SCALAR_MEMORY_WORDS
+        order.reads(core, _INFEED, clocks.SCALAR_BASE + address)
         row.data[first] = core.memory[address]
         row.written[first] = state.bytes_of(core.memory_written[address])
     elif parameters.fifo == InfeedSource.ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
+        order.reads_row(core, _INFEED, clocks.ACTIVATION_BASE + words * address, words)
         source = core.activations.view(np.uint32)
         copy(row.data, first, source, words * address, words)
         copy(row.written, first, core.activations_written.view(np.uint32), words * address, words)
     else:
         address %= chip.PARAMETER_UNITS
+        order.reads_row(core, _INFEED, clocks.PARAMETER_BASE + words * address, words)
         source = core.parameters.view(np.uint32)
         copy(row.data, first, source, words * address, words)
         copy(row.written, first, core.parameters_written.view(np.uint32), words * address, words)
@@ -316,16 +370,32 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
             return moved
         if not sync.passes(parameters.watchers, unit.waited, core.flags, write.begins):
             return moved
+        order.passes(
+            core,
+            _OUTFEED,
+            chip.TILES,
+            core.flags,
+            parameters.watchers,
+            unit.waited,
+            write.begins,
+            -1,
+        )
+        if unit.position == 0:
+            order.takes_row(core, _OUTFEED, chip.TILES, 0, fifo.head)
         row = fifo.rows[fifo.head]
         if parameters.to_host:
             for k in range(2):
                 word = unit.position + k
-                push_output(core, row.data[word], row.written[word], parameters.pc)
+                push_output(core, row.data[word], row.written[word], parameters.pc, _OUTFEED)
         else:
             address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
+            same = core.memory[address] == row.data[unit.position]
+            order.writes(core, _OUTFEED, clocks.SCALAR_BASE + address, same)
             core.memory[address] = row.data[unit.position]
             core.memory_written[address] = state.bits_of(row.written[unit.position])
-        core.flags[ScalarFlag.RING_OUTFEED] += step_outfeed(unit, parameters)
+        taken = step_outfeed(unit, parameters)
+        order.counts(core, _OUTFEED, clocks.scalar_flag(ScalarFlag.RING_OUTFEED), taken)
+        core.flags[ScalarFlag.RING_OUTFEED] += taken
         moved = True
         if has_used_row(unit, parameters):
             state.pop_row(fifo)
@@ -335,13 +405,16 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
 
 
 @inner
-def push_output(core: state.Core, word: np.uint32, written: np.uint32, pc: int) -> None:
+def push_output(
+    core: state.Core, word: np.uint32, written: np.uint32, pc: int, thread: int
+) -> None:
     """Append the four bytes of a word to the output FIFO, which has room for them.
 
     Bytes that follow from unwritten ones are no fault here: the host may have no use for them.
     """
     if written != state.WRITTEN:
         state.originates(core, pc, -1, core.output.length)
+    order.writes(core, thread, clocks.OUTPUT_TAIL, False)
     fifo = core.output
     for k in range(4):
         slot = (fifo.head + fifo.length) % chip.HOST_FIFO_BYTES

@@ -23,7 +23,7 @@ from darwinn_sim.isa.codes import (
     StoreOperation,
 )
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state
+from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import compiled, copy, inner
 from darwinn_sim.kernel.instructions import Loop, Scalar, ScalarFence
 from darwinn_sim.kernel.state import Handover
@@ -303,6 +303,9 @@ def _store_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32])
         address = _memory_address(
             core, where if operation == StoreOperation.DIRECT else np.int64(registers[pointer])
         )
+        order.goes_on(core, clocks.CORE, core.handed.instruction)
+        same = core.memory[address] == value
+        order.writes(core, clocks.CORE, clocks.SCALAR_BASE + int(address), same)
         core.memory[address] = value
         core.memory_written[address] = core.operands_written[bundle.store_register]
         if operation == StoreOperation.POST_INCREMENT:
@@ -321,6 +324,8 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     address = _memory_address(
         core, where if operation == LoadOperation.DIRECT else np.int64(registers[pointer])
     )
+    order.goes_on(core, clocks.CORE, core.handed.instruction)
+    order.reads(core, clocks.CORE, clocks.SCALAR_BASE + int(address))
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == LoadOperation.POST_INCREMENT:

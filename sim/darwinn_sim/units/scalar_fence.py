@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
-from darwinn_sim.kernel import state, sync
+from darwinn_sim.kernel import clocks, order, state, sync
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.instructions import ScalarFence
 from darwinn_sim.kernel.structure import Records
+
+_INPUT_UNITS = 1 << ScalarUnit.AV_POP | 1 << ScalarUnit.PARAMETER_POP | 1 << ScalarUnit.RING_INFEED
 
 OPEN = -1
 """Nothing holds the fence back."""
@@ -61,6 +63,7 @@ def reached(core: state.Core, tiles: Records[state.Tile], fence: ScalarFence) ->
     """Execute the fence if nothing holds it back; True if it was executed."""
     if guard(fence, tiles["fence_count"], core.flags, idle_units(core)) != OPEN:
         return False
+    orders(core, fence)
     for number in range(chip.TILES):
         if forgets(fence, number):
             tiles[number].fence_count = 0
@@ -80,3 +83,34 @@ def idle_units(core: state.Core) -> int:
     # on this bit and issue the outfeed after it.
     delivered = int(core.output.length == 0 and not core.output_pending)
     return idle | (delivered & idle >> ScalarUnit.RING_OUTFEED) << ScalarUnit.DRAIN
+
+
+@order.hook
+@inner
+def orders(core: order.CheckedCore, fence: ScalarFence) -> None:
+    """A fence is executed: what it has waited for is before what follows."""
+    known = core.clocks
+    clocks.begin(known, clocks.CORE, core.handed.instruction)
+    for unit in range(state.QUEUED_SCALAR_UNITS):
+        if (fence.wait_idle >> unit) & 1:
+            order.learn_all(known, clocks.CORE, clocks.scalar_unit(unit))
+    if (fence.wait_idle >> ScalarUnit.DRAIN) & 1:
+        order.learn_all(known, clocks.CORE, clocks.scalar_unit(ScalarUnit.RING_OUTFEED))
+        known.drained += 1
+    if fence.wait_idle & _INPUT_UNITS:
+        known.taken += 1
+    for number in range(chip.TILES):
+        if (fence.tile_fence_valid >> number) & 1:
+            flag = clocks.tile_flag(number, chip.TILE_FLAGS)
+            beyond = known.flags[flag].count - fence.tile_fence_count
+            order.reach(known, clocks.CORE, flag, beyond)
+    for flag in range(chip.SCALAR_FLAGS):
+        if (fence.expected_valid >> flag) & 1:
+            beyond = (core.flags[flag] - fence.expected[flag]) & sync.FLAG_MASK
+            order.reach(known, clocks.CORE, clocks.scalar_flag(flag), beyond)
+    for number in range(chip.TILES):
+        if forgets(fence, number):
+            order.load(known, clocks.CORE, clocks.tile_flag(number, chip.TILE_FLAGS), 0)
+    for flag in range(chip.SCALAR_FLAGS):
+        if loads(fence, flag):
+            order.load(known, clocks.CORE, clocks.scalar_flag(flag), fence.reset_value)

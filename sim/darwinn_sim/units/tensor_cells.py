@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state
+from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.units import memories
 from darwinn_sim.units.tensor_records import Parameters, Segment
@@ -35,6 +36,9 @@ def start_sum(
     lanes = segment.lanes
     if segment.continues:
         base = row_base(core, tile, parameters, segment.sum_row)
+        thread = clocks.unit(tile.number, TileUnit.TENSOR)
+        first = clocks.wide(tile.number, 0) + base
+        order.reads_row(core, thread, first, lanes)
         for lane in range(lanes):
             unit.accumulator[lane] = np.int32(tile.wide[base + lane])
             unit.lane_written[lane] = tile.wide_written[base + lane]
@@ -49,6 +53,10 @@ def store_sum(
 ) -> None:
     """Put the sums aside in the row in wide memory."""
     base = row_base(core, tile, parameters, segment.sum_row)
+    thread = clocks.unit(tile.number, TileUnit.TENSOR)
+    first = clocks.wide(tile.number, 0) + base
+    sums = unit.accumulator.view(np.uint32)
+    order.writes_row(core, thread, first, segment.lanes, tile.wide, base, sums)
     for lane in range(segment.lanes):
         tile.wide[base + lane] = np.uint32(unit.accumulator[lane])
         tile.wide_written[base + lane] = unit.lane_written[lane]

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import memories, observation
@@ -29,6 +29,7 @@ from darwinn_sim.units.tensor_cells import (
     start_sum,
     store_sum,
 )
+from darwinn_sim.units.tensor_order import reads_operands, writes_result
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 from darwinn_sim.units.tensor_shadow import check_operands, mark
@@ -146,6 +147,7 @@ def advance(
     """
     place = plan.place[row]
     tapped = observation.is_tapped(seen, unit.current)
+    thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
     while not has_ended(unit, place):
         if tapped and observation.tap_is_full(seen):
@@ -154,6 +156,16 @@ def advance(
         if not unit.ready:
             if not lets_begin(unit, parameters, segment, tile.flags):
                 return moved
+            order.passes(
+                core,
+                thread,
+                tile.number,
+                tile.flags,
+                parameters.watchers,
+                unit.waited,
+                segment.waits,
+                -1,
+            )
             if segment.observed and observation.is_due(tile, unit, parameters, plan, row, seen):
                 unit.ready = 1
                 observation.stop_before_segment(core, tile, seen)
@@ -163,6 +175,12 @@ def advance(
         if segment.outputs:
             _output(core, tile, unit, parameters, segment, plan, place, seen, tapped)
         parameter_reads, sum_writes = step(unit, segment)
+        order.counts(
+            core, thread, clocks.tile_flag(tile.number, TileFlag.PARAMETER_READ), parameter_reads
+        )
+        order.counts(
+            core, thread, clocks.tile_flag(tile.number, TileFlag.PARTIAL_SUM_WRITE), sum_writes
+        )
         tile.flags[TileFlag.PARAMETER_READ] += parameter_reads
         tile.flags[TileFlag.PARTIAL_SUM_WRITE] += sum_writes
         moved = True
@@ -193,6 +211,7 @@ def _run_segment(
     core.work += segment.count
     if segment.starts:
         start_sum(core, tile, unit, parameters, segment)
+    reads_operands(core, tile.number, parameters, segment, operands, granules)
     if core.strict:
         check_operands(core, tile, unit, parameters, segment.lanes, operands, granules)
     if parameters.opcode == MAC:
@@ -246,11 +265,19 @@ def _output(
         if memories.lacks_bytes(address):
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
+        writes_result(core, tile, address, word)
         for k in range(4):
             octets[address + k] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
             # Bytes beyond the last lane are zeros of the unit's own.
             lane = first + k // size
             written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
-        tile.flags[TileFlag.ACTIVATION_WRITE] += step_result(unit, plan, place)
+        grown = step_result(unit, plan, place)
+        order.counts(
+            core,
+            clocks.unit(tile.number, TileUnit.TENSOR),
+            clocks.tile_flag(tile.number, TileFlag.ACTIVATION_WRITE),
+            grown,
+        )
+        tile.flags[TileFlag.ACTIVATION_WRITE] += grown
         if tapped:
             observation.tap(seen, tile, unit.current, address, word, count * size)

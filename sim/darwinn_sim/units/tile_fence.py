@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.kernel import state, sync
+from darwinn_sim.isa.codes import TileFlag, TileUnit
+from darwinn_sim.kernel import clocks, order, state, sync
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import TileFence
 
@@ -69,3 +69,26 @@ def reached(tile: state.Tile, parameters: TileFence) -> bool:
     restart_sides(parameters, tile)
     tile.fence_count += parameters.increment
     return True
+
+
+@order.hook
+@inner
+def orders(core: order.CheckedCore, number: int, parameters: TileFence) -> None:
+    """A fence of tile ``number`` was executed: what it has waited for is before what follows."""
+    thread = clocks.dispatcher(number)
+    for which in range(chip.TILE_UNITS):
+        if (parameters.wait_idle >> which) & 1:
+            order.learn_all(core.clocks, thread, clocks.unit(number, which))
+            if which >= TileUnit.MESH_SOUTH:
+                receiver = clocks.receiver(number, which - TileUnit.MESH_SOUTH)
+                order.learn_all(core.clocks, thread, receiver)
+    for channel in range(RING_CHANNELS):
+        if (parameters.producer_count_valid >> channel) & 1:
+            flag = clocks.tile_flag(number, TileFlag.RING_PRODUCER_A + channel)
+            order.reach(core.clocks, thread, flag, 0)
+    for flag in range(chip.TILE_FLAGS):
+        if loads(parameters, flag):
+            order.load(core.clocks, thread, clocks.tile_flag(number, flag), parameters.reset_value)
+    order.count(
+        core.clocks, thread, clocks.tile_flag(number, chip.TILE_FLAGS), parameters.increment
+    )

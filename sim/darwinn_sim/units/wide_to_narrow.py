@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.kernel import state, sync, traversal
+from darwinn_sim.isa.codes import TileFlag, TileUnit
+from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import WideToNarrow
 from darwinn_sim.units import memories, narrow_to_wide
@@ -99,7 +99,11 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Wi
         core.work += 1
         if core.fault:
             return moved
-        tile.flags[flag(parameters)] += step(unit, parameters)
+        order.spreads(core, tile.number, 1 + parameters.scale_bias)
+        written = step(unit, parameters)
+        thread = clocks.unit(tile.number, TileUnit.WIDE_TO_NARROW)
+        order.counts(core, thread, clocks.tile_flag(tile.number, flag(parameters)), written)
+        tile.flags[flag(parameters)] += written
         moved = True
     if not unit.first.done:
         state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
@@ -119,6 +123,16 @@ def _is_open(
             return False
         if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
             return False
+        order.passes(
+            core,
+            clocks.unit(tile.number, TileUnit.WIDE_TO_NARROW),
+            tile.number,
+            tile.flags,
+            parameters.watchers,
+            unit.waited,
+            sync.begins(unit, side),
+            side,
+        )
         if side == 0:
             _read_row(core, tile, unit, parameters)
             if core.fault:
@@ -138,6 +152,7 @@ def _read_row(
         state.fail(core, state.FAULT_WIDE_ADDRESS, parameters.pc, tile.number, row)
         return
     base = row * chip.ROW_WORDS
+    _reads_row(core, tile.number, row, unit, parameters)
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
     if parameters.transpose:
@@ -149,12 +164,16 @@ def _read_row(
 def _write_word(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: WideToNarrow
 ) -> None:
+    thread = clocks.unit(tile.number, TileUnit.WIDE_TO_NARROW)
     if parameters.scale_bias:
         address = traversal.address(unit.second, parameters.narrow_write)
         if memories.lacks_scales(address):
             state.fail(core, state.FAULT_SCALE_BIAS_ADDRESS, parameters.pc, tile.number, address)
             return
         for k in range(2):
+            word = clocks.scale_bias(tile.number, 2 * address + k)
+            same = tile.scale_bias[2 * address + k] == unit.row.data[unit.position + k]
+            order.writes(core, thread, word, same)
             tile.scale_bias[2 * address + k] = unit.row.data[unit.position + k]
             tile.scale_bias_written[2 * address + k] = unit.row.written[unit.position + k]
         return
@@ -162,5 +181,32 @@ def _write_word(
     if memories.lacks_word(address):
         state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, 4 * address)
         return
+    same = tile.narrow[address] == unit.row.data[unit.position]
+    order.writes(core, thread, clocks.narrow(tile.number, address), same)
     tile.narrow[address] = unit.row.data[unit.position]
     tile.narrow_written[address] = unit.row.written[unit.position]
+
+
+@order.hook
+@inner
+def _reads_row(
+    core: order.CheckedCore, number: int, row: int, unit: state.Unit, parameters: WideToNarrow
+) -> None:
+    """Of a row, what will be taken of it is read: the rest may be anybody's. It is read as soon as
+    it is there and its words are not more than ``clocks.AHEAD`` ahead of what has been written.
+    """
+    walk = core.clocks.walk
+    traversal.follow(walk, unit.second)
+    words = 0
+    while words < chip.ROW_WORDS and not walk.done:
+        ended = traversal.step(walk, parameters.narrow_write)
+        words += 1 + parameters.scale_bias
+        if (ended >> parameters.row_loop) & 1:
+            break
+    thread = clocks.unit(number, TileUnit.WIDE_TO_NARROW)
+    known = core.clocks
+    before = known.spread[number] + words - clocks.AHEAD
+    clock = int(known.spread_at[number, (before - 1) % clocks.AHEAD]) if before > 0 else 0
+    first = clocks.wide(number, row)
+    for word in range(first, first + min(words, chip.ROW_WORDS)):
+        clocks.read_at(known, thread, word, clock)

@@ -1,0 +1,556 @@
+"""Vector clocks: what each unit knows of the others, and so what is before what (FastTrack).
+
+Each unit is a thread. Its clock ticks when it tells others something, by a flag, queue or FIFO. An
+*epoch* is a thread and its clock in one number; ``known[t, u]`` is the clock of ``u`` up to which
+everything that ``u`` has done is before what ``t`` does now. What is told is an epoch and the
+*version* of what the teller knew: a copy of its row of ``known``, made when that has changed since
+the last time. A thread keeps ``DEPTH`` versions. Who learns of an older one learns what the teller
+knows now, which is more: it can hide a hazard, and makes none up (``late`` counts that).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import ScalarFlag
+from darwinn_sim.kernel import traversal
+from darwinn_sim.kernel.compiled import compiled, copy, inner, unchecked
+from darwinn_sim.kernel.structure import Numbers, Record, Records
+
+_OF_A_TILE = 16
+"""Threads of a tile: its ten units, the receiving sides of its mesh units, what hands instructions
+to units, and in the last place something beside the tiles."""
+
+_RECEIVERS, DISPATCHER, _BESIDE = chip.TILE_UNITS, 14, 15
+
+THREADS = _OF_A_TILE * chip.TILES
+CORE, FIRST_SCALAR_UNIT, HOST, FIRST_CHANNEL = (_OF_A_TILE * k + _BESIDE for k in (0, 1, 5, 6))
+"""The scalar core, the first of the four units beside it, the host, and channel A of the ring, by
+which turns are counted. They are ``_OF_A_TILE`` apart."""
+
+CLOCK_BITS = 23
+CLOCK_MASK = (1 << CLOCK_BITS) - 1
+
+DEPTH = 32
+_COUNTS, _UNITS, _ACTIVATIONS = 256, chip.PARAMETER_UNITS, 16384
+"""Increments that are kept of a tile's flag, of one of the scalar core, and of the one that counts
+units of activations, which arrive long before they are sent. Who waits for an older one learns what
+was told at the oldest."""
+
+AHEAD = 64
+"""Words that wide-to-narrow may be ahead of what it has written (docs/chip-facts.md)."""
+
+HISTORY = 512
+"""Instructions of a thread that are kept, by the clock at which they began."""
+
+NARROW_WORDS = chip.NARROW_BYTES // chip.WORD_BYTES
+_WIDE_WORDS = chip.WIDE_ROWS * chip.ROW_WORDS
+_TILE_WORDS = NARROW_WORDS + _WIDE_WORDS + chip.SCALE_BIAS_WORDS
+ACTIVATION_WORDS = chip.ACTIVATION_UNIT_BYTES // chip.WORD_BYTES
+PARAMETER_WORDS = chip.PARAMETER_UNIT_BYTES // chip.WORD_BYTES
+
+SCALAR_BASE = chip.TILES * _TILE_WORDS
+ACTIVATION_BASE = SCALAR_BASE + chip.SCALAR_MEMORY_WORDS
+PARAMETER_BASE = ACTIVATION_BASE + chip.ACTIVATION_UNITS * ACTIVATION_WORDS
+FLAG_BASE = PARAMETER_BASE + chip.PARAMETER_UNITS * PARAMETER_WORDS
+
+_FLAGS_OF_A_TILE = chip.TILE_FLAGS + 1
+FLAGS = chip.TILES * _FLAGS_OF_A_TILE + chip.SCALAR_FLAGS
+"""Flags of the tiles, each with its count of fences behind them, and those of the scalar core."""
+
+_FIRST_SCALAR_FLAG = chip.TILES * _FLAGS_OF_A_TILE
+_FIRST_UNITS = _COUNTS * _FIRST_SCALAR_FLAG
+_FIRST_ACTIVATIONS = _FIRST_UNITS + _UNITS * chip.SCALAR_FLAGS
+_ENTRIES = _FIRST_ACTIVATIONS + _ACTIVATIONS
+
+_ROW_FIFOS = 2 * chip.TILES + 1
+RING_BASE = FLAG_BASE + FLAGS
+OUTFEED_TAIL = RING_BASE + _ROW_FIFOS - 1
+OUTPUT_TAIL = OUTFEED_TAIL + 1
+"""Where rows are appended for a channel of a tile and for the outfeed, and bytes for the host: who
+appends writes there, so that two who are not ordered are found."""
+
+WORDS = OUTPUT_TAIL + 1
+"""Words that have a shadow: of the tiles, of the scalar core and its buffers, flags and tails."""
+
+_TILE_QUEUES = 0
+_UNIT_QUEUES = _TILE_QUEUES + chip.TILES * chip.TILE_QUEUE
+SCALAR_QUEUES = _UNIT_QUEUES + chip.TILES * chip.TILE_UNITS * chip.UNIT_QUEUE
+_RING = SCALAR_QUEUES + 4 * chip.UNIT_QUEUE
+_OUTFEED = _RING + 2 * chip.TILES * chip.RING_FIFO_ROWS
+_MESH = _OUTFEED + chip.RING_FIFO_ROWS
+INPUT = _MESH + 4 * chip.TILES * chip.MESH_FIFO_WORDS
+_PLACES = INPUT + 2
+"""Places of queues and FIFOs, in which something is handed on."""
+
+WAITING = 15
+"""At most so many rows wait in a tile: programs rely on it (docs/chip-facts.md, "Order")."""
+
+MOST_FOUND = 64
+
+READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, COUNT_AFTER_LOAD, LOAD_AFTER_COUNT = range(5)
+"""What was done to a word, or a flag, without order after what."""
+
+
+class FlagClock(Record):
+    """What has been told by a flag since it was loaded with ``value``: ``count`` increments, and
+    what who loaded it did."""
+
+    count: int
+    value: int
+    last_load: int
+    loaded: int
+    loaded_version: int
+
+
+class Found(Record):
+    """Two instructions that touch a word without order: the first in this run, and the second.
+
+    ``words``: how often. ``same``: both wrote the same. An instruction is -1 if it is not known.
+    """
+
+    kind: int
+    same: int
+    word: int
+    first_thread: int
+    first: int
+    second_thread: int
+    second: int
+    words: int
+
+
+class Clocks(Record):
+    """Clocks, what was told, and what has been found.
+
+    Of each word, the epochs of its last write and of reads since then: ``reader``, and ``other`` of
+    one that is not ordered with it. ``counted`` is what was told by increments of flags
+    (:func:`entry`), ``told`` in places of queues and FIFOs, ``free`` when rows were taken that ring
+    FIFOs held. ``spread`` words have left wide-to-narrow of a tile, the last of them at
+    ``spread_at``. Instructions count from ``origin``. Fences have waited ``drained`` times until
+    the host had all output, ``taken`` times until what takes its input was idle. ``late`` and
+    ``behind``: what was learnt from too old a version, and from too old an increment;
+    ``dropped``: readers.
+    """
+
+    clock: Annotated[NDArray[np.int32], THREADS]
+    version: Annotated[NDArray[np.int32], THREADS]
+    changed: Annotated[NDArray[np.uint8], THREADS]
+    doing: Annotated[NDArray[np.int32], THREADS]
+    begun: Annotated[NDArray[np.int32], THREADS]
+    begun_at: Annotated[NDArray[np.int32], THREADS, HISTORY]
+    begun_what: Annotated[NDArray[np.int32], THREADS, HISTORY]
+    known: Annotated[NDArray[np.int32], THREADS, THREADS]
+    joined: Annotated[NDArray[np.int32], THREADS, THREADS]
+    snapshot: Annotated[NDArray[np.int32], THREADS, DEPTH, THREADS]
+    flags: Annotated[Records[FlagClock], FLAGS]
+    counted: Annotated[NDArray[np.int32], _ENTRIES]
+    counted_version: Annotated[NDArray[np.int32], _ENTRIES]
+    sent: Annotated[Numbers, _ROW_FIFOS]
+    taken_rows: Annotated[Numbers, _ROW_FIFOS]
+    free: Annotated[NDArray[np.int32], _ROW_FIFOS, WAITING]
+    free_version: Annotated[NDArray[np.int32], _ROW_FIFOS, WAITING]
+    issued: Annotated[NDArray[np.int32], 4 * chip.UNIT_QUEUE]
+    told: Annotated[NDArray[np.int32], _PLACES]
+    told_version: Annotated[NDArray[np.int32], _PLACES]
+    writer: Annotated[NDArray[np.int32], WORDS]
+    reader: Annotated[NDArray[np.int32], WORDS]
+    other: Annotated[NDArray[np.int32], WORDS]
+    walk: traversal.State
+    spread: Annotated[Numbers, chip.TILES]
+    spread_at: Annotated[NDArray[np.int32], chip.TILES, AHEAD]
+    origin: int
+    found: Annotated[Records[Found], MOST_FOUND]
+    pairs: int
+    more: int
+    late: Annotated[Numbers, THREADS]
+    behind: int
+    drained: int
+    taken: int
+    dropped: int
+
+
+# Threads.
+
+
+@inner
+def unit(tile: int, which: int) -> int:
+    """The thread of a unit of a tile; of a mesh unit, its sending side."""
+    return _OF_A_TILE * tile + which
+
+
+@inner
+def receiver(tile: int, link: int) -> int:
+    """The receiving side of a mesh unit."""
+    return _OF_A_TILE * tile + _RECEIVERS + link
+
+
+@inner
+def dispatcher(tile: int) -> int:
+    """What hands instructions to the units of a tile."""
+    return _OF_A_TILE * tile + DISPATCHER
+
+
+@inner
+def scalar_unit(which: int) -> int:
+    """A unit beside the scalar core."""
+    return FIRST_SCALAR_UNIT + _OF_A_TILE * which
+
+
+@inner
+def channel(number: int) -> int:
+    """A channel of the ring."""
+    return FIRST_CHANNEL + _OF_A_TILE * number
+
+
+# Words.
+
+
+@inner
+def narrow(tile: int, word: int) -> int:
+    """The shadow of a word of narrow memory."""
+    return _TILE_WORDS * tile + word
+
+
+@inner
+def wide(tile: int, row: int) -> int:
+    """The shadow of the first word of a row of wide memory."""
+    return _TILE_WORDS * tile + NARROW_WORDS + row * chip.ROW_WORDS
+
+
+@inner
+def scale_bias(tile: int, word: int) -> int:
+    """The shadow of a word of the scale/bias buffer."""
+    return _TILE_WORDS * tile + NARROW_WORDS + _WIDE_WORDS + word
+
+
+# Flags, in ``flags``.
+
+
+@inner
+def tile_flag(tile: int, flag: int) -> int:
+    """A flag of a tile; the one behind the last is its count of fences."""
+    return _FLAGS_OF_A_TILE * tile + flag
+
+
+@inner
+def scalar_flag(flag: int) -> int:
+    """A flag of the scalar core."""
+    return _FLAGS_OF_A_TILE * chip.TILES + flag
+
+
+@inner
+def kept(flag: int) -> int:
+    """How many increments of a flag are kept."""
+    if flag < _FIRST_SCALAR_FLAG:
+        return _COUNTS
+    return _ACTIVATIONS if flag == _FIRST_SCALAR_FLAG + ScalarFlag.AV_POP else _UNITS
+
+
+@inner
+def entry(flag: int, number: int) -> int:
+    """Where the increment of a flag with this number is kept, from 1 on."""
+    if flag < _FIRST_SCALAR_FLAG:
+        return _COUNTS * flag + number % _COUNTS
+    if flag == _FIRST_SCALAR_FLAG + ScalarFlag.AV_POP:
+        return _FIRST_ACTIVATIONS + number % _ACTIVATIONS
+    return _FIRST_UNITS + _UNITS * (flag - _FIRST_SCALAR_FLAG) + number % _UNITS
+
+
+# Places.
+
+
+@inner
+def tile_queue(tile: int, slot: int) -> int:
+    """A place of a tile's queue."""
+    return _TILE_QUEUES + chip.TILE_QUEUE * tile + slot
+
+
+@inner
+def unit_queue(tile: int, which: int, slot: int) -> int:
+    """A place of the queue of a tile's unit."""
+    return _UNIT_QUEUES + chip.UNIT_QUEUE * (chip.TILE_UNITS * tile + which) + slot
+
+
+@inner
+def scalar_queue(which: int, slot: int) -> int:
+    """A place of the queue of a unit beside the scalar core."""
+    return SCALAR_QUEUES + chip.UNIT_QUEUE * which + slot
+
+
+@inner
+def ring(tile: int, number: int, slot: int) -> int:
+    """A place for a row that has arrived on a channel."""
+    return _RING + chip.RING_FIFO_ROWS * (2 * tile + number) + slot
+
+
+@inner
+def outfeed(slot: int) -> int:
+    """A place for a row that has arrived for the outfeed."""
+    return _OUTFEED + slot
+
+
+@inner
+def mesh(tile: int, link: int, slot: int) -> int:
+    """A place for a word that has arrived on a link."""
+    return _MESH + chip.MESH_FIFO_WORDS * (4 * tile + link) + slot
+
+
+@inner
+def row_fifo(tile: int, number: int) -> int:
+    """Where rows wait that were sent to a tile on a channel; to the outfeed, as the tile behind the
+    last, on any channel."""
+    return 2 * tile + (number if tile < chip.TILES else 0)
+
+
+# What is told and learnt.
+
+
+@inner
+def tell(clocks: Clocks, thread: int) -> int:
+    """The epoch that others may learn of, with what ``thread`` knows, which has its version."""
+    if clocks.changed[thread]:
+        clocks.changed[thread] = 0
+        clocks.version[thread] += 1
+        at = clocks.version[thread] % DEPTH
+        copy(clocks.snapshot[thread, at], 0, clocks.known[thread], 0, THREADS)
+    return thread << CLOCK_BITS | int(clocks.clock[thread])
+
+
+@inner
+def tick(clocks: Clocks, thread: int) -> None:
+    """What ``thread`` does from now on is behind what it has told."""
+    clocks.clock[thread] = min(clocks.clock[thread] + 1, CLOCK_MASK)
+
+
+@inner
+def learn(clocks: Clocks, thread: int, epoch: int, version: int) -> None:
+    """What was told is before what ``thread`` does from now on."""
+    teller = epoch >> CLOCK_BITS
+    clock = epoch & CLOCK_MASK
+    if clock == 0 or teller == thread:
+        return
+    if clocks.known[thread, teller] < clock:
+        clocks.known[thread, teller] = clock
+        clocks.changed[thread] = 1
+    if version > clocks.joined[thread, teller]:
+        clocks.joined[thread, teller] = version
+        if clocks.version[teller] - version < DEPTH:
+            source = clocks.snapshot[teller, version % DEPTH]
+        else:
+            source = clocks.known[teller]
+            clocks.late[teller] += 1
+        if _join(clocks.known[thread], source):
+            clocks.changed[thread] = 1
+
+
+@unchecked
+def _join(known: NDArray[np.int32], source: NDArray[np.int32]) -> bool:
+    """Take the greater clocks; True if that changed any. Both have ``THREADS``."""
+    grown = 0
+    for k in range(THREADS):
+        grown |= int(source[k] > known[k])
+        known[k] = max(known[k], source[k])
+    return grown != 0
+
+
+@inner
+def is_before(clocks: Clocks, epoch: int, thread: int) -> bool:
+    """What was done at an epoch is before what ``thread`` does now."""
+    doer = epoch >> CLOCK_BITS
+    return doer == thread or epoch & CLOCK_MASK <= clocks.known[thread, doer]
+
+
+@inner
+def now(clocks: Clocks, thread: int) -> int:
+    """The epoch of ``thread``."""
+    return thread << CLOCK_BITS | int(clocks.clock[thread])
+
+
+@inner
+def begin(clocks: Clocks, thread: int, instruction: int) -> None:
+    """``thread`` begins an instruction."""
+    tick(clocks, thread)
+    instruction += clocks.origin
+    clocks.doing[thread] = instruction
+    at = clocks.begun[thread] % HISTORY
+    clocks.begun_at[thread, at] = clocks.clock[thread]
+    clocks.begun_what[thread, at] = instruction
+    clocks.begun[thread] += 1
+
+
+# Words that are touched.
+
+
+@inner
+def read(clocks: Clocks, thread: int, word: int) -> None:
+    """``thread`` reads a word."""
+    present = now(clocks, thread)
+    if clocks.reader[word] == present:
+        return
+    if not is_before(clocks, clocks.writer[word], thread):
+        find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)
+    if is_before(clocks, clocks.reader[word], thread):
+        clocks.reader[word] = present
+        return
+    if not is_before(clocks, clocks.other[word], thread):
+        clocks.dropped += 1
+    clocks.other[word] = present
+
+
+@inner
+def read_at(clocks: Clocks, thread: int, word: int, clock: int) -> None:
+    """``thread`` reads a word that it may have read at an earlier clock already."""
+    if not is_before(clocks, clocks.writer[word], thread):
+        find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)
+    if is_before(clocks, clocks.reader[word], thread):
+        clocks.reader[word] = thread << CLOCK_BITS | clock
+    else:
+        clocks.other[word] = thread << CLOCK_BITS | clock
+
+
+@inner
+def read_row(clocks: Clocks, thread: int, first: int, count: int) -> None:
+    """``thread`` reads words, which mostly were written and read together."""
+    if count <= 0:
+        return
+    present = now(clocks, thread)
+    reader, writer = clocks.reader[first], clocks.writer[first]
+    together = clocks.reader[first + count - 1] == reader and _are(
+        clocks.reader, reader, first, count
+    )
+    if together and reader == present:
+        return
+    if (
+        together
+        and is_before(clocks, reader, thread)
+        and is_before(clocks, writer, thread)
+        and _are(clocks.writer, writer, first, count)
+    ):
+        _fill(clocks.reader, present, first, count)
+        return
+    for word in range(first, first + count):
+        read(clocks, thread, word)
+
+
+@inner
+def write(clocks: Clocks, thread: int, word: int, same: bool) -> None:
+    """``thread`` writes a word; ``same``: what it held already."""
+    if not is_before(clocks, clocks.writer[word], thread):
+        find(clocks, WRITE_AFTER_WRITE, word, clocks.writer[word], thread, same)
+    for reader in (clocks.reader[word], clocks.other[word]):
+        if not is_before(clocks, reader, thread):
+            find(clocks, WRITE_AFTER_READ, word, reader, thread, same)
+    clocks.writer[word] = now(clocks, thread)
+    clocks.reader[word] = 0
+    clocks.other[word] = 0
+
+
+@inner
+def write_row(
+    clocks: Clocks,
+    thread: int,
+    first: int,
+    count: int,
+    old: NDArray[np.uint32],
+    old_first: int,
+    new: NDArray[np.uint32],
+) -> None:
+    """``thread`` writes words; ``old`` holds them as they are from ``old_first`` on, ``new`` as
+    they will be."""
+    if count <= 0:
+        return
+    writer, reader = clocks.writer[first], clocks.reader[first]
+    if (
+        is_before(clocks, writer, thread)
+        and is_before(clocks, reader, thread)
+        and clocks.writer[first + count - 1] == writer
+        and _are(clocks.writer, writer, first, count)
+        and _are(clocks.reader, reader, first, count)
+        and _are(clocks.other, 0, first, count)
+    ):
+        _fill(clocks.writer, now(clocks, thread), first, count)
+        _fill(clocks.reader, 0, first, count)
+        return
+    for k in range(count):
+        write(clocks, thread, first + k, old[old_first + k] == new[k])
+
+
+@unchecked
+def _are(epochs: NDArray[np.int32], epoch: int, first: int, count: int) -> bool:
+    """Whether all are the same; the caller has looked at the ends."""
+    value = np.int32(epoch)
+    others = 0
+    for k in range(count):
+        others |= int(epochs[first + k] != value)
+    return others == 0
+
+
+@unchecked
+def _fill(epochs: NDArray[np.int32], epoch: int, first: int, count: int) -> None:
+    """Make all the same; the caller has looked at the ends."""
+    value = np.int32(epoch)
+    for k in range(count):
+        epochs[first + k] = value
+
+
+@compiled
+def find(clocks: Clocks, kind: int, word: int, epoch: int, thread: int, same: bool) -> None:
+    """Note a pair of instructions, unless that is known."""
+    first_thread = epoch >> CLOCK_BITS
+    first = _instruction_at(clocks, first_thread, epoch & CLOCK_MASK)
+    second = int(clocks.doing[thread])
+    for k in range(clocks.pairs):
+        found = clocks.found[k]
+        if (
+            found.first == first
+            and found.second == second
+            and found.kind == kind
+            and found.same == same
+        ):
+            found.words += 1
+            return
+    if clocks.pairs == MOST_FOUND:
+        clocks.more += 1
+        return
+    found = clocks.found[clocks.pairs]
+    clocks.pairs += 1
+    found.kind = kind
+    found.same = same
+    found.word = word
+    found.first_thread = first_thread
+    found.first = first
+    found.second_thread = thread
+    found.second = second
+    found.words = 1
+
+
+@inner
+def _instruction_at(clocks: Clocks, thread: int, clock: int) -> int:
+    """What ``thread`` did at a clock; -1 if that is not kept any more."""
+    begun: int = clocks.begun[thread]
+    for back in range(1, min(begun, HISTORY) + 1):
+        number = begun - back
+        if clocks.begun_at[thread, number % HISTORY] <= clock:
+            return int(clocks.begun_what[thread, number % HISTORY])
+    return -1
+
+
+def place_of(thread: int) -> tuple[int, int]:
+    """Tile of a thread (-1: beside the tiles), and which of the tile's it is."""
+    tile, which = divmod(thread, _OF_A_TILE)
+    return (-1, -1) if which == _BESIDE else (tile, which)
+
+
+def memory_of(word: int) -> tuple[int, str, int]:
+    """Tile, memory and word in it of the shadow of a word of a tile."""
+    tile, word = divmod(word, _TILE_WORDS)
+    if word < NARROW_WORDS:
+        return tile, "narrow memory", word
+    word -= NARROW_WORDS
+    if word < _WIDE_WORDS:
+        return tile, "wide memory", word
+    return tile, "scale/bias buffer", word - _WIDE_WORDS

@@ -1,0 +1,356 @@
+"""What units tell the checker of hazards: who does what, and by what that is ordered.
+
+The kernels of the units call these hooks. Where the core has no clocks nothing is compiled of them,
+not even a call; where it has (:class:`CheckedCore`), a variant of all kernels is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, cast
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import DescriptorTag, InputFifo, ScalarFlag, TileFlag, TileUnit
+from darwinn_sim.kernel import clocks, state, sync
+from darwinn_sim.kernel.compiled import OPTIONS, compiled, inner
+from darwinn_sim.kernel.structure import Record, Records
+
+_P = ParamSpec("_P")
+_overload: Any = overload
+
+
+class _Checked(Record):
+    """What the checker needs, before all else: numba must not take a core with clocks for one
+    without, as it would if what they share were in the same places."""
+
+    clocks: clocks.Clocks
+
+
+class CheckedCore(state.Core, _Checked, align=True):
+    """A scalar core beside which clocks stand."""
+
+
+def new_core() -> Records[state.Core]:
+    """As ``state.new_core``, with clocks."""
+    core = CheckedCore.zeros(1)
+    state.power_up(cast("Records[state.Core]", core))
+    core["clocks"]["clock"] = 1
+    core["clocks"]["doing"] = -1
+    return cast("Records[state.Core]", core)
+
+
+def hook(
+    kernel: Callable[Concatenate[CheckedCore, _P], None],
+) -> Callable[Concatenate[state.Core, _P], None]:
+    """``kernel`` for a core that has clocks, and nothing for one that has none."""
+
+    def nothing(core: Any, *arguments: Any) -> None:
+        """What units call; numba takes what ``choose`` gives for the type of their core."""
+
+    called: Any = kernel
+
+    def choose(core: Any) -> Callable[..., None]:
+        if "clocks" in core.fields:
+            return lambda core, *arguments: called(core, *arguments)
+        return lambda core, *arguments: None
+
+    # numba compares signatures, annotations included; a lambda has none.
+    _overload(nothing, jit_options={**OPTIONS, "boundscheck": True})(
+        lambda core, *arguments: choose(core)
+    )
+    return cast("Callable[Concatenate[state.Core, _P], None]", nothing)
+
+
+@hook
+@inner
+def begins(core: CheckedCore, thread: int, instruction: int) -> None:
+    """A thread begins an instruction."""
+    clocks.begin(core.clocks, thread, instruction)
+
+
+@hook
+@inner
+def goes_on(core: CheckedCore, thread: int, instruction: int) -> None:
+    """A thread goes on with an instruction, or begins another one."""
+    if core.clocks.doing[thread] != core.clocks.origin + instruction:
+        clocks.begin(core.clocks, thread, instruction)
+
+
+@hook
+@inner
+def puts(core: CheckedCore, thread: int, place: int) -> None:
+    """Something is handed on, in a place of a queue or FIFO."""
+    _tell_at(core.clocks, thread, place)
+
+
+@inner
+def _tell_at(known: clocks.Clocks, thread: int, place: int) -> None:
+    known.told[place] = clocks.tell(known, thread)
+    known.told_version[place] = known.version[thread]
+    clocks.tick(known, thread)
+
+
+@hook
+@inner
+def issues(core: CheckedCore, which: int, slot: int, instruction: int) -> None:
+    """The scalar core queues an instruction for a unit beside it."""
+    place = clocks.scalar_queue(which, slot)
+    core.clocks.issued[place - clocks.SCALAR_QUEUES] = instruction
+    _tell_at(core.clocks, clocks.CORE, place)
+
+
+@hook
+@inner
+def begins_issued(core: CheckedCore, which: int, slot: int) -> None:
+    """A unit beside the core takes an instruction from its queue."""
+    known = core.clocks
+    thread = clocks.scalar_unit(which)
+    place = clocks.scalar_queue(which, slot)
+    clocks.learn(known, thread, known.told[place], known.told_version[place])
+    clocks.begin(known, thread, known.issued[place - clocks.SCALAR_QUEUES])
+
+
+@hook
+@inner
+def takes(core: CheckedCore, thread: int, place: int) -> None:
+    """What was handed on is taken."""
+    known = core.clocks
+    clocks.learn(known, thread, known.told[place], known.told_version[place])
+
+
+@inner
+def learn_all(known: clocks.Clocks, thread: int, other: int) -> None:
+    """What another thread has done so far is before what ``thread`` does from now on."""
+    epoch = clocks.tell(known, other)
+    clocks.learn(known, thread, epoch, known.version[other])
+    clocks.tick(known, other)
+
+
+@hook
+@inner
+def appends_row(
+    core: CheckedCore, thread: int, tile: int, channel: int, fifo: state.RowFifo
+) -> None:
+    """A row is sent to a tile, or to the outfeed as if that were a tile behind the last."""
+    known = core.clocks
+    slot = (fifo.head + fifo.length) % chip.RING_FIFO_ROWS
+    rows = clocks.row_fifo(tile, channel)
+    at = known.sent[rows] % clocks.WAITING
+    if known.sent[rows] >= clocks.WAITING:
+        clocks.learn(known, thread, known.free[rows, at], known.free_version[rows, at])
+    known.sent[rows] += 1
+    clocks.write(known, thread, clocks.RING_BASE + rows, False)
+    _tell_at(known, thread, _row_place(tile, channel, slot))
+
+
+@inner
+def _row_place(tile: int, channel: int, slot: int) -> int:
+    return clocks.ring(tile, channel, slot) if tile < chip.TILES else clocks.outfeed(slot)
+
+
+@hook
+@inner
+def takes_row(core: CheckedCore, thread: int, tile: int, channel: int, slot: int) -> None:
+    """A row is taken that has waited in a tile, or for the outfeed: there is room for another."""
+    known = core.clocks
+    place = _row_place(tile, channel, slot)
+    clocks.learn(known, thread, known.told[place], known.told_version[place])
+    rows = clocks.row_fifo(tile, channel)
+    at = known.taken_rows[rows] % clocks.WAITING
+    known.free[rows, at] = clocks.tell(known, thread)
+    known.free_version[rows, at] = known.version[thread]
+    known.taken_rows[rows] += 1
+    clocks.tick(known, thread)
+
+
+@hook
+@inner
+def counts(core: CheckedCore, thread: int, flag: int, number: int) -> None:
+    """A flag grows by a number."""
+    count(core.clocks, thread, flag, number)
+
+
+@inner
+def _counts_turns(flag: int) -> bool:
+    """A flag that any sender of the ring counts, by way of the channel: who that was is not known
+    of the channel."""
+    number = flag % (chip.TILE_FLAGS + 1)
+    of_tile = flag < chip.TILES * (chip.TILE_FLAGS + 1)
+    return bool(of_tile and TileFlag.RING_PRODUCER_A <= number <= TileFlag.RING_PRODUCER_B)
+
+
+@inner
+def count(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
+    """A flag grows by a number."""
+    if number <= 0:
+        return
+    record = known.flags[flag]
+    if not _counts_turns(flag) and not clocks.is_before(known, record.last_load, thread):
+        word = clocks.FLAG_BASE + flag
+        clocks.find(known, clocks.COUNT_AFTER_LOAD, word, record.last_load, thread, False)
+    epoch = clocks.tell(known, thread)
+    version = known.version[thread]
+    kept = min(number, clocks.kept(flag))
+    record.count += number - kept
+    for _ in range(kept):
+        record.count += 1
+        at = clocks.entry(flag, record.count)
+        known.counted[at] = epoch
+        known.counted_version[at] = version
+    clocks.tick(known, thread)
+
+
+@inner
+def load(known: clocks.Clocks, thread: int, flag: int, value: int) -> None:
+    """A fence loads a flag. Programs also load what a flag holds already, while units wait for it:
+    nobody sees that, as long as nobody counts it meanwhile."""
+    record = known.flags[flag]
+    if record.count == 0 and record.value == value:
+        record.last_load = clocks.tell(known, thread)
+        clocks.tick(known, thread)
+        return
+    record.value = value
+    at = clocks.entry(flag, record.count)
+    of_ring = _counts_turns(flag)
+    last = known.counted[at]
+    if record.count and not of_ring and not clocks.is_before(known, last, thread):
+        word = clocks.FLAG_BASE + flag
+        clocks.find(known, clocks.LOAD_AFTER_COUNT, word, last, thread, False)
+    clocks.write(known, thread, clocks.FLAG_BASE + flag, False)
+    record.count = 0
+    record.loaded = record.last_load = clocks.tell(known, thread)
+    record.loaded_version = known.version[thread]
+    clocks.tick(known, thread)
+
+
+@inner
+def reach(known: clocks.Clocks, thread: int, flag: int, beyond: int) -> None:
+    """A thread has waited for a flag, which by now is ``beyond`` what it has waited for."""
+    record = known.flags[flag]
+    clocks.read(known, thread, clocks.FLAG_BASE + flag)
+    number = record.count - beyond
+    if number <= 0:
+        clocks.learn(known, thread, record.loaded, record.loaded_version)
+        return
+    oldest = record.count - clocks.kept(flag) + 1
+    known.behind += number < oldest
+    at = clocks.entry(flag, max(number, oldest))
+    clocks.learn(known, thread, known.counted[at], known.counted_version[at])
+
+
+@hook
+@inner
+def passes(
+    core: CheckedCore,
+    thread: int,
+    place: int,
+    flags: NDArray[np.int64],
+    watchers: sync.Watchers,
+    waited: NDArray[np.int64],
+    begins: int,
+    side: int,
+) -> None:
+    """Watchers have passed (``sync.passes_side``) of the flags of a tile, or of the scalar core."""
+    for k in range(watchers.count):
+        if (side < 0 or watchers.side[k] == side) and (begins >> watchers.depth[k]) & 1:
+            expected = watchers.expected[k] + (waited[k] - 1) * watchers.stride[k]
+            flag = watchers.flag[k]
+            beyond = (flags[flag] - expected) & sync.FLAG_MASK
+            reach(core.clocks, thread, clocks.tile_flag(place, flag), beyond)
+
+
+@hook
+@inner
+def passes_token(core: CheckedCore, thread: int, number: int) -> None:
+    """A sender counts its turn on a channel of the ring, on all tiles."""
+    known = core.clocks
+    learn_all(known, clocks.channel(number), thread)
+    for tile in range(chip.TILES):
+        flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
+        count(known, clocks.channel(number), flag, 1)
+
+
+@hook
+@inner
+def counts_tokens(core: CheckedCore, thread: int, flags: int) -> None:
+    """A ring producer counts its turn on flags of the scalar core (bit f: flag f)."""
+    known = core.clocks
+    for number in range(2):
+        flag = ScalarFlag.RING_PRODUCER_A + number
+        if (flags >> flag) & 1:
+            learn_all(known, clocks.channel(number), thread)
+            count(known, clocks.channel(number), clocks.scalar_flag(flag), 1)
+
+
+@hook
+@inner
+def shares_sides(core: CheckedCore, sender: int, receiver: int) -> None:
+    """Both sides of a mesh unit have ended their instruction before the next one begins."""
+    learn_all(core.clocks, sender, receiver)
+    learn_all(core.clocks, receiver, sender)
+
+
+@hook
+@inner
+def spreads(core: CheckedCore, tile: int, words: int) -> None:
+    """Words leave wide-to-narrow."""
+    known = core.clocks
+    thread = clocks.unit(tile, TileUnit.WIDE_TO_NARROW)
+    for _ in range(words):
+        known.spread_at[tile, known.spread[tile] % clocks.AHEAD] = known.clock[thread]
+        known.spread[tile] += 1
+
+
+@hook
+@inner
+def reads(core: CheckedCore, thread: int, word: int) -> None:
+    """A thread reads a word."""
+    clocks.read(core.clocks, thread, word)
+
+
+@hook
+@inner
+def reads_row(core: CheckedCore, thread: int, first: int, count: int) -> None:
+    """A thread reads words."""
+    clocks.read_row(core.clocks, thread, first, count)
+
+
+@hook
+@inner
+def writes(core: CheckedCore, thread: int, word: int, same: bool) -> None:
+    """A thread writes a word; ``same``: what it held already."""
+    clocks.write(core.clocks, thread, word, same)
+
+
+@hook
+@inner
+def writes_row(
+    core: CheckedCore,
+    thread: int,
+    first: int,
+    count: int,
+    old: NDArray[np.uint32],
+    old_first: int,
+    new: NDArray[np.uint32],
+) -> None:
+    """A thread writes words of ``new`` over those of ``old`` from ``old_first`` on."""
+    clocks.write_row(core.clocks, thread, first, count, old, old_first, new)
+
+
+@hook
+@inner
+def writes_units(core: CheckedCore, thread: int, first: int, count: int) -> None:
+    """A thread writes words of which nobody asks what they held."""
+    for word in range(first, first + count):
+        clocks.write(core.clocks, thread, word, False)
+
+
+@compiled
+def descriptor_issued(core: Any, tag: int) -> None:
+    """The scalar core has issued a descriptor; what it brings is taken behind that."""
+    fifo = InputFifo.PARAMETERS if tag == DescriptorTag.PARAMETERS else InputFifo.ACTIVATIONS
+    _tell_at(core.clocks, clocks.CORE, clocks.INPUT + fifo)

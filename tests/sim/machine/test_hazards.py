@@ -1,0 +1,159 @@
+"""Hazards in whole programs: each kind of edge, there and missing, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import averaging_program as sample
+import pytest
+from averaging_program import TILE, Operation, line, watch
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.machine.hazards import Hazard
+
+IMAGE = sample.images()()
+_NO_WATCHER = {"watcher_valid": [0] * 6}
+
+
+def hazards(program: Sequence[Operation] | None) -> tuple[Hazard, ...]:
+    """What is found in a program, without strict mode."""
+    accelerator = Accelerator(hazards=True)
+    return accelerator.run(sample.executable(program), {"image": IMAGE}).hazards
+
+
+def with_more(before: str, *more: Operation, **fields: object) -> list[Operation]:
+    """The program with further instructions, and other fields in the one that they stand before."""
+    program = sample.changed(before, **fields)
+    place = [name for name, _ in program].index(before)
+    return [*program[:place], *more, *program[place:]]
+
+
+def only(found: Sequence[Hazard]) -> Hazard:
+    assert len(found) == 1, [str(each) for each in found]
+    return found[0]
+
+
+def test_a_program_whose_flags_order_all_has_none() -> None:
+    assert hazards(None) == ()
+
+
+def test_an_accelerator_that_does_not_look_finds_nothing() -> None:
+    result = Accelerator().run(
+        sample.executable(sample.changed("RingInfeed", watcher_stride=[0, 0])), {"image": IMAGE}
+    )
+    assert result.hazards == ()
+
+
+def test_a_flag_of_the_scalar_core() -> None:
+    found = only(hazards(sample.changed("RingInfeed", watcher_stride=[0, 0])))
+    assert found.kind == "read after write" and found.memory == "activation buffer"
+    assert found.first.instruction == "PopInput" and found.second.instruction == "RingInfeed"
+    assert found.first.unit == "activation pop" and found.first.tile == -1
+    assert found.missing == "flag 0 (av_pop) of the scalar core"
+    assert str(found).startswith(f"nothing orders PopInput at pc {found.first.pc}")
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "memory", "flag"),
+    [
+        ("TensorSum", "RingConsumerA", "wide memory", "flag 14 (ring_bus_read_a)"),
+        ("NarrowToWide", "TensorSum", "narrow memory", "flag 0 (activation_write)"),
+    ],
+)
+def test_a_flag_of_a_tile(name: str, other: str, memory: str, flag: str) -> None:
+    found = only(hazards(sample.changed(name, **_NO_WATCHER)))
+    assert {found.first.instruction, found.second.instruction} == {name, other}
+    assert found.memory == f"{memory} of tile {TILE}" and flag in found.missing
+    assert found.first.tile == found.second.tile == TILE
+    layers = {each.instruction: each.layer for each in (found.first, found.second)}
+    assert layers[name] == (0 if "Tensor" in (name, other) or name != "RingConsumerA" else -1)
+
+
+def test_a_flag_that_a_ring_producer_awaits() -> None:
+    found = hazards(sample.changed("RingProducer", watcher_valid=[0] * 3))
+    assert "flag 13 (narrow_to_wide_write)" in only(found).missing
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_tile_fence(waits: bool) -> None:
+    """In the place of the flag for which narrow-to-wide waits."""
+    fence = ("TileFence", {"tiles": 1 << TILE, "wait_idle": int(waits)})
+    found = hazards(with_more("NarrowToWide", fence, **_NO_WATCHER))
+    assert bool(found) is not waits
+    if found:
+        assert {only(found).first.unit, only(found).second.unit} == {
+            "tensor unit",
+            "narrow-to-wide",
+        }
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_load_of_a_flag_that_others_count(waits: bool) -> None:
+    """A fence that loads flag 2 while the tensor unit, which counts it, may not have ended."""
+    fence = ("TileFence", {"tiles": 1 << TILE, "wait_idle": int(waits), "reset_flags": 1 << 2})
+    counts = {"partial_sum_producer_increment": 1}
+    found = hazards(_with(fence, counts))
+    assert bool(found) is not waits
+    if found:
+        assert only(found).memory == f"flag 2 (partial_sum_write) of tile {TILE}"
+        assert only(found).kind == "count after load"
+
+
+def _with(fence: Operation, counts: dict[str, int]) -> list[Operation]:
+    program = with_more("NarrowToWide", fence)
+    return [(name, each | counts if name == "TensorSum" else each) for name, each in program]
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_a_turn_on_the_ring(awaited: bool) -> None:
+    """Another tile sends a row to the tile that the infeed sends to."""
+    sender = (
+        "RingProducer",
+        {"tiles": 1 << TILE + 1, "wide_read_base": 30, "targets": 1 << TILE}
+        | watch(3, 17, 1)
+        | {"watcher_valid": [int(awaited), 0, 0]},
+    )
+    consumer = ("RingConsumerA", {"tiles": 1 << TILE, "wide_write_base": 40})
+    found = hazards(
+        with_more("TensorSum", sender, consumer)
+        if not awaited
+        else _with_token(with_more("TensorSum", sender, consumer))
+    )
+    assert bool(found) is not awaited
+    if found:
+        assert only(found).memory == f"ring channel A to tile {TILE}"
+        assert only(found).missing == "a turn counted by flag 17 of the tiles"
+
+
+def _with_token(program: list[Operation]) -> list[Operation]:
+    """The infeed counts a turn when it has sent all."""
+    fields = {"token_producer_increment": 1, "token_producer_depth": 3}
+    return [(name, each | fields if name == "RingInfeed" else each) for name, each in program]
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_a_word_of_the_mesh(awaited: bool) -> None:
+    """What comes from the neighbour is read from narrow memory."""
+    neighbour = TILE + 4
+    send = (
+        "MeshSouth",
+        {"tiles": 1 << TILE, "narrow_write_mask": 1}
+        | line("narrow_read", 4, 8, sample.RESULT_BYTE // 4)
+        | watch(6, 0, 1),
+    )
+    receive = (
+        "MeshSouth",
+        {"tiles": 1 << neighbour, "narrow_read_mask": 1, "write_producer_increment": 1}
+        | line("narrow_write", 4, 8, 100),
+    )
+    read = (
+        "NarrowToWide",
+        {"tiles": 1 << neighbour, "wide_write_base": 50, "row_loop": 6}
+        | line("narrow_read", 6, 8, 100)
+        | watch(6, 3, 1)
+        | {"watcher_stride": [1, 0, 0, 0, 0, 0], "watcher_valid": [int(awaited), 0, 0, 0, 0, 0]},
+    )
+    found = hazards(with_more("RingOutfeed", send, receive, read))
+    assert bool(found) is not awaited
+    if found:
+        assert only(found).memory == f"narrow memory of tile {neighbour}"
+        assert "flag 3 (mesh_inbound_from_north)" in only(found).missing
