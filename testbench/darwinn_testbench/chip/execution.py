@@ -20,6 +20,7 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
+from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.inputs import (
     Inputs,
     Origin,
@@ -41,7 +42,7 @@ from darwinn_testbench.chip.whole import (
 )
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.report import Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import Report, Row, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -119,6 +120,7 @@ def run(
     schedules: int = 0,
     schedule_seed: int | None = None,
     chip_only: bool = False,
+    hazards: bool = False,
     strict: bool = False,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
@@ -131,7 +133,9 @@ def run(
     are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
     of the whole. ``schedules`` random legal orders of the chip's units follow, the first with the
     seed ``schedule_seed`` (``seed`` by default): a result that differs is a RACE
-    (``schedules.Schedules``, in the figures). Without ``assumptions`` assumed values are refused.
+    (``schedules.Schedules``, in the figures). With ``hazards`` accesses that nothing orders are
+    looked for (``hazards.Hazards``, in the figures): HAZARD. Without ``assumptions`` assumed
+    values are refused.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -148,8 +152,8 @@ def run(
     sets = choose_inputs(inputs, first.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     if then and (until or taps):
         raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
-    if schedules and until:
-        raise InputError("schedules are compared by their outputs, and a stopped run has none")
+    if until and (schedules or hazards):
+        raise InputError("schedules and hazards are of whole inferences: a stopped run has none")
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
@@ -157,7 +161,7 @@ def run(
     cpu_seconds = 0.0
     used: int | None = None
     done: list[Inferred] = []
-    reordered: Schedules | None = None
+    again: list[Schedules | Hazards] = []
     fault: SimulationError | None = None
     begin = time.perf_counter()
     try:
@@ -179,7 +183,7 @@ def run(
             seconds = sum(segment.seconds for segment in segments)
             cpu_seconds += sum(segment.cpu_seconds for segment in segments)
             results = pipeline.results(segments)
-            if schedules:
+            if schedules or hazards:
                 done.append(Inferred(tensors, pipeline.sent(segments)))
             rows += [
                 run_row(number, name, tensor, seconds, origin_of(sets, number))
@@ -187,7 +191,9 @@ def run(
             ]
         if schedules:
             start = seed if schedule_seed is None else schedule_seed
-            reordered = check_schedules(pipeline, done, schedules, start, progress)
+            again.append(check_schedules(pipeline, done, schedules, start, progress))
+        if hazards:
+            again.append(check_hazards(pipeline, [each.inputs for each in done], progress))
     except SimulationError as error:
         fault = error
     return Report(
@@ -208,10 +214,10 @@ def run(
             "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
             **states_figure(pipeline.sessions),
             **cpu_figures(pipeline.segments, cpu_seconds),
-            **({} if reordered is None else {"schedules": reordered}),
+            **{_FIGURES[type(each)]: each for each in again},
         },
-        decided=_decided(fault, reordered),
-        message="; ".join(filter(None, (_note(source, first), str(reordered or ""))))
+        decided=_decided(fault, again),
+        message="; ".join(filter(None, (_note(source, first), *map(str, again))))
         if fault is None
         else str(fault),
     )
@@ -224,11 +230,16 @@ def _note(source: Source, first: Segment) -> str:
     return "; ".join(filter(None, (first.sessions[0].model.note, left_out(source))))
 
 
-def _decided(fault: SimulationError | None, reordered: Schedules | None) -> Verdict | None:
+_FIGURES = {Schedules: "schedules", Hazards: "hazards"}
+"""What inferences that were made again are called in the figures."""
+
+
+def _decided(fault: SimulationError | None, again: Sequence[Schedules | Hazards]) -> Verdict | None:
     """The verdict that is not that of the rows; None if there is none."""
     if fault is not None:
         return verdict_of(fault)
-    return reordered.verdict if reordered is not None and reordered.differences else None
+    found = worst(each.verdict for each in again)
+    return found if found.failed else None
 
 
 def states_figure(sessions: Sequence[Session]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import states_line
+from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.comparison.check import OutputRow
@@ -74,6 +75,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     lines += states_line(figures)
     lines += cpu_line(figures)
     lines += schedule_lines(figures.get("schedules"))
+    lines += hazard_lines(figures.get("hazards"))
     if not rows:
         return lines
     lines += [str(figures["excitation"])]
@@ -186,7 +188,7 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
-        case Verdict.RACE:
+        case Verdict.RACE | Verdict.HAZARD:
             return f"darwinn disasm {file} shows what waits for which flag"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"

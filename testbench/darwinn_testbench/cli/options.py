@@ -74,6 +74,14 @@ Schedules = Annotated[
         max=1_000_000,
     ),
 ]
+Hazards = Annotated[
+    bool,
+    option(
+        "--hazards",
+        "Make the inferences again and look for accesses to the chip's memories that no flag, "
+        "fence or queue orders (hazard, exit code 1). The first use compiles for minutes, once.",
+    ),
+]
 ScheduleSeed = Annotated[
     int | None,
     option(

@@ -9,6 +9,7 @@ from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_line
+from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
@@ -109,6 +110,7 @@ def command(
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     chip_only: options.ChipOnly = False,
+    hazards: options.Hazards = False,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     engine: options.RunEngine = Engine.MODEL,
@@ -139,6 +141,7 @@ def command(
             with_=companions,
             schedules=schedules or None,
             chip_only=chip_only,
+            hazards=hazards,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -175,6 +178,7 @@ def command(
             schedules=schedules,
             schedule_seed=schedule_seed,
             chip_only=chip_only,
+            hazards=hazards,
             strict=strict,
             assumptions=not no_assumptions,
             progress=progress,
@@ -229,6 +233,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += states_line(report.figures)
     lines += cpu_line(report.figures)
     lines += schedule_lines(report.figures.get("schedules"))
+    lines += hazard_lines(report.figures.get("hazards"))
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
         for tap in report.figures["taps"]

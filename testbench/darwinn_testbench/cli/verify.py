@@ -105,6 +105,7 @@ def command(
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     chip_only: options.ChipOnly = False,
+    hazards: options.Hazards = False,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     layers: Layers = False,
@@ -162,6 +163,7 @@ def command(
             model=model or None,
             schedules=schedules or None,
             chip_only=chip_only,
+            hazards=hazards,
             strict=strict,
             no_assumptions=no_assumptions,
         )
@@ -186,6 +188,7 @@ def command(
             schedules=schedules,
             schedule_seed=schedule_seed,
             chip_only=chip_only,
+            hazards=hazards,
             strict=strict,
             assumptions=not no_assumptions,
             layers=layers,

@@ -40,6 +40,7 @@ class Asked:
     schedules: int
     schedule_seed: int | None
     chip_only: bool
+    hazards: bool
     strict: bool
     layers: bool
     localise: bool

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
+from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.schedules import Schedules, check_schedules
 from darwinn_testbench.comparison.asked import Asked
@@ -108,6 +109,7 @@ class Check(ABC):
         self.rows: list[OutputRow] = []
         self.divergences: list[Divergence] = []
         self.schedules: Schedules | None = None
+        self.hazards: Hazards | None = None
 
     @abstractmethod
     def begin(self, progress: ProgressCallback) -> None:
@@ -127,24 +129,30 @@ class Check(ABC):
         """What runs on the simulated chip; None if nothing does."""
 
     def reorder(self, progress: ProgressCallback) -> None:
-        """Make the inferences of the chip again in other orders of its units, if that was asked."""
+        """Make the inferences of the chip again, in other orders of its units or with an eye on
+        hazards, if that was asked."""
         asked, device = self.asked, self._device
         if device is None or not device.done:
             return
-        seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
         pipeline = Pipeline([device.session])
-        self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
+        if asked.schedules:
+            seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
+            self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
+        if asked.hazards:
+            inputs = [each.inputs for each in device.done]
+            self.hazards = check_hazards(pipeline, inputs, progress)
 
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
         asked = self.asked
         decided, message = verdict_of(fault) if fault else self._verdict(), str(fault)
         if fault is None:
-            schedules = self.schedules
-            message = "; ".join(filter(None, (self._summary(), str(schedules or ""))))
-            if schedules is not None and schedules.differences:
+            again = [each for each in (self.schedules, self.hazards) if each is not None]
+            message = "; ".join(filter(None, (self._summary(), *map(str, again))))
+            failed = [each.verdict for each in again if each.verdict.failed]
+            if failed:
                 found = [row.verdict for row in self.rows] if decided is None else [decided]
-                decided = worst((*found, schedules.verdict))
+                decided = worst((*found, *failed))
         return Report(
             command="verify",
             file=self.file,
@@ -160,6 +168,7 @@ class Check(ABC):
                 "excitation": self.excitation.figures(),
                 **self._found(),
                 **({} if self.schedules is None else {"schedules": self.schedules}),
+                **({} if self.hazards is None else {"hazards": self.hazards}),
             },
             decided=decided,
             message=message,

@@ -295,7 +295,8 @@ def open_device(asked: Asked) -> DeviceProgram:
     bounds = bind_file(file, asked.companions)
     bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
-    device = DeviceProgram(bound, session, done=[] if asked.schedules else None)
+    again = asked.schedules or asked.hazards
+    device = DeviceProgram(bound, session, done=[] if again else None)
     if not asked.chip_only and cpu_operators(file):
         device.whole = whole_of(asked.source, file, bounds, session, device.in_whole)
     return device

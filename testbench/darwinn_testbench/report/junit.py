@@ -13,6 +13,7 @@ from darwinn_testbench.report.verdict import Verdict
 _RESULTS = {
     Verdict.NOT_COMPARED: Failure,
     Verdict.RACE: Failure,
+    Verdict.HAZARD: Failure,
     Verdict.MISMATCH: Failure,
     Verdict.REGRESSION: Failure,
     Verdict.FAULT: Error,
@@ -24,7 +25,7 @@ _RESULTS = {
 def to_junit(reports: Sequence[Report[Row]]) -> bytes:
     """``reports`` as a JUnit XML document: a suite per report, a case per row.
 
-    NOT_COMPARED, RACE, MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT are errors,
+    NOT_COMPARED, RACE, HAZARD, MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT errors,
     REFUSED is skipped. RAN passes, and the case says in its output that nothing was compared. A
     report whose verdict no row carries gets a case of its own, so that it cannot look green.
     Characters that XML cannot hold are written as escape sequences.

@@ -32,6 +32,8 @@ class Verdict(StrEnum):
     """RAN where a comparison was asked for (``--require-reference``)."""
     RACE = "race"
     """Its results are others in another legal order of the chip's units (``--schedules``)."""
+    HAZARD = "hazard"
+    """Nothing orders two accesses to a memory of the chip, one of them a write (``--hazards``)."""
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
     REGRESSION = "regression"
@@ -66,6 +68,9 @@ _KINDS = {
     ),
     Verdict.RACE: _Kind(
         1, "bold red", "Another legal order of the chip's units gives another result."
+    ),
+    Verdict.HAZARD: _Kind(
+        1, "bold red", "Nothing in the program orders two accesses to a memory of the chip."
     ),
     Verdict.MISMATCH: _Kind(1, "bold red", "A result differs from what is expected."),
     Verdict.REGRESSION: _Kind(

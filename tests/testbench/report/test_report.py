@@ -61,6 +61,7 @@ def test_exit_codes_are_what_the_documentation_says() -> None:
         "ran": 0,
         "not-compared": 1,
         "race": 1,
+        "hazard": 1,
         "mismatch": 1,
         "regression": 1,
         "fault": 1,
@@ -125,8 +126,8 @@ def test_junit_has_a_case_for_each_row() -> None:
     assert suite is not None
     assert suite.get("name") == "model.tflite"
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "9",
-        "failures": "4",
+        "tests": "10",
+        "failures": "5",
         "errors": "2",
         "skipped": "1",
     }

@@ -1,0 +1,114 @@
+"""Hazards: accesses to memories of the chip that nothing in the program orders.
+
+The inferences are made again with a checker beside the chip (``darwinn_sim.machine.hazards``). It
+finds what another timing of the units could change even where no schedule that was tried does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darwinn_sim.accelerator import Accelerator, compile_kernels
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.machine.hazards import Hazard
+
+from darwinn_testbench.chip.inputs import TensorMap
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.report import Verdict, counted, one_line
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+
+@dataclass(frozen=True)
+class Hazards:
+    """What was found in ``inferences`` inferences, parameters included.
+
+    ``redundant`` are writes that nothing orders, but that leave the word as it is. ``more``
+    accesses are not listed. A ``fault`` ended the check.
+    """
+
+    inferences: int
+    seconds: float
+    found: tuple[Hazard, ...] = ()
+    redundant: tuple[Hazard, ...] = ()
+    more: int = 0
+    fault: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """HAZARD if there are any, or the check did not come to its end."""
+        return Verdict.HAZARD if self.found or self.fault else Verdict.PASS
+
+    def __str__(self) -> str:
+        number = len(self.found)
+        if self.fault:
+            return f"check of hazards: {self.fault}"
+        if not number:
+            return "no hazards"
+        counted_text = counted(number, "hazard") + (" or more" if self.more else "")
+        return f"{counted_text}: {self.found[0]}"
+
+
+_MOST_LINES = 10
+"""Hazards that are told one by one; the JSON has all."""
+
+
+def hazard_lines(hazards: Hazards | None) -> list[str]:
+    """What tables say of hazards after the first."""
+    if hazards is None:
+        return []
+    later = hazards.found[1:]
+    lines = [str(each) for each in later[:_MOST_LINES]]
+    if rest := len(later) - len(lines):
+        lines.append(f"{rest} more")
+    if hazards.redundant:
+        pairs = counted(len(hazards.redundant), "pair")
+        lines.append(
+            f"{pairs} of instructions write the same value where nothing orders them: "
+            f"{hazards.redundant[0]}"
+        )
+    return lines
+
+
+def check_hazards(
+    pipeline: Pipeline, done: Sequence[TensorMap], progress: ProgressCallback = silent
+) -> Hazards:
+    """Make the inferences of inputs ``done`` again, parameters included, and look for hazards.
+
+    The chips are powered up before and after.
+    """
+    begin = time.perf_counter()
+    progress("hazards: kernels of their own are compiled, once", 0, len(done))
+    compile_kernels(hazards=True)
+    _power_up(pipeline, hazards=True)
+    fault = ""
+    try:
+        for number, inputs in enumerate(done):
+            progress(f"hazards: inference {number + 1} of {len(done)}", number, len(done))
+            pipeline.infer(inputs)
+    except SimulationError as error:
+        fault = one_line(error)
+    found = [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
+    _power_up(pipeline, hazards=False)
+    return Hazards(
+        len(done),
+        time.perf_counter() - begin,
+        tuple(hazard for each in found for hazard in each.found),
+        tuple(hazard for each in found for hazard in each.redundant),
+        sum(each.more for each in found),
+        fault,
+    )
+
+
+def _power_up(pipeline: Pipeline, *, hazards: bool) -> None:
+    for accelerator in _accelerators(pipeline):
+        accelerator.hazards = hazards
+        accelerator.power_up()
+    for segment in pipeline.segments:
+        segment.reset_states()
+
+
+def _accelerators(pipeline: Pipeline) -> list[Accelerator]:
+    """The chips, of which models may share one."""
+    return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())

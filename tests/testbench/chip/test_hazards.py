@@ -1,0 +1,104 @@
+"""Accesses that nothing orders, where users ask for them: library, command, manifest, fixture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import averaging_program as sample
+import pytest
+from darwinn_formats.darwinn import dump
+from darwinn_sim.machine.examine import StopPoint
+from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.hazards import Hazards
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.regression.run import regress
+from darwinn_testbench.report import Report, Verdict
+
+HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
+"""The infeed waits for the first unit of the input, and not for the others; in the fixed order all
+are there."""
+
+ORDERED = sample.package()
+MISSING = "flag 0 (av_pop) of the scalar core"
+
+
+def found(report: Report[Any]) -> Hazards:
+    hazards = report.figures["hazards"]
+    assert isinstance(hazards, Hazards)
+    return hazards
+
+
+@pytest.mark.parametrize(
+    "network", [random_dense([16, 70], 0), random_convolution(16, 64, 8, 20, 0)]
+)
+def test_samples_have_none(network: Any) -> None:
+    model = dump(compile_network(network))
+    report = verify(model, uncompiled(network), strict=True, hazards=True)
+    assert report.verdict is Verdict.PASS, report.headline
+    assert report.headline.endswith("; no hazards")
+    assert (found(report).inferences, found(report).found, found(report).fault) == (5, (), "")
+
+
+def test_a_weak_watcher_is_a_hazard_although_the_bytes_are_right() -> None:
+    for report in (verify(HAZARDOUS, runs=1, hazards=True), run(HAZARDOUS, hazards=True)):
+        assert report.verdict is Verdict.HAZARD
+        assert report.rows[0].verdict is not Verdict.HAZARD
+        assert f"nothing orders PopInput at pc {found(report).found[0].first.pc}" in report.headline
+        assert MISSING in report.headline
+
+
+def test_schedules_and_hazards_together() -> None:
+    report = verify(HAZARDOUS, runs=1, schedules=20, hazards=True)
+    assert report.figures["schedules"].differences and found(report).found
+    assert report.verdict is Verdict.HAZARD
+
+
+def test_a_fault_of_the_check_is_no_pass() -> None:
+    """In strict mode the tensor unit may not read the row before it is there."""
+    program = sample.changed("TensorSum", watcher_valid=[0] * 6)
+    report = run(sample.package(program), hazards=True)
+    assert report.verdict is Verdict.HAZARD
+
+
+def test_without_the_option_nothing_is_said_of_them() -> None:
+    assert "hazards" not in verify(HAZARDOUS, runs=1).figures
+    assert "hazards" not in run(HAZARDOUS).figures
+
+
+def test_a_stopped_run_is_refused() -> None:
+    with pytest.raises(InputError, match="hazards"):
+        run(ORDERED, until=StopPoint.parse("layer:0"), hazards=True)
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_the_command(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "hazardous.package"
+    file.write_bytes(HAZARDOUS)
+    assert run_command_line([command, str(file), "--hazards", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "hazard"
+    first = report["hazards"]["found"][0]
+    assert (first["kind"], first["memory"]) == ("read after write", "activation buffer")
+    assert (first["first"]["instruction"], first["second"]["instruction"]) == (
+        "PopInput",
+        "RingInfeed",
+    )
+    assert first["missing"] == MISSING
+    assert run_command_line([command, str(file), "--hazards"]) == 1
+    assert MISSING in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_manifest_asks_for_hazards(tmp_path: Path) -> None:
+    for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
+        (tmp_path / f"{name}.package").write_bytes(data)
+    manifest = tmp_path / "manifest.toml"
+    manifest.write_text('[[case]]\nfile = "*.package"\nruns = 1\nhazards = true\n')
+    rows = {row.name: row for row in regress(manifest, tmp_path / "out", jobs=1).rows}
+    assert rows["hazardous"].verdict is Verdict.HAZARD and MISSING in rows["hazardous"].message
+    assert "--hazards" in rows["hazardous"].command
+    assert rows["ordered"].verdict is Verdict.RAN
