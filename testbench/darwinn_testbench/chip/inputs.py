@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import tokenize
-import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -20,21 +19,13 @@ from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
 from PIL import Image
 
+from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
 from darwinn_testbench.chip.input_kinds import InputKind, draw
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 
 TensorMap = Mapping[str, AnyArray]
 """Tensors by the name of their port."""
-
-_IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
-_IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-_IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP")
-"""Of the suffixes above, whatever a file is called: Pillow knows others that run programs."""
-_IMAGE_PIXELS = 1 << 26
-"""Pixels of the largest image, 8192 x 8192: one takes four bytes, and a second time to convert."""
-_IMAGE_MIDDLE = 128
-"""Pixels are 0 to 255; a signed tensor holds them less this."""
 
 SEED_STEP = 1000
 """Between the seeds of two runs: seeds below it share no set of inputs."""
@@ -294,7 +285,7 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Any
         return _read_archive(path, ports)
     if suffix == ".npy":
         return [(ports[0], read_array(path))]
-    if suffix in _IMAGE_SUFFIXES:
+    if suffix in IMAGE_SUFFIXES:
         return [(ports[0], _read_image(path, ports[0]))]
     try:
         data = read_file(path)
@@ -358,32 +349,14 @@ def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorP
 
 
 def _read_image(path: Path, port: TensorPort) -> AnyArray:
-    shape = port.shape[1:] if len(port.shape) == 4 and port.shape[0] == 1 else port.shape
-    if len(shape) == 2:
-        shape = (*shape, 1)
-    if len(shape) != 3 or shape[2] not in _IMAGE_MODES:
+    shape = picture_shape(port.shape)
+    if shape is None:
         raise InputError(f"{path}: {port} is no image (height x width x 1, 3 or 4 channels)")
     height, width, channels = shape
-    try:
-        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-            opened = Image.open(path, formats=_IMAGE_FORMATS)
-        with opened as image:
-            if image.width * image.height > _IMAGE_PIXELS:
-                raise InputError(
-                    f"{path}: {image.width} x {image.height} pixels, more than {_IMAGE_PIXELS}"
-                )
-            scaled = image.convert(_IMAGE_MODES[channels]).resize(
-                (width, height), Image.Resampling.BILINEAR
-            )
-    except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError) as error:
-        raise InputError(f"{path}: not a readable image: {error}") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise InputError(f"{path}: not a readable image: {error}") from error
+    scaled = open_image(path, channels).resize((width, height), Image.Resampling.BILINEAR)
     pixels: AnyArray = np.asarray(scaled, np.uint8).reshape(port.shape)
     if port.dtype == np.int8:
-        return (pixels.astype(np.int16) - _IMAGE_MIDDLE).astype(np.int8)
+        return (pixels.astype(np.int16) - IMAGE_MIDDLE).astype(np.int8)
     return pixels
 
 

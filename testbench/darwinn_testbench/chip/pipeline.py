@@ -82,6 +82,16 @@ class Pipeline:
         """The models on chips of all segments, in their order."""
         return tuple(session for segment in self.segments for session in segment.sessions)
 
+    @property
+    def ports(self) -> tuple[TensorPort, ...]:
+        """The tensors that the whole gives, as :meth:`results` names them."""
+        return tuple(
+            port
+            for names, segment in zip(self._results, self.segments, strict=True)
+            for port in segment.results
+            if port.name in names
+        )
+
     def infer(self, tensors: TensorMap) -> tuple[SegmentInference, ...]:
         """One inference on the inputs of the first segment: what each segment did.
 

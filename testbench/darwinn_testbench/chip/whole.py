@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
-from darwinn_formats.files import Source, content_of
+from darwinn_formats.files import Source, content_of, errors_name, name_of
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
@@ -26,7 +27,7 @@ from darwinn_testbench.chip.operators.kinds import NAMES
 from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.preload import Preload
-from darwinn_testbench.chip.session import Device, Inference, Session
+from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError, ModelError, Unavailable
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.litert import (
@@ -92,8 +93,12 @@ class WholeInference:
 
 def cpu_operators(file: DarwinnFile) -> tuple[CpuOperator, ...]:
     """The operators of a compiled model that the CPU runs, in their order; none of a package."""
-    shell = file.shell
-    if shell is None or not shell.subgraphs:
+    return () if file.shell is None else operators_on_cpu(file.shell)
+
+
+def operators_on_cpu(shell: tflite.Model) -> tuple[CpuOperator, ...]:
+    """The operators of a model's first graph that are not the chip's, in their order."""
+    if not shell.subgraphs:
         return ()
     graph = shell.subgraphs[0]
     found = []
@@ -136,7 +141,8 @@ class WholeModel:
 
     Args:
         data: its bytes.
-        file: what is in them.
+        model: what is in them; a model that is not compiled has no operators on the chip.
+        file: its name.
         sessions: the model of each custom operator of the chip, by the operator's number.
         infer: makes the chip's inferences; by default the session itself.
         kernels: of LiteRT, by the name of its ``OpResolverType``.
@@ -150,20 +156,20 @@ class WholeModel:
     def __init__(
         self,
         data: bytes,
-        file: DarwinnFile,
+        model: tflite.Model,
+        file: str,
         sessions: dict[int, Session],
         infer: InferOnChip | None = None,
         kernels: str = REFERENCE_KERNELS,
     ) -> None:
-        assert file.shell is not None
-        self.operators = cpu_operators(file)
-        refuse_unknown(file.file, file.shell, [each.operator for each in self.operators])
-        self.file, self._sessions, self._infer = file.file, sessions, infer
+        self.operators = operators_on_cpu(model)
+        refuse_unknown(file, model, [each.operator for each in self.operators])
+        self.file, self._sessions, self._infer = file, sessions, infer
         self._done: list[Inference] = []
-        self._graph = file.shell.subgraphs[0]
         options: dict[str, object] = {"kernels": kernels, "threads": 1, "preserve": False}
-        process = LiteRtProcess(file.file, TIME_LIMIT)
-        self._parts = PartedGraph(data, file.shell, file.file, self._on_chip, process, options)
+        process = LiteRtProcess(file, TIME_LIMIT)
+        self._parts = PartedGraph(data, model, file, self._on_chip, process, options)
+        self._model, self._graph = model, model.subgraphs[0]
         self._inputs = self._named(
             [k for k in self._graph.inputs if not self._graph.tensors[k].is_variable]
         )
@@ -195,12 +201,28 @@ class WholeModel:
     @property
     def ports(self) -> tuple[TensorPort, ...]:
         """The inputs of the graph."""
-        return tuple(self._port(name, index) for name, index in self._inputs.items())
+        return tuple(
+            replace(self._port(name, index), limits=self._limits(index))
+            for name, index in self._inputs.items()
+        )
 
     @property
     def results(self) -> tuple[TensorPort, ...]:
         """The outputs of the graph; some operators decide shapes only when they run."""
         return tuple(self._port(name, index) for name, index in self._outputs.items())
+
+    def _limits(self, index: int) -> tuple[float, float] | None:
+        """What a floating point input can be, by the QUANTIZE that follows it."""
+        for operator in self._graph.operators:
+            if index in operator.inputs and name_of_operator(self._model, operator) == "QUANTIZE":
+                port = port_of(self._graph.tensors[operator.outputs[0]])
+                if port.scale and port.dtype.kind in "iu":
+                    ends = np.iinfo(port.dtype)
+                    least, greatest = (
+                        port.scale * (int(end) - port.zero_point) for end in (ends.min, ends.max)
+                    )
+                    return least, greatest
+        return None
 
     def _port(self, name: str, index: int) -> TensorPort:
         return replace(port_of(self._graph.tensors[index]), name=name)
@@ -360,19 +382,19 @@ def whole_of(
             )
         own = models[0].number == session.model.number
         sessions[place.operator] = session if own else Session(models[0], device=session.device)
-    return WholeModel(content_of(source), file, sessions, infer, kernels)
+    assert file.shell is not None
+    return WholeModel(content_of(source), file.shell, file.file, sessions, infer, kernels)
 
 
-def open_whole(
-    source: Source, *, kernels: str = REFERENCE_KERNELS, device: Device | None = None
-) -> WholeModel | None:
-    """The whole model in a file; None where nothing is left to the CPU.
+def open_uncompiled(source: Source, kernels: str = REFERENCE_KERNELS) -> WholeModel:
+    """A model that is not compiled for the chip, all of it in LiteRT.
 
     Raises:
-        as :func:`open_segment`.
+        as :class:`WholeModel`, and InputError for a model that is compiled.
     """
-    file = load(source)
-    if not cpu_operators(file):
-        return None
-    bounds = bind_file(file)
-    return whole_of(source, file, bounds, Session(bounds[0], device=device), kernels=kernels)
+    data, file = content_of(source), name_of(source)
+    with errors_name(source):
+        model = tflite.load(data)
+    if any(code.custom_code == CUSTOM_OPERATOR for code in model.operator_codes):
+        raise InputError(f"{file} is compiled for the Edge TPU: what is wanted is the model before")
+    return WholeModel(data, model, file, {}, None, kernels)

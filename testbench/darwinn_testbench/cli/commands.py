@@ -51,6 +51,12 @@ SUMMARIES: Mapping[str, str] = {
     "survey": (
         "Verify and time every compiled model in folders: one row each, others left out by name."
     ),
+    "classify": "Say what is in pictures: the classes of the highest scores.",
+    "detect": "Say what is where in pictures: the boxes of an SSD with its post-processing.",
+    "segment": "Say which pixels of pictures are of which class.",
+    "pose": (
+        "Say where people are in pictures: PoseNet and BodyPix with their decoder, or MoveNet."
+    ),
     "delegate": (
         "Give an application for the Edge TPU the simulated chip: print the path of a delegate."
     ),

@@ -15,6 +15,7 @@ from darwinn_testbench.chip.inputs import (
     TensorMap,
     few_runs,
     origin_of,
+    random_inputs,
     refuse_drawing,
 )
 from darwinn_testbench.comparison.asked import Asked
@@ -68,7 +69,11 @@ def cases_of(asked: Asked, left: Side) -> Cases:
     runs = asked.runs if expected is None else few_runs(asked.runs, asked.inputs_kind)
 
     def chosen() -> Sequence[TensorMap]:
-        ports, kinds = left.inputs(function), asked.inputs_kind
+        kinds = asked.inputs_kind
+        if asked.inputs is None and left.device is not None:
+            # Its own ports know from which range floats are drawn, as of `darwinn run`.
+            return random_inputs(left.device.segment.ports, asked.seed, runs, kinds)
+        ports = left.inputs(function)
         return choose_values(asked.inputs, ports, seed=asked.seed, runs=runs, inputs_kind=kinds)
 
     if expected is None:

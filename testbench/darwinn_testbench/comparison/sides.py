@@ -68,14 +68,15 @@ class DeviceProgram:
 
     def inputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that a caller supplies."""
-        return tuple(map(port_of, self._segment.ports))
+        return tuple(map(port_of, self.segment.ports))
 
     def outputs(self, function: str | None = None) -> tuple[Port, ...]:
         """The tensors that are sent to the host."""
-        return tuple(map(port_of, self._segment.results))
+        return tuple(map(port_of, self.segment.results))
 
     @property
-    def _segment(self) -> Segment:
+    def segment(self) -> Segment:
+        """The whole model, or the chip's part if that is all."""
         return self.whole or self.session
 
     def run(
@@ -160,12 +161,12 @@ class DeviceProgram:
         return tuple(self.session.infer(again, taps=taps).result.tapped)
 
     def _tensors(self, inputs: Sequence[Datum]) -> dict[str, AnyArray]:
-        together = zip(self._segment.ports, inputs, strict=True)
+        together = zip(self.segment.ports, inputs, strict=True)
         return {port.name: np.asarray(value) for port, value in together}
 
     def reset(self) -> None:
         """Give variables their initial values; the chip itself keeps no others."""
-        self._segment.reset_states()
+        self.segment.reset_states()
 
 
 class RtlProgram(DeviceProgram):

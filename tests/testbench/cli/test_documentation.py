@@ -30,9 +30,13 @@ from darwinn_testbench.report import EXIT_CODES
 from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
+from darwinn_testbench.vision.answers import Answer, Box, Keypoint, Person, Region
+from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
+    Answer,
+    Box,
     ChunkRow,
     Comparison,
     CoverageRow,
@@ -43,6 +47,7 @@ PRINTED = (
     ExecutableRow,
     FieldValues,
     FunctionRow,
+    Keypoint,
     LayerFigures,
     LayerRow,
     LeftOut,
@@ -53,9 +58,12 @@ PRINTED = (
     OutputRow,
     ParameterRange,
     PartRow,
+    Person,
+    PictureRow,
     PortFigures,
     ProfileFigures,
     ProfileRow,
+    Region,
     RunRow,
     SampleRow,
     ScalarCoreFigures,

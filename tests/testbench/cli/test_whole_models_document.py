@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
+from darwinn_testbench.compiler import (
+    compile_network,
+    edgetpu_model,
+    random_convolution,
+    random_dense,
+    uncompiled,
+)
+from picture_models import COLOURS, colour_models, colour_picture
 from whole_models import with_floats
 
 PAGE = Path(__file__).parents[3] / "docs" / "whole-models.md"
@@ -23,6 +30,13 @@ def test_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("model", uncompiled(network)),
     ):
         Path(f"{name}.tflite").write_bytes(with_floats(model, BuiltinOperator.ABS))
+    segmenter = random_convolution(8, 8, 4, 6, 1, kernel=3)
+    Path("segmenter_edgetpu.tflite").write_bytes(
+        edgetpu_model(segmenter, compile_network(segmenter))
+    )
+    Path("classifier_edgetpu.tflite").write_bytes(colour_models()[0])
+    Path("labels.txt").write_text("\n".join(COLOURS))
+    colour_picture(1, 1).save("photo.png")
     commands = re.findall(r"^\$ darwinn (.+)", PAGE.read_text(), re.M)
     assert len(commands) >= 7
     for command in commands:

@@ -1,0 +1,60 @@
+"""Pictures of files, and which tensors they can be for."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from PIL import Image
+
+from darwinn_testbench.errors import InputError
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
+IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""How Pillow calls pictures, by their channels."""
+IMAGE_MIDDLE = 128
+"""Pixels are 0 to 255; a signed tensor holds them less this."""
+
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP")
+"""Of the suffixes above, whatever a file is called: Pillow knows others that run programs."""
+_PIXELS = 1 << 26
+"""Pixels of the largest image, 8192 x 8192: one takes four bytes, and a second time to convert."""
+
+
+def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(height, width, channels) of a tensor that a picture can be; None of any other.
+
+    That is one picture of 1, 3 or 4 channels, or a grey one without a dimension for them. A vector
+    with a leading 1 is none.
+    """
+    inner = shape[1:] if shape[:1] == (1,) else shape
+    if len(inner) == 2 and inner is shape:
+        inner = (*inner, 1)
+    if len(inner) != 3 or inner[2] not in IMAGE_MODES:
+        return None
+    height, width, channels = inner
+    return height, width, channels
+
+
+def open_image(path: Path, channels: int) -> Image.Image:
+    """A picture of a file, with that many channels of 8 bits.
+
+    Raises:
+        InputError: the file is none, damaged or too large.
+        OSError: it cannot be read.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+            opened = Image.open(path, formats=_FORMATS)
+        with opened as image:
+            if image.width * image.height > _PIXELS:
+                raise InputError(
+                    f"{path}: {image.width} x {image.height} pixels, more than {_PIXELS}"
+                )
+            return image.convert(IMAGE_MODES[channels])
+    except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError) as error:
+        raise InputError(f"{path}: not a readable image: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{path}: not a readable image: {error}") from error

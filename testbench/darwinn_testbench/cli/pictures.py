@@ -1,0 +1,156 @@
+"""What `darwinn classify`, `detect`, `segment` and `pose` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+from PIL import Image
+from rich.console import RenderableType
+
+from darwinn_testbench.chip.whole import cpu_line
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Column, Report, seconds, table
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.vision.answers import Answer, Box, Person, Question, Region, Seen
+from darwinn_testbench.vision.labels import read_labels
+from darwinn_testbench.vision.look import PictureRow, look
+from darwinn_testbench.vision.preparation import Fit, Normalisation
+
+Images = Annotated[list[Path], argument("IMAGE...", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP.")]
+CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]
+LabelFile = Annotated[
+    Path | None,
+    option("--labels FILE", "Names of the classes: a line each, or lines of a number and a name."),
+]
+Output = Annotated[
+    Path | None,
+    option(
+        "--output -o PATH",
+        "Write the picture with what was seen in it (.png, .jpg, .bmp, .webp); of several "
+        "pictures a folder, which gets a .png for each.",
+    ),
+]
+Then = Annotated[
+    list[str] | None,
+    option("--then FILE", "The next segment of a pipeline, on a chip of its own, as of `run`."),
+]
+FitOption = Annotated[
+    Fit | None,
+    option(
+        "--fit",
+        "How a picture comes to the size of the input: stretch; letterbox: whole, beside it 0 "
+        "(the default of detect); crop: its middle.",
+    ),
+]
+Mean = Annotated[
+    float | None,
+    option(
+        "--mean M",
+        "A pixel p, 0 to 255, is the real value (p - M) / S. Without both, pixels are taken as "
+        "they are, as the model's quantisation has them.",
+    ),
+]
+Std = Annotated[float | None, option("--std S", "See --mean.")]
+Threshold = Annotated[float, option("--threshold T", "Least score of an answer.")]
+Most = Annotated[int, option("--top K", "Answers for a picture, at most.", min=1, max=100_000)]
+
+
+def show(
+    task: str,
+    images: Sequence[Path],
+    model: str,
+    *,
+    labels: Path | None,
+    output: Path | None,
+    fit: Fit | None,
+    mean: float | None,
+    std: float | None,
+    threshold: float,
+    most: int,
+    companions: Sequence[str] | None,
+    then: Sequence[str] | None,
+    strict: bool,
+    no_assumptions: bool,
+    json: bool,
+) -> NoReturn:
+    """Ask MODEL about the pictures, print what it says, and end with the exit code."""
+    # Imported here: no other command should wait for what draws.
+    from darwinn_testbench.vision.drawing import annotated, encoded
+
+    if (mean is None) != (std is None):
+        raise InputError("--mean and --std belong together: give both, or none")
+    targets = _targets(images, output)
+    question = Question({} if labels is None else read_labels(labels), most, threshold)
+
+    def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
+        target = targets.get(row.name)
+        if target is not None:
+            write_result(target, encoded(annotated(image, seen), target.suffix))
+
+    with progress_bar() as progress:
+        report = look(
+            task,
+            images,
+            options.compiled_source_of(model),
+            question,
+            companions=companions or (),
+            then=then or (),
+            fit=fit,
+            normalisation=None if mean is None or std is None else Normalisation(mean, std),
+            strict=strict,
+            assumptions=not no_assumptions,
+            progress=progress,
+            finished=write,
+        )
+    shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
+    finish(report, file=model, as_json=json, body=_body, next_step=shown)
+
+
+def _targets(images: Sequence[Path], output: Path | None) -> Mapping[str, Path]:
+    """Where each picture is written; InputError if two would be the same file."""
+    if output is None:
+        return {}
+    if len(images) == 1 and not output.is_dir():
+        return {str(images[0]): output}
+    output.mkdir(parents=True, exist_ok=True)
+    targets = {str(path): output / f"{path.stem}.png" for path in images}
+    names = [target.name for target in targets.values()]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InputError(f"{output}: several pictures would be {min(twice)}: give them alone")
+    return targets
+
+
+def _body(report: Report[PictureRow]) -> Sequence[RenderableType]:
+    lines = [(row, number, each) for row in report.rows for number, each in enumerate(row.answers)]
+    columns: tuple[Column[tuple[PictureRow, int, Answer]], ...] = (
+        Column("picture", lambda line: Path(line[0].name).name, may_shrink=True),
+        Column("#", lambda line: line[1] + 1, "right"),
+        Column("class", lambda line: line[2].number, "right"),
+        Column("label", lambda line: line[2].label, may_shrink=True),
+        Column("score", lambda line: f"{line[2].score:.3f}", "right"),
+        Column("where", lambda line: _where(line[2])),
+        Column("s", lambda line: seconds(line[0].seconds), "right"),
+    )
+    if not any(_where(answer) for _, _, answer in lines):
+        columns = tuple(column for column in columns if column.heading != "where")
+    without = [f"{row.name}: nothing" for row in report.rows if not row.answers]
+    tables = [table(columns, lines)] if lines else []
+    return [*tables, *without, *cpu_line(report.figures)]
+
+
+def _where(answer: Answer) -> str:
+    if isinstance(answer, Box):
+        return f"{answer.left},{answer.top} to {answer.right},{answer.bottom}"
+    if isinstance(answer, Region):
+        return f"{answer.pixels:,} pixels"
+    if isinstance(answer, Person):
+        best = max(answer.keypoints, key=lambda each: each.score)
+        return f"{best.name} at {best.x:.0f},{best.y:.0f}"
+    return ""

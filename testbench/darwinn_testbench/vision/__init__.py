@@ -1,0 +1,1 @@
+"""Models on pictures: what goes in, as pycoral prepares it, and what the outputs say."""

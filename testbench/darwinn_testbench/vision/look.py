@@ -1,0 +1,141 @@
+"""Pictures through a compiled model: a row for each, with what the model answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from darwinn_formats.files import Source
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa import grading
+from PIL import Image
+
+from darwinn_testbench.chip.images import open_image, picture_shape
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.whole import cpu_figures, open_segment
+from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.vision.answers import LOOKS, Answer, Question, Seen
+from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+
+FITS = {
+    "classify": Fit.STRETCH,
+    "detect": Fit.LETTERBOX,
+    "segment": Fit.STRETCH,
+    "pose": Fit.STRETCH,
+}
+"""How a picture comes to the size of the input, by command, if nothing else is said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureRow(Row):
+    """A picture and what the model answers, the surest first.
+
+    ``width`` and ``height`` are its pixels; ``seconds`` are those of the inference on this machine.
+    """
+
+    width: int
+    height: int
+    seconds: float
+    answers: tuple[Answer, ...]
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the inference."""
+        return self.seconds
+
+
+Finished = Callable[[PictureRow, Image.Image, Seen], object]
+
+
+def look(
+    task: str,
+    images: Sequence[Path],
+    source: Source,
+    question: Question,
+    *,
+    companions: Sequence[Source] = (),
+    then: Sequence[Source] = (),
+    fit: Fit | None = None,
+    normalisation: Normalisation | None = None,
+    strict: bool = False,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+    finished: Finished = lambda *_: None,
+) -> Report[PictureRow]:
+    """Ask a whole model about pictures.
+
+    Args:
+        task: ``classify``, ``detect``, ``segment`` or ``pose``: what its outputs are taken for.
+        images: the pictures' files.
+        source: the compiled model.
+        question: how many answers, of which score.
+        companions: files compiled together with it.
+        then: further segments of a pipeline, each on a chip of its own.
+        fit: how a picture comes to the size of the input; by default as pycoral does it.
+        normalisation: of pixels; by default what the model's quantisation stands for.
+        strict: reading memory of the chip that nothing has written is a fault.
+        assumptions: execute values whose meaning is assumed.
+        progress: told before each picture.
+        finished: told each row, with the picture and all that was seen in it.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: the model takes no picture, or gives something else.
+        ModelError, Unavailable: an operator on the CPU cannot run.
+    """
+    options: dict[str, Any] = {"strict": strict, "assumptions": assumptions}
+    segment = open_segment(source, companions, **options)
+    pipeline = Pipeline([segment, *(open_segment(each, **options) for each in then)])
+    port = image_port(segment.ports, segment.file)
+    shape = picture_shape(port.shape)
+    assert shape is not None
+    rows: list[PictureRow] = []
+    cpu_seconds = 0.0
+    fault: SimulationError | None = None
+    begin = time.perf_counter()
+    for number, path in enumerate(images):
+        progress(str(path), number, len(images))
+        image = open_image(path, shape[2])
+        tensor, placement = prepare(image, port, fit or FITS[task], normalisation)
+        try:
+            done = pipeline.infer({port.name: tensor})
+        except SimulationError as error:
+            fault = error
+            break
+        cpu_seconds += sum(each.cpu_seconds for each in done)
+        values = pipeline.results(done)
+        outputs = [(each, values[each.name]) for each in pipeline.ports]
+        seen = LOOKS[task](outputs, placement, question)
+        row = PictureRow(
+            name=str(path),
+            verdict=Verdict.PASS,
+            width=image.width,
+            height=image.height,
+            seconds=sum(each.seconds for each in done),
+            answers=seen.answers,
+        )
+        rows.append(row)
+        finished(row, image, seen)
+    figures: dict[str, Any] = {
+        "pictures": len(images),
+        "input": str(port),
+        "fit": (fit or FITS[task]).value,
+        "seconds": time.perf_counter() - begin,
+        "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
+        **cpu_figures(pipeline.segments, cpu_seconds),
+    }
+    decided = None if fault is None else verdict_of(fault)
+    answers = sum(len(row.answers) for row in rows)
+    text = f"{counted(answers, 'answer')} for {counted(len(rows), 'picture')}"
+    return Report(
+        command=task,
+        file=segment.file,
+        rows=tuple(rows),
+        figures=figures,
+        decided=decided,
+        message=str(fault) if fault else text,
+    )

@@ -1,0 +1,262 @@
+"""Pictures through whole models: prepared as pycoral does it, answered, and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus_models import path_of
+from darwinn_testbench.chip.inputs import TensorPort
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import (
+    compile_network,
+    edgetpu_model,
+    random_convolution,
+    random_dense,
+)
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.vision.answers import (
+    KEYPOINTS,
+    Box,
+    Person,
+    Question,
+    Region,
+    boxes,
+    classes,
+    people,
+    regions,
+)
+from darwinn_testbench.vision.drawing import annotated, colour_of
+from darwinn_testbench.vision.labels import read_labels
+from darwinn_testbench.vision.preparation import Fit, Normalisation, Placement, prepare
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from picture_models import COLOURS, SIZE, colour_models, colour_picture
+from PIL import Image
+
+ALL = Question({}, 100, 0.0)
+WHOLE = Placement(100, 50, (100, 50), 0, 0, 2.0, 4.0)
+
+
+def port(
+    shape: tuple[int, ...], dtype: str = "u1", scale: float = 0.0, zero: int = 0
+) -> TensorPort:
+    return TensorPort("x", shape, np.dtype(dtype), scale, zero)
+
+
+def output(value: object, dtype: str = "f4") -> tuple[TensorPort, np.ndarray]:
+    array = np.array(value, dtype)
+    return port(array.shape, dtype), array
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 40), st.integers(1, 40), st.data())
+def test_a_place_in_the_input_is_the_same_place_in_the_picture(
+    wide: int, high: int, width: int, height: int, data: st.DataObject
+) -> None:
+    fit = data.draw(st.sampled_from(list(Fit)))
+    tensor, placement = prepare(Image.new("L", (wide, high), 9), port((1, height, width, 1)), fit)
+    assert tensor.shape == (1, height, width, 1)
+    right, bottom = placement.shown
+    assert (tensor[0, :bottom, :right] == 9).all()
+    assert tensor.sum() == 9 * right * bottom
+    left, top = placement.x(0), placement.y(0)
+    if fit is Fit.CROP:
+        assert left >= -1e-9 and top >= -1e-9
+        assert left + placement.x(width) == pytest.approx(wide)
+        assert top + placement.y(height) == pytest.approx(high)
+        assert placement.scale_x == pytest.approx(placement.scale_y)
+    elif fit is Fit.STRETCH:
+        assert (left, top) == (0, 0)
+        assert placement.x(width) == pytest.approx(wide)
+        assert placement.y(height) == pytest.approx(high)
+    else:
+        assert placement.scale_x == placement.scale_y
+        ratio = min(width / wide, height / high)
+        assert placement.shown == (max(int(wide * ratio), 1), max(int(high * ratio), 1))
+
+
+def pycoral(pixels: np.ndarray, mean: float, std: float, scale: float, zero: int) -> np.ndarray:
+    """examples/classify_image.py of google-coral/pycoral."""
+    if abs(scale * std - 1) < 1e-5 and abs(mean - zero) < 1e-5:
+        return pixels
+    normalized = (np.asarray(pixels) - mean) / (std * scale) + zero
+    np.clip(normalized, 0, 255, out=normalized)
+    return normalized.astype(np.uint8)
+
+
+@given(
+    st.floats(0, 255), st.floats(1, 255), st.floats(0.001, 0.1), st.integers(0, 255), st.integers(0)
+)
+def test_pixels_are_normalised_and_quantised_as_by_pycoral(
+    mean: float, std: float, scale: float, zero: int, seed: int
+) -> None:
+    pixels = np.random.default_rng(seed).integers(0, 256, (4, 4, 3)).astype(np.uint8)
+    given_port = port((1, 4, 4, 3), "u1", scale, zero)
+    tensor, _ = prepare(Image.fromarray(pixels), given_port, Fit.STRETCH, Normalisation(mean, std))
+    assert np.array_equal(tensor[0], pycoral(pixels, mean, std, scale, zero))
+    same, _ = prepare(
+        Image.fromarray(pixels), given_port, Fit.STRETCH, Normalisation(zero, 1 / scale)
+    )
+    plain, _ = prepare(Image.fromarray(pixels), given_port, Fit.STRETCH)
+    assert np.array_equal(plain[0], pixels)
+    assert np.array_equal(same, plain)
+
+
+def test_pixels_of_signed_and_floating_inputs() -> None:
+    image = Image.fromarray(np.array([[0, 255]], np.uint8))
+    signed, _ = prepare(image, port((1, 1, 2, 1), "i1", 1 / 128, 0), Fit.STRETCH)
+    assert signed.ravel().tolist() == [-128, 127]
+    floats, _ = prepare(image, port((1, 1, 2, 1), "f4"), Fit.STRETCH)
+    assert floats.ravel().tolist() == [-1, 1]
+    ranged = TensorPort("x", (1, 1, 2, 1), np.dtype("f4"), limits=(0.0, 2.0))
+    assert prepare(image, ranged, Fit.STRETCH)[0].ravel().tolist() == [0, 2]
+    with pytest.raises(InputError, match="--mean"):
+        prepare(image, port((1, 1, 2, 1), "i2"), Fit.STRETCH)
+
+
+def test_label_files_of_both_kinds(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("none\nfirst one\n\nthird\n")
+    (tmp_path / "b").write_text("5  five\n17: seventeen\n")
+    (tmp_path / "c").write_bytes(b"\xff\xfe")
+    assert read_labels(tmp_path / "a") == {0: "none", 1: "first one", 3: "third"}
+    assert read_labels(tmp_path / "b") == {5: "five", 17: "seventeen"}
+    with pytest.raises(InputError, match="UTF-8"):
+        read_labels(tmp_path / "c")
+
+
+def test_classes_are_those_of_the_highest_scores() -> None:
+    scores = np.array([[3, 200, 7, 200]], np.uint8)
+    outputs = [(port(scores.shape, "u1", 0.005, 0), scores)]
+    found = classes(outputs, WHOLE, Question({3: "last"}, 3, 0.02)).answers
+    assert [(each.number, each.label, each.score) for each in found] == [
+        (1, "1", 1.0),
+        (3, "last", 1.0),
+        (2, "2", 0.035),
+    ]
+    with pytest.raises(InputError, match="one vector of scores"):
+        classes([output(np.zeros((1, 4, 4, 2)))], WHOLE, ALL)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)], ids=["TF 1", "TF 2"])
+def test_boxes_of_both_orders_of_outputs(order: tuple[int, ...]) -> None:
+    ssd = [
+        output([[[0.1, 0.2, 0.5, 0.6], [0, 0, 1, 1], [0, 0, 0, 0]]]),
+        output([[16, 2, 0]]),
+        output([[0.5, 0.75, 0.9]]),
+        output([2]),
+    ]
+    found = boxes([ssd[k] for k in order], WHOLE, Question({2: "car"}, 9, 0.5)).answers
+    assert found == (
+        Box("car", 2, 0.75, 0, 0, 200, 200),
+        Box("16", 16, 0.5, 40, 20, 120, 100),
+    )
+    with pytest.raises(InputError, match="SSD"):
+        boxes(ssd[:3], WHOLE, ALL)
+
+
+def test_regions_leave_out_what_is_not_of_the_picture() -> None:
+    half = Placement(4, 4, (4, 2), 0, 0, 1, 1)
+    numbers = np.array([[0, 0, 5, 0], [0, 0, 5, 0], [1, 1, 1, 1], [1, 1, 1, 1]])
+    by_number = regions([output(numbers[None], "i8")], half, ALL)
+    assert by_number.answers == (Region("0", 0, 0.75, 6), Region("5", 5, 0.25, 2))
+    scores = np.eye(6)[numbers]
+    assert regions([output(scores[None])], half, ALL).answers == by_number.answers
+
+
+def test_people_of_posenet_and_of_movenet() -> None:
+    points = np.zeros((1, 2, 17, 2), np.float32)
+    points[0, 0] = (10, 20)
+    many = [output(points), output(np.full((1, 2, 17), 0.5)), output([[0.75, 0.1]]), output([1.0])]
+    (person,) = people(many, WHOLE, ALL).answers
+    assert isinstance(person, Person)
+    assert [each.name for each in person.keypoints] == list(KEYPOINTS)
+    assert (person.keypoints[0].x, person.keypoints[0].y, person.score) == (40, 40, 0.75)
+    single = np.full((1, 1, 17, 3), 0.5, np.float32)
+    (person,) = people([output(single)], WHOLE, ALL).answers
+    assert isinstance(person, Person)
+    assert (person.keypoints[3].x, person.keypoints[3].y, person.score) == (100, 100, 0.5)
+    with pytest.raises(InputError, match="key points"):
+        people([output(np.zeros((1, 5)))], WHOLE, ALL)
+
+
+def test_what_is_seen_is_drawn() -> None:
+    picture = Image.new("RGB", (60, 40), (90, 90, 90))
+    found = boxes(
+        [output([[[0.25, 0.25, 0.75, 0.75]]]), output([[0]]), output([[0.9]]), output([1])],
+        Placement(60, 40, (60, 40), 0, 0, 1, 1),
+        ALL,
+    )
+    assert annotated(picture, found).getpixel((44, 29)) == colour_of(1)
+    classes_seen = regions([output(np.full((1, 40, 60), 3), "i4")], WHOLE, ALL)
+    changed = annotated(picture, classes_seen)
+    assert changed.getpixel((59, 39)) != (90, 90, 90)
+    background = regions([output(np.zeros((1, 40, 60)), "i4")], WHOLE, ALL)
+    assert annotated(picture, background).getpixel((59, 39)) == (90, 90, 90)
+    assert picture.getpixel((44, 29)) == (90, 90, 90)
+
+
+def test_the_command_names_colours_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled, _ = colour_models()
+    (tmp_path / "m.tflite").write_bytes(compiled)
+    (tmp_path / "labels.txt").write_text("\n".join(COLOURS))
+    pictures = [str(tmp_path / f"{name}.png") for name in COLOURS]
+    for colour, path in enumerate(pictures):
+        colour_picture(colour, colour).save(path)
+    words = [str(tmp_path / "m.tflite"), "--labels", str(tmp_path / "labels.txt")]
+    assert run_command_line(["classify", *pictures, *words, "--json", "--top", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["answers"][0]["label"] for row in found["rows"]] == list(COLOURS)
+    assert [len(row["answers"]) for row in found["rows"]] == [2, 2, 2]
+    assert [each["name"] for each in found["cpu_operators"]] == ["RESHAPE"]
+    drawn = tmp_path / "drawn"
+    assert run_command_line(["classify", *pictures, *words, "--output", str(drawn)]) == 0
+    assert sorted(each.name for each in drawn.iterdir()) == sorted(f"{k}.png" for k in COLOURS)
+    assert "green" in capsys.readouterr().out
+    assert run_command_line(["detect", pictures[0], *words]) == 2
+    assert "this needs boxes" in capsys.readouterr().err
+
+
+def test_a_convolution_segments(tmp_path: Path) -> None:
+    network = random_convolution(8, 8, 4, 6, 1, kernel=3)
+    (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
+    colour_picture(0, 1).save(tmp_path / "p.png")
+    target = tmp_path / "mask.png"
+    words = ["segment", str(tmp_path / "p.png"), str(tmp_path / "m.tflite"), "-o", str(target)]
+    assert run_command_line(words) == 0
+    with Image.open(target) as image:
+        assert image.size == (20, 20)
+
+
+def test_a_picture_is_refused_where_the_input_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = random_dense([SIZE * SIZE, 4], 1)
+    (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
+    colour_picture(0, 1).save(tmp_path / "p.png")
+    model, picture = str(tmp_path / "m.tflite"), str(tmp_path / "p.png")
+    assert run_command_line(["run", model, "--inputs", picture]) == 2
+    assert "is no image" in capsys.readouterr().err
+    assert run_command_line(["classify", picture, model]) == 2
+    assert "no picture" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("picture", "label"),
+    [("cat.bmp", "Egyptian cat"), ("bird.bmp", "chickadee")],
+)
+def test_mobilenet_knows_its_pictures(
+    corpus: Path, capsys: pytest.CaptureFixture[str], picture: str, label: str
+) -> None:
+    images = corpus.parent / "images"
+    if not images.is_dir():
+        pytest.skip("there are no pictures beside the corpus")
+    model = str(path_of(corpus, "mobilenet_v1_0.5_160_quant"))
+    words = ["--labels", str(images / "imagenet_labels.txt"), "--json"]
+    assert run_command_line(["classify", str(images / picture), model, *words]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert label in [each["label"] for each in row["answers"]]
