@@ -56,7 +56,8 @@ test: $(READY)  ## Run every test
 
 # docs/fuzzing.md has the variables: SECONDS=60 SEED=N COUNT=N JOBS=N TALLY=FILE FORMATS="darwinn iree".
 fuzz: $(READY)  ## Put mutated files of every format through the command, for SECONDS=60
-	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
+	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 NUMPY_MADVISE_HUGEPAGE=0 \
+	    $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
 
 # docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
 mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: do the tests notice?

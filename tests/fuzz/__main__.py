@@ -47,6 +47,7 @@ class Session:
     folder: Path
     replay: str
     results: Results
+    kept: Path | None
     found: int = 0
 
     def take(self, outcome: Outcome, *, is_seed: bool = False) -> None:
@@ -57,6 +58,11 @@ class Session:
             self.found += 1
             if self.results.found(finding, outcome.task.number) <= _SHRINK_AT_MOST:
                 self._keep(outcome.task, finding, is_seed=is_seed)
+
+    def save(self) -> None:
+        """Keep the results, if they are to be kept."""
+        if self.kept:
+            self.results.save(self.kept)
 
     def _keep(self, task: Task, finding: str, *, is_seed: bool) -> None:
         shrunk = self.harness.shrunk(task, finding)
@@ -84,7 +90,7 @@ def main() -> int:
         budget = () if options.defaults else _BUDGET
         harness = Harness(seeds, budget, agree=options.agree, jobs=options.jobs)
         results = Results.load(options.tally)
-        session = Session(harness, formats, options.keep, replay, results)
+        session = Session(harness, formats, options.keep, replay, results, options.tally)
         _fuzz(session, options)
     results.print()
     return int(bool(session.found))
@@ -102,6 +108,7 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
             session.take(outcome, is_seed=True)
     begin = said = time.monotonic()
     done = 0
+    session.results.begin(first)
 
     def tasks() -> Iterator[Task]:
         for number in itertools.count(first):
@@ -117,10 +124,9 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
         if time.monotonic() - said > _PROGRESS_SECONDS:
             said = time.monotonic()
             print(f"fuzz: {done:,} mutants in {said - begin:.0f} s", flush=True)
+            session.save()
     seconds = time.monotonic() - begin
-    session.results.did(first, done)
-    if options.tally:
-        session.results.save(options.tally)
+    session.save()
     print(
         f"fuzz: {done:,} mutants, numbers {first} to {first + done - 1}, "
         f"in {seconds:.0f} s ({done / seconds:.1f}/s)"

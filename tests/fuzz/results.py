@@ -46,7 +46,7 @@ class Found(msgspec.Struct):
 class Results(msgspec.Struct):
     """``runs`` are (first number, mutants) each; the mutants by format, the findings by name."""
 
-    runs: list[tuple[int, int]] = []
+    runs: list[list[int]] = []
     formats: dict[str, Tally] = {}
     findings: dict[str, Found] = {}
 
@@ -66,12 +66,13 @@ class Results(msgspec.Struct):
         """The number after all that have been done; None if none has."""
         return max((first + count for first, count in self.runs), default=None)
 
-    def did(self, first: int, count: int) -> None:
-        """A run has ended."""
-        self.runs.append((first, count))
+    def begin(self, first: int) -> None:
+        """A run begins, with this number."""
+        self.runs.append([first, 0])
 
     def add(self, outcome: Outcome) -> None:
-        """Count a mutant."""
+        """Count a mutant of the run."""
+        self.runs[-1][1] += 1
         self.formats.setdefault(outcome.task.mutant.format, Tally()).add(outcome)
 
     def found(self, finding: str, number: int) -> int:

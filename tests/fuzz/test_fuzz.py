@@ -200,13 +200,13 @@ def test_results_are_added_up_over_runs(quick: Harness, tmp_path: Path) -> None:
     assert Results.load(path).next_number() is None
     for first in (10, 20):
         results = Results.load(path)
+        results.begin(first)
         for outcome in quick.outcomes([Task(first, MANIFEST), Task(first + 1, MANIFEST)]):
             results.add(outcome)
             results.found("a finding", outcome.task.number)
-        results.did(first, 2)
         results.save(path)
     results = Results.load(path)
-    assert results.runs == [(10, 2), (20, 2)] and results.next_number() == 22
+    assert results.runs == [[10, 2], [20, 2]] and results.next_number() == 22
     assert results.formats["manifest"].mutants == 4
     assert results.formats["manifest"].ends == {"read-manifest success": 4}
     assert results.findings["a finding"].numbers == [10, 11, 20, 21]
