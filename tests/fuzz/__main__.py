@@ -15,6 +15,7 @@ import contextlib
 import io
 import itertools
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from tests.fuzz.results import Results
 _BUDGET = ("--max-seconds=1", "--max-memory=1024")
 """Of a program, which may take 30 times these seconds if the host sees it going on."""
 _PROGRESS_SECONDS = 60.0
+_DRAW_SECONDS = 60.0
 _SHRINK_AT_MOST = 3
 """Findings of one kind of which the mutant is kept."""
 
@@ -116,7 +118,9 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
                 return
             if options.count is None and time.monotonic() - begin > options.seconds:
                 return
-            yield Task(number, harness.seeds.drawn(number, session.formats))
+            with _bounded(number):
+                mutant = harness.seeds.drawn(number, session.formats)
+            yield Task(number, mutant)
 
     for outcome in harness.outcomes(tasks()):
         session.take(outcome)
@@ -131,6 +135,25 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
         f"fuzz: {done:,} mutants, numbers {first} to {first + done - 1}, "
         f"in {seconds:.0f} s ({done / seconds:.1f}/s)"
     )
+
+
+class _NoEnd(BaseException):
+    """No exception that any reader or writer would take for its own."""
+
+
+@contextlib.contextmanager
+def _bounded(number: int) -> Iterator[None]:
+    """Bound the drawing of a mutant, in which the project's own writers write it."""
+
+    def late(*_: object) -> None:
+        raise _NoEnd(f"mutant {number} is not written after {_DRAW_SECONDS:g} s")
+
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _DRAW_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _first(results: Results, wanted: int | None) -> int:

@@ -37,7 +37,7 @@ class Emitter:
         self.pad(-(len(self.data) + before) % alignment)
 
     def integer(self, value: int) -> int:
-        """Append an INTEGER."""
+        """Append an INTEGER. Raises ``FormatError`` when the value is negative."""
         return self.append(vbr(value))
 
     def fixed(self, value: int, field: str) -> int:

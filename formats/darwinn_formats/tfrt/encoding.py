@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from darwinn_formats.errors import FormatError
+
 VERSION: Final = 0
 PADDING: Final = 0xCC
 KERNEL_ALIGNMENT: Final = 4
@@ -152,7 +154,13 @@ SCALARS: Final = (FLOATS | INTEGERS) - {
 
 
 def vbr(value: int) -> bytes:
-    """An INTEGER: groups of seven bits, the most significant group first (not LEB128)."""
+    """An INTEGER: groups of seven bits, the most significant group first (not LEB128).
+
+    Raises:
+        FormatError: when the value is negative, which would have groups without end.
+    """
+    if value < 0:
+        raise FormatError("INTEGER", f"{value} is negative")
     groups = [value & 0x7F]
     while value := value >> 7:
         groups.append(value & 0x7F | 0x80)

@@ -145,6 +145,8 @@ class ProgramRun:
         """Let the chip go on for a moment, and serve what it asks of the host."""
         work = self.device.work_of_a_turn if self._order is None else self._order.work_of_a_turn()
         self.core["work_limit"] = min(self.device.work_limit, int(self.core["work"]) + work)
+        # Here, since it may have changed without the chip: a host that lets DMA go on again.
+        self.core["output_pending"] = self.host.output_pending
         reason = self._run_chip()
         self.observer.report()
         if reason == scalar_core.FAULT:
@@ -245,7 +247,6 @@ class ProgramRun:
             self._order_descriptor(tag, int(handed["address"]), size)
         if self.device.dma_only:
             self._move(tag, size)
-        self.core["output_pending"] = self.host.output_pending
 
     def _order_descriptor(self, tag: int, address: int, size: int) -> None:
         """Tell the checker of hazards of a descriptor."""
@@ -288,7 +289,6 @@ class ProgramRun:
         if output["length"]:
             data, written = _take_all(output)
             self.host.push(data, written)
-            self.core["output_pending"] = self.host.output_pending
             moved = True
         if moved:
             self._seen()

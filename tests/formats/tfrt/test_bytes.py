@@ -303,3 +303,10 @@ def test_locations_may_be_absent() -> None:
 def test_what_cannot_be_written_is_refused_by_name(file: tfrt.BefFile, message: str) -> None:
     with pytest.raises(tfrt.FormatError, match=message):
         tfrt.dump(file)
+
+
+@given(st.integers(max_value=-1))
+def test_a_negative_integer_has_no_groups(value: int) -> None:
+    """Shifted for ever, it stays negative: writing went on until the memory was full."""
+    with pytest.raises(tfrt.FormatError, match="is negative"):
+        vbr(value)

@@ -265,6 +265,26 @@ def test_a_paused_chip_waits_for_its_host() -> None:
     assert driver.finish(request)["averages"] == sample.expected(image)
 
 
+def test_a_chip_may_be_paused_at_any_moment() -> None:
+    """Its output, too, waits for the host; and what waits for that goes on with it."""
+    moments = 0
+    while True:
+        _, chip, driver = with_driver()
+        image = IMAGES()
+        request = driver.prepare(sample.executable(), {"image": image})
+        driver.submit(request)
+        over = not all(chip.advance() for _ in range(moments))
+        chip.write(PAUSE, 1, 64)
+        settle(chip)
+        chip.write(PAUSE, 0, 64)
+        settle(chip)
+        assert driver.finish(request)["averages"] == sample.expected(image)
+        if over:
+            break
+        moments += 1
+    assert moments > 5
+
+
 class _Absent(BusMemory):
     """A host that answers nothing."""
 
