@@ -57,6 +57,10 @@ SUMMARIES: Mapping[str, str] = {
     "pose": (
         "Say where people are in pictures: PoseNet and BodyPix with their decoder, or MoveNet."
     ),
+    "evaluate": (
+        "Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and "
+        "LiteRT."
+    ),
     "delegate": (
         "Give an application for the Edge TPU the simulated chip: print the path of a delegate."
     ),

@@ -192,6 +192,13 @@ Jobs = Annotated[
         max=1024,
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    option(
+        "--scheduler ADDRESS",
+        "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
+    ),
+]
 Fresh = Annotated[bool, option("--fresh", "Do again what is finished already.")]
 
 

@@ -83,8 +83,7 @@ def show(
     # Imported here: no other command should wait for what draws.
     from darwinn_testbench.vision.drawing import annotated, encoded
 
-    if (mean is None) != (std is None):
-        raise InputError("--mean and --std belong together: give both, or none")
+    normalisation = normalisation_of(mean, std)
     targets = _targets(images, output)
     question = Question({} if labels is None else read_labels(labels), most, threshold)
 
@@ -102,7 +101,7 @@ def show(
             companions=companions or (),
             then=then or (),
             fit=fit,
-            normalisation=None if mean is None or std is None else Normalisation(mean, std),
+            normalisation=normalisation,
             strict=strict,
             assumptions=not no_assumptions,
             progress=progress,
@@ -110,6 +109,13 @@ def show(
         )
     shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
     finish(report, file=model, as_json=json, body=_body, next_step=shown)
+
+
+def normalisation_of(mean: float | None, std: float | None) -> Normalisation | None:
+    """What --mean and --std say; InputError if one of them is there alone."""
+    if (mean is None) != (std is None):
+        raise InputError("--mean and --std belong together: give both, or none")
+    return None if mean is None or std is None else Normalisation(mean, std)
 
 
 def _targets(images: Sequence[Path], output: Path | None) -> Mapping[str, Path]:

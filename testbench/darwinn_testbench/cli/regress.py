@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
-from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.declared import argument
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Column, Report, Verdict, seconds, table
@@ -48,20 +48,13 @@ _COLUMNS: tuple[Column[Outcome], ...] = (
 Manifest = Annotated[
     str, argument("MANIFEST", "TOML file that lists the cases (docs/ci.md has every key).")
 ]
-Scheduler = Annotated[
-    str | None,
-    option(
-        "--scheduler ADDRESS",
-        "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
-    ),
-]
 
 
 def command(
     manifest: Manifest,
     out: options.Out = Path("regression"),
     jobs: options.Jobs = None,
-    scheduler: Scheduler = None,
+    scheduler: options.Scheduler = None,
     fresh: options.Fresh = False,
     no_assumptions: options.NoAssumptions = False,
     junit: results.JUnit = None,

@@ -18,6 +18,8 @@ from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.compiler import SampleRow
+from darwinn_testbench.evaluation.run import Accuracy, Confusion
+from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.rows import LayerRow, ParameterRange
@@ -35,6 +37,9 @@ from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
+    Accuracy,
+    Confusion,
+    EvaluationRow,
     Answer,
     Box,
     ChunkRow,

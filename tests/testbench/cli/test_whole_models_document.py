@@ -16,7 +16,7 @@ from darwinn_testbench.compiler import (
     random_dense,
     uncompiled,
 )
-from picture_models import COLOURS, colour_models, colour_picture
+from picture_models import COLOURS, colour_folders, colour_models, colour_picture
 from whole_models import with_floats
 
 PAGE = Path(__file__).parents[3] / "docs" / "whole-models.md"
@@ -34,7 +34,10 @@ def test_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("segmenter_edgetpu.tflite").write_bytes(
         edgetpu_model(segmenter, compile_network(segmenter))
     )
-    Path("classifier_edgetpu.tflite").write_bytes(colour_models()[0])
+    for name, model in zip(("classifier_edgetpu", "classifier"), colour_models(), strict=True):
+        Path(f"{name}.tflite").write_bytes(model)
+    colour_folders(Path("photos"), 1)
+    Path("photos.csv").write_text("image,label\nphotos/red/0.png,red\n")
     Path("labels.txt").write_text("\n".join(COLOURS))
     colour_picture(1, 1).save("photo.png")
     commands = re.findall(r"^\$ darwinn (.+)", PAGE.read_text(), re.M)

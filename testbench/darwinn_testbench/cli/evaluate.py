@@ -1,0 +1,144 @@
+"""`darwinn evaluate`: how often a model is right on a data set, on the chip and in LiteRT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options, pictures
+from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.evaluation.task import EvaluationRow, Setting
+from darwinn_testbench.report import Report, Verdict, table
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.vision.labels import Labels, read_labels
+from darwinn_testbench.vision.preparation import Fit
+
+EXAMPLES = """**Examples**
+
+`darwinn evaluate model_edgetpu.tflite validation --reference model.tflite --labels labels.txt`
+
+`darwinn evaluate model_edgetpu.tflite validation.csv --out results --html evaluation.html`
+
+`darwinn evaluate model_edgetpu.tflite validation --scheduler tcp://head:8786`
+"""
+
+_SHOWN = 10
+"""Pairs and pictures that the tables show; --html and --json have more."""
+
+DataSet = Annotated[
+    Path,
+    argument(
+        "DATASET", "A folder with a folder of pictures for each class, or a CSV with image,label."
+    ),
+]
+Twin = Annotated[
+    str | None,
+    option("--reference -r MODEL", "The model before compilation (.tflite), asked in LiteRT."),
+]
+Html = Annotated[
+    Path | None,
+    option("--html PATH", "Also write a page: tables, and the pictures of the worst differences."),
+]
+Timeout = Annotated[
+    float, option("--timeout S", "Seconds for eight pictures, at most.", min=0.001, max=1e9)
+]
+
+
+def command(
+    model: pictures.CompiledModel,
+    dataset: DataSet,
+    reference: Twin = None,
+    labels: pictures.LabelFile = None,
+    out: options.Out = Path("evaluation"),
+    jobs: options.Jobs = None,
+    scheduler: options.Scheduler = None,
+    fresh: options.Fresh = False,
+    fit: pictures.FitOption = None,
+    mean: pictures.Mean = None,
+    std: pictures.Std = None,
+    companions: options.Companions = None,
+    strict: options.Strict = False,
+    no_assumptions: options.NoAssumptions = False,
+    timeout: Timeout = 3600.0,
+    html: Html = None,
+    json: options.Json = False,
+) -> None:
+    """Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and LiteRT.
+
+    A class is a folder, named by its number or its name in --labels; without them folders are
+    classes in the order of their names. With --reference chip and LiteRT are compared picture by
+    picture. Every few finished pictures are on disk at once (--out): an evaluation that was killed
+    goes on where it stopped, and asks again where a file, an option or this program has changed.
+    """
+    # Imported here: no other command should wait for what starts processes.
+    from darwinn_testbench.evaluation.page import page_of
+    from darwinn_testbench.evaluation.run import evaluate
+
+    if model == "-":
+        raise InputError("standard input cannot be read by several processes: name a file")
+    options.only_one_on_stdout(json=json, html=html)
+    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    names = {} if labels is None else read_labels(labels)
+    setting = Setting(
+        str(options.compiled_source_of(model)),
+        reference,
+        tuple(companions or ()),
+        fit or Fit.STRETCH,
+        pictures.normalisation_of(mean, std),
+        strict,
+        not no_assumptions,
+    )
+    with progress_bar() as progress:
+        report = evaluate(
+            dataset,
+            setting,
+            out,
+            labels=names,
+            jobs=jobs,
+            scheduler=scheduler,
+            fresh=fresh,
+            timeout=timeout,
+            progress=progress,
+        )
+    if html is not None:
+        write_result(html, page_of(report, names))
+    finish(
+        report,
+        file=model,
+        as_json=json,
+        body=lambda found: _body(found, names) if str(html) != "-" else [],
+        next_step=_next_step(reference, html),
+        summary_on_stderr=str(html) == "-",
+    )
+
+
+def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableType]:
+    from darwinn_testbench.evaluation import page
+    from darwinn_testbench.evaluation.run import worst
+
+    parts: list[RenderableType] = [table(page.accuracy_columns(), page.accuracies(report))]
+    confusion = report.figures.get("confusion", ())
+    if confusion:
+        parts += ["", table(page.confusion_columns(labels), confusion[:_SHOWN])]
+    rows = worst(report.rows)[:_SHOWN]
+    if rows:
+        parts += ["", table(page.worst_columns(labels), rows)]
+    failed = [row for row in report.rows if row.verdict is not Verdict.PASS]
+    parts += [wrapped(f"{row.name}: {row.message}") for row in failed[:_SHOWN]]
+    if len(failed) > _SHOWN:
+        parts.append(f"and {len(failed) - _SHOWN:,} more; --json has them all")
+    return parts
+
+
+def _next_step(reference: str | None, html: Path | None) -> str:
+    if reference is None:
+        return "--reference MODEL.tflite compares with LiteRT, picture by picture"
+    if html is not None and str(html) != "-":
+        return f"open {html} in a browser"
+    return "--html PATH shows the pictures of the worst differences"

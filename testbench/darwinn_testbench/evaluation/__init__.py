@@ -1,0 +1,1 @@
+"""Whole models on data sets: how often they are right, and where chip and LiteRT part."""

@@ -1,0 +1,100 @@
+"""A data set of pictures with a class each: folders of classes, or a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
+
+from darwinn_testbench.chip.images import IMAGE_SUFFIXES
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.vision.labels import Labels
+
+_MAX_BYTES = 1 << 28
+_MAX_PICTURES = 10_000_000
+_COLUMNS = {"image", "label"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A picture, and the number of the class that it is of."""
+
+    image: str
+    truth: int
+
+
+def read_dataset(path: Path, labels: Labels) -> tuple[Sample, ...]:
+    """The pictures of a folder with a folder for each class, or of a CSV with ``image,label``.
+
+    A class is named by its number, or by its name in ``labels`` (or the part of that before a
+    comma), in any case of letters. Without labels folders of other names are classes 0, 1 ... in
+    the order of their names. Pictures of a CSV are relative to its folder.
+
+    Raises:
+        InputError: no picture, a class that is not known, or a CSV of another form.
+        OSError: something cannot be read.
+    """
+    numbers = _numbers(labels)
+    samples = tuple(_rows(path, numbers) if path.is_file() else _folders(path, numbers))
+    if not samples:
+        raise InputError(f"{path}: no picture in a folder of its class, as CLASS/PICTURE.png")
+    if len(samples) > _MAX_PICTURES:
+        raise InputError(f"{path}: {len(samples)} pictures, more than {_MAX_PICTURES}")
+    return samples
+
+
+def _numbers(labels: Labels) -> dict[str, int]:
+    """Numbers by name; of two of a name the first."""
+    numbers: dict[str, int] = {}
+    for number, name in sorted(labels.items()):
+        for each in (name, name.partition(",")[0]):
+            numbers.setdefault(_plain(each), number)
+    return numbers
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _number(name: str, numbers: Mapping[str, int], where: str) -> int:
+    if name.strip().isdecimal():
+        return int(name)
+    if _plain(name) not in numbers:
+        raise InputError(
+            f"{where}: class {name!r} is in no label file: give --labels that names it"
+        )
+    return numbers[_plain(name)]
+
+
+def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
+    folders = sorted(
+        each for each in path.iterdir() if each.is_dir() and not each.name.startswith(".")
+    )
+    by_order = not numbers and not all(each.name.isdecimal() for each in folders)
+    for place, folder in enumerate(folders):
+        truth = place if by_order else _number(folder.name, numbers, str(folder))
+        for image in sorted(folder.iterdir()):
+            if image.suffix.lower() in IMAGE_SUFFIXES:
+                yield Sample(str(image), truth)
+
+
+def _rows(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
+    try:
+        text = read_file(path, _MAX_BYTES).decode("utf-8-sig")
+        rows: Sequence[dict[str | None, str | None]] = list(
+            csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start}: not UTF-8: no CSV file") from None
+    except (csv.Error, FormatError) as error:
+        raise InputError(f"{path}: {error}") from error
+    for line, row in enumerate(rows, 2):
+        if not row.keys() >= _COLUMNS or row["image"] is None or row["label"] is None:
+            raise InputError(f"{path}: line {line}: the columns are image and label, by a header")
+        truth = _number(row["label"], numbers, f"{path}: line {line}")
+        yield Sample(str(path.parent / row["image"]), truth)

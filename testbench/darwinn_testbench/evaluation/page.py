@@ -1,0 +1,125 @@
+"""An evaluation on one HTML page: how often both are right, where they part, the pictures."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+from markupsafe import Markup
+
+from darwinn_testbench.chip.images import open_image
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.evaluation.run import Accuracy, Confusion, worst
+from darwinn_testbench.evaluation.task import EvaluationRow
+from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.report import Column, Report
+from darwinn_testbench.vision.drawing import encoded
+from darwinn_testbench.vision.labels import Labels, name_of_class
+
+_THUMBNAIL = 160
+"""Pixels of a picture's longer side."""
+_MOST_PAIRS = 50
+
+
+def page_of(report: Report[EvaluationRow], labels: Labels) -> bytes:
+    """The page of an evaluation."""
+    return render(
+        Page(
+            title=f"{Path(report.file).name} on {Path(report.figures['dataset']).name}",
+            verdict=report.verdict,
+            summary=f"{report.headline}.",
+            sections=tuple(_sections(report, labels)),
+        )
+    )
+
+
+def accuracy_columns() -> tuple[Column[tuple[str, Accuracy]], ...]:
+    """The columns of who is right how often."""
+    return (
+        Column("of", lambda each: each[0]),
+        Column("pictures", lambda each: each[1].pictures, "right"),
+        Column("top-1 %", lambda each: _percent(each[1].top1, each[1]), "right"),
+        Column("top-5 %", lambda each: _percent(each[1].top5, each[1]), "right"),
+    )
+
+
+def accuracies(report: Report[EvaluationRow]) -> list[tuple[str, Accuracy]]:
+    """Who was asked, and how often they are right."""
+    found = [("chip", report.figures["chip_accuracy"])]
+    if "reference_accuracy" in report.figures:
+        found.append(("LiteRT", report.figures["reference_accuracy"]))
+    return found
+
+
+def confusion_columns(labels: Labels) -> tuple[Column[Confusion], ...]:
+    """The columns of pairs of classes that chip and LiteRT hold a picture for."""
+    return (
+        Column("chip says", lambda each: name_of_class(labels, each.chip), may_shrink=True),
+        Column("LiteRT says", lambda each: name_of_class(labels, each.reference), may_shrink=True),
+        Column("pictures", lambda each: each.count, "right"),
+    )
+
+
+def worst_columns(labels: Labels) -> tuple[Column[EvaluationRow], ...]:
+    """The columns of the pictures whose scores differ most."""
+    return (
+        Column("picture", lambda row: row.name, may_shrink=True),
+        Column("is", lambda row: name_of_class(labels, row.truth), may_shrink=True),
+        Column("chip", lambda row: _best(row.chip, row.scores, labels), may_shrink=True),
+        Column(
+            "LiteRT",
+            lambda row: _best(row.reference, row.reference_scores, labels),
+            may_shrink=True,
+        ),
+        Column("difference", lambda row: f"{row.difference:.4f}", "right"),
+    )
+
+
+def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section]:
+    yield table_section("Right", accuracy_columns(), accuracies(report))
+    confusion = report.figures.get("confusion", ())
+    if confusion:
+        text = (
+            f"Pictures for which chip and LiteRT have another surest class, {len(confusion)} pairs."
+        )
+        yield table_section(
+            "Where they part", confusion_columns(labels), confusion[:_MOST_PAIRS], text
+        )
+    rows = worst(report.rows)
+    if rows:
+        yield table_section("Greatest differences of a score", worst_columns(labels), rows)
+    for row in rows:
+        picture = _thumbnail(row.name)
+        if picture:
+            says = (
+                f"chip {_best(row.chip, row.scores, labels)}, "
+                f"LiteRT {_best(row.reference, row.reference_scores, labels)}"
+            )
+            yield Section(Path(row.name).name, says, picture=picture)
+    failed = [row for row in report.rows if row.message]
+    if failed:
+        columns: tuple[Column[EvaluationRow], ...] = (
+            Column("picture", lambda row: row.name),
+            Column("why", lambda row: row.message),
+        )
+        yield table_section("Not asked about", columns, failed)
+
+
+def _thumbnail(path: str) -> str:
+    """The picture, small, as markup; empty if it cannot be read any more."""
+    try:
+        image = open_image(Path(path), 3)
+    except (InputError, OSError):
+        return ""
+    image.thumbnail((_THUMBNAIL, _THUMBNAIL))
+    data = base64.b64encode(encoded(image, ".jpg")).decode()
+    return Markup('<img alt="" src="data:image/jpeg;base64,{}">').format(data)
+
+
+def _best(classes: tuple[int, ...], scores: tuple[float, ...], labels: Labels) -> str:
+    return f"{name_of_class(labels, classes[0])} {scores[0]:.3f}" if classes else "-"
+
+
+def _percent(count: int, of: Accuracy) -> str:
+    return f"{100 * count / max(of.pictures, 1):.2f}"

@@ -1,0 +1,191 @@
+"""A data set through a model, from its pictures to a report; what is finished stays finished."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from darwinn_sim.accelerator import compile_kernels
+
+from darwinn_testbench.evaluation.dataset import Sample, read_dataset
+from darwinn_testbench.evaluation.task import BEST, EvaluationRow, Outcome, Setting, Task
+from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
+from darwinn_testbench.regression.resume import resume
+from darwinn_testbench.report import Report, Verdict, counted
+from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.version import __version__
+from darwinn_testbench.vision.labels import Labels
+
+PICTURES_OF_A_TASK = 8
+DEFAULT_TIMEOUT = 3600.0
+WORST = 20
+"""Pictures of the greatest differences that the report names."""
+_MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many of the pictures that were asked about are of the surest class, and of the five."""
+
+    pictures: int
+    top1: int
+    top5: int
+
+    def __str__(self) -> str:
+        shares = (f"{100 * each / max(self.pictures, 1):.2f} %" for each in (self.top1, self.top5))
+        return "top-1 {}, top-5 {}".format(*shares)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """``count`` pictures for whose surest class the chip says ``chip``, LiteRT ``reference``."""
+
+    chip: int
+    reference: int
+    count: int
+
+
+def evaluate(
+    dataset: str | os.PathLike[str],
+    setting: Setting,
+    folder: str | os.PathLike[str],
+    *,
+    labels: Labels | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    fresh: bool = False,
+    timeout: float = DEFAULT_TIMEOUT,
+    progress: ProgressCallback = silent,
+) -> Report[EvaluationRow]:
+    """Ask a model, and the one before compilation, for the class of every picture.
+
+    Args:
+        dataset: folders of classes, or a CSV file (``dataset.read_dataset``).
+        setting: the models, and how pictures are prepared.
+        folder: where the journal is kept; with the same folder a later call goes on.
+        labels: names of the classes.
+        jobs: processes of this machine; one for each core by default.
+        scheduler: address of a Dask scheduler that gets the work instead.
+        fresh: do everything again.
+        timeout: seconds for a task of a few pictures.
+        progress: called after each task.
+
+    A picture that cannot be read costs its own row alone.
+
+    Raises:
+        InputError: the data set is not valid, the journal is in use, or no scheduler answers.
+        OSError: a file cannot be read or written.
+    """
+    samples = read_dataset(Path(dataset), labels or {})
+    tasks = _tasks(samples, setting, timeout)
+    perform = (
+        partial(_perform_here, jobs=jobs)
+        if scheduler is None
+        else partial(perform_on_cluster, address=scheduler)
+    )
+    outcomes, known = resume(tasks, Outcome, folder, perform, fresh=fresh, progress=progress)
+    rows = tuple(row for outcome in outcomes for row in outcome.rows)
+    return Report(
+        command="evaluate",
+        file=setting.model,
+        rows=rows,
+        figures={
+            "dataset": os.fspath(dataset),
+            "reference": setting.reference,
+            "fit": setting.fit.value,
+            "pictures": len(samples),
+            "tasks": len(tasks),
+            "taken_from_journal": known,
+            **_compared(rows, setting),
+            "seconds": round(sum(row.seconds for row in rows), 3),
+        },
+        message=_message(rows, setting),
+    )
+
+
+def accuracy(rows: Sequence[EvaluationRow], of_reference: bool) -> Accuracy:
+    """How often the chip, or the reference, is right; what could not be asked is left out."""
+    asked = [row for row in rows if row.chip]
+    answers = [row.reference if of_reference else row.chip for row in asked]
+    return Accuracy(
+        len(asked),
+        sum(row.truth == each[0] for row, each in zip(asked, answers, strict=True)),
+        sum(row.truth in each[:BEST] for row, each in zip(asked, answers, strict=True)),
+    )
+
+
+def worst(rows: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+    """The pictures whose scores differ most between chip and reference, where they do."""
+    differing = [row for row in rows if row.difference]
+    return tuple(sorted(differing, key=lambda row: -(row.difference or 0))[:WORST])
+
+
+def _compared(rows: Sequence[EvaluationRow], setting: Setting) -> dict[str, Any]:
+    figures: dict[str, Any] = {"chip_accuracy": accuracy(rows, False)}
+    if setting.reference is None:
+        return figures
+    pairs = Counter((row.chip[0], row.reference[0]) for row in rows if row.reference)
+    figures["reference_accuracy"] = accuracy(rows, True)
+    figures["agreement"] = sum(count for (one, other), count in pairs.items() if one == other)
+    figures["confusion"] = tuple(
+        Confusion(one, other, count)
+        for (one, other), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if one != other
+    )
+    figures["worst"] = [row.name for row in worst(rows)]
+    return figures
+
+
+def _message(rows: Sequence[EvaluationRow], setting: Setting) -> str:
+    found = accuracy(rows, False)
+    parts = [f"{counted(found.pictures, 'picture')}: chip {found}"]
+    if setting.reference is not None:
+        both = sum(row.chip[:1] == row.reference[:1] for row in rows if row.chip)
+        parts[0] += f"; LiteRT {accuracy(rows, True)}"
+        parts.append(f"the same surest class for {both} of {found.pictures}")
+    failed = sum(row.verdict is not Verdict.PASS for row in rows)
+    return "; ".join([*parts, *([f"{failed} could not be asked about"] if failed else [])])
+
+
+def _tasks(samples: Sequence[Sample], setting: Setting, timeout: float) -> tuple[Task, ...]:
+    models = [setting.model, *filter(None, [setting.reference]), *setting.companions]
+    described = {
+        "program": __version__,
+        "setting": msgspec.to_builtins(setting),
+        "models": [_hash(file) for file in models],
+    }
+    begin = msgspec.json.encode(described, order="sorted")
+    return tuple(
+        Task(_key(begin, part), tuple(part), setting, timeout)
+        for part in (
+            samples[k : k + PICTURES_OF_A_TASK] for k in range(0, len(samples), PICTURES_OF_A_TASK)
+        )
+    )
+
+
+def _key(begin: bytes, samples: Sequence[Sample]) -> str:
+    digest = hashlib.sha256(begin)
+    for each in samples:
+        digest.update(msgspec.json.encode([each.image, each.truth, _hash(each.image)]))
+    return digest.hexdigest()
+
+
+def _hash(file: str) -> str:
+    try:
+        with Path(file).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return _MISSING
+
+
+def _perform_here(tasks: Sequence[Task], jobs: int | None) -> Iterator[Outcome]:
+    # Here and once, so that the processes find the kernels in the cache.
+    compile_kernels()
+    return perform_here(tasks, jobs)

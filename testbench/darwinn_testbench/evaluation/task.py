@@ -1,0 +1,184 @@
+"""Some pictures of a data set through a model, on the chip and in LiteRT: one unit of work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from darwinn_sim.accelerator import compile_kernels
+from numpy.typing import NDArray
+
+from darwinn_testbench.chip.images import open_image, picture_shape
+from darwinn_testbench.chip.inputs import TensorPort
+from darwinn_testbench.chip.pipeline import Segment
+from darwinn_testbench.chip.whole import open_segment, open_uncompiled
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.evaluation.dataset import Sample
+from darwinn_testbench.report import Row, Verdict, judged
+from darwinn_testbench.vision.answers import class_scores
+from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+
+_LOCK = threading.Lock()
+
+BEST = 5
+"""Classes of the highest scores that are kept."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What pictures go through, and how."""
+
+    model: str
+    reference: str | None = None
+    companions: tuple[str, ...] = ()
+    fit: Fit = Fit.STRETCH
+    normalisation: Normalisation | None = None
+    strict: bool = False
+    assumptions: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRow(Row):
+    """A picture: the number of its class, and the classes of the highest scores.
+
+    ``chip`` and ``reference`` are numbers, the surest first, at most five; ``scores`` and
+    ``reference_scores`` their scores. ``difference`` is the greatest one of any class's two scores;
+    None without a reference.
+    """
+
+    truth: int
+    chip: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    reference: tuple[int, ...] = ()
+    reference_scores: tuple[float, ...] = ()
+    difference: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the inference on the chip."""
+        return self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Row):
+    """What came of a task: a row for each of its pictures."""
+
+    key: str
+    rows: tuple[EvaluationRow, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """``samples`` through the models of ``setting``; ``key`` changes with anything that matters."""
+
+    key: str
+    samples: tuple[Sample, ...]
+    setting: Setting
+    timeout: float
+
+    def perform(self) -> Outcome:
+        """Do it; whatever goes wrong is a verdict, never an exception."""
+        compile_kernels()
+        # A cluster's worker may have several threads, and a model has one state.
+        with _LOCK:
+            try:
+                models = _opened(self.setting)
+            except Exception as error:
+                return self._all(*judged(error))
+            return self._outcome(tuple(models.row(each) for each in self.samples))
+
+    def failed(self, message: str) -> Outcome:
+        """The outcome where the process that did it gave none."""
+        return self._all(Verdict.FAULT, message)
+
+    def _all(self, verdict: Verdict, message: str) -> Outcome:
+        return self._outcome(
+            tuple(
+                EvaluationRow(name=each.image, verdict=verdict, message=message, truth=each.truth)
+                for each in self.samples
+            )
+        )
+
+    def _outcome(self, rows: tuple[EvaluationRow, ...]) -> Outcome:
+        name = Path(self.samples[-1].image).name
+        return Outcome(name=name, verdict=Verdict.PASS, key=self.key, rows=rows)
+
+
+class _Models:
+    """A compiled model and the one before compilation, ready to be asked."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.chip = open_segment(
+            setting.model,
+            setting.companions,
+            strict=setting.strict,
+            assumptions=setting.assumptions,
+        )
+        self.reference = None if setting.reference is None else open_uncompiled(setting.reference)
+        self._ports = {
+            id(each): image_port(each.ports, each.file)
+            for each in (self.chip, self.reference)
+            if each is not None
+        }
+
+    def row(self, sample: Sample) -> EvaluationRow:
+        """What both say of a picture; a picture that cannot be read is a row as well."""
+        begin = time.perf_counter()
+        try:
+            scores = self._scores(self.chip, sample)
+            seconds = time.perf_counter() - begin
+            others = None if self.reference is None else self._scores(self.reference, sample)
+        except Exception as error:
+            verdict, message = judged(error)
+            return EvaluationRow(
+                name=sample.image, verdict=verdict, message=message, truth=sample.truth
+            )
+        classes, values = _best(scores)
+        row = EvaluationRow(
+            name=sample.image,
+            verdict=Verdict.PASS,
+            truth=sample.truth,
+            chip=classes,
+            scores=values,
+            seconds=round(seconds, 4),
+        )
+        if others is None:
+            return row
+        if others.size != scores.size:
+            reason = f"{others.size} classes in the reference, {scores.size} in the model"
+            return replace(row, verdict=Verdict.BAD_INPUT, message=reason)
+        classes, values = _best(others)
+        difference = round(float(np.abs(scores - others).max()), 6)
+        return replace(row, reference=classes, reference_scores=values, difference=difference)
+
+    def _scores(self, model: Segment, sample: Sample) -> NDArray[np.float64]:
+        port: TensorPort = self._ports[id(model)]
+        shape = picture_shape(port.shape)
+        assert shape is not None
+        image = open_image(Path(sample.image), shape[2])
+        tensor, _ = prepare(image, port, self.setting.fit, self.setting.normalisation)
+        outputs = model.infer({port.name: tensor}).outputs
+        scores = class_scores([(each, outputs[each.name]) for each in model.results])
+        if sample.truth >= scores.size:
+            raise InputError(
+                f"class {sample.truth} of {sample.image}: the model has {scores.size} classes"
+            )
+        return scores
+
+
+@lru_cache(maxsize=1)
+def _opened(setting: Setting) -> _Models:
+    """The models of a process, which does many tasks of one setting."""
+    return _Models(setting)
+
+
+def _best(scores: NDArray[np.float64]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The classes of the highest scores, of equal ones the first, and these."""
+    order = np.argsort(-scores, kind="stable")[:BEST].tolist()
+    return tuple(order), tuple(round(float(scores[k]), 6) for k in order)

@@ -1,0 +1,166 @@
+"""A drawn data set through a classifier of colours, on the chip and in LiteRT.
+
+What it is right about says nothing of any real model: the classes are the colours that there is
+most of, and the network adds them up.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.evaluation.dataset import Sample, read_dataset
+from darwinn_testbench.evaluation.page import page_of
+from darwinn_testbench.evaluation.run import Confusion, evaluate
+from darwinn_testbench.evaluation.task import Setting
+from darwinn_testbench.report import Verdict
+from picture_models import COLOURS, colour_folders, colour_models, colour_network
+from PIL import Image
+
+COUNT = 4
+"""Pictures of each colour."""
+LABELS = dict(enumerate(COLOURS))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data set with one picture in a wrong folder and a damaged one; models, of which ``swapped``
+    takes red for green."""
+    data = tmp_path / "data"
+    colour_folders(data, COUNT)
+    (data / "red" / "0.png").rename(data / "blue" / "misplaced.png")
+    (data / "green" / "damaged.png").write_bytes(b"no picture")
+    network = colour_network()
+    (layer,) = network.layers
+    other = replace(network, layers=(replace(layer, weights=layer.weights[[1, 0, 2]]),))
+    for name, model in (("model", network), ("swapped", other)):
+        compiled, before = colour_models(model)
+        (tmp_path / f"{name}_edgetpu.tflite").write_bytes(compiled)
+        (tmp_path / f"{name}.tflite").write_bytes(before)
+    return tmp_path
+
+
+def setting(folder: Path, reference: str | None = "model") -> Setting:
+    before = None if reference is None else str(folder / f"{reference}.tflite")
+    return Setting(str(folder / "model_edgetpu.tflite"), before)
+
+
+def test_both_are_counted_and_one_bad_picture_costs_its_row(folder: Path) -> None:
+    report = evaluate(folder / "data", setting(folder), folder / "out", labels=LABELS, jobs=1)
+    chip, litert = report.figures["chip_accuracy"], report.figures["reference_accuracy"]
+    assert (chip.pictures, chip.top1, chip.top5) == (3 * COUNT, 3 * COUNT - 1, 3 * COUNT)
+    assert litert == chip
+    assert report.figures["agreement"] == 3 * COUNT
+    assert report.figures["confusion"] == ()
+    assert report.verdict is Verdict.BAD_INPUT
+    (bad,) = [row for row in report.rows if row.message]
+    assert bad.name.endswith("damaged.png")
+    for row in report.rows:
+        if not row.message:
+            with Image.open(row.name) as image:
+                sums = np.asarray(image).reshape(-1, 3).sum(axis=0)
+            assert row.chip[0] == int(np.argmax(sums))
+
+
+def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
+    report = evaluate(
+        folder / "data", setting(folder, "swapped"), folder / "out", labels=LABELS, jobs=1
+    )
+    assert set(report.figures["confusion"]) == {Confusion(0, 1, COUNT), Confusion(1, 0, COUNT)}
+    assert report.figures["agreement"] == COUNT
+    differences = [row.difference or 0 for row in report.rows]
+    (first, *_) = report.figures["worst"]
+    assert max(report.rows, key=lambda row: row.difference or 0).name == first
+    assert max(differences) > 0.3
+    page = page_of(report, LABELS).decode()
+    assert page.count("data:image/jpeg;base64,") == len(report.figures["worst"])
+    assert "green" in page
+
+
+def test_it_goes_on_where_it_was_killed(folder: Path) -> None:
+    data, out = folder / "data", folder / "out"
+    first = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    assert (first.figures["tasks"], first.figures["taken_from_journal"]) == (2, 0)
+    journal = out / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0] + lines[1][:100])
+    again = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    assert again.figures["taken_from_journal"] == 1
+    assert [replace(row, seconds=0) for row in again.rows] == [
+        replace(row, seconds=0) for row in first.rows
+    ]
+    other = evaluate(data, setting(folder, None), out, labels=LABELS, jobs=1)
+    assert other.figures["taken_from_journal"] == 0
+    assert "reference_accuracy" not in other.figures
+
+
+def test_a_cluster_does_the_same(folder: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    data = folder / "data"
+    here = evaluate(data, setting(folder), folder / "here", labels=LABELS, jobs=1)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        there = evaluate(
+            data,
+            setting(folder),
+            folder / "there",
+            labels=LABELS,
+            scheduler=cluster.scheduler_address,
+        )
+    assert [replace(row, seconds=0) for row in there.rows] == [
+        replace(row, seconds=0) for row in here.rows
+    ]
+
+
+def test_data_sets_of_all_forms(tmp_path: Path) -> None:
+    colour_folders(tmp_path / "named", 1)
+    named = read_dataset(tmp_path / "named", LABELS)
+    assert [each.truth for each in named] == [2, 1, 0]
+    assert [each.truth for each in read_dataset(tmp_path / "named", {})] == [0, 1, 2]
+    longer = {7: "Red, a colour", 8: "green", 9: "blue"}
+    assert sorted(each.truth for each in read_dataset(tmp_path / "named", longer)) == [7, 8, 9]
+    table = tmp_path / "data.csv"
+    table.write_text("label,image\nred,named/red/0.png\n2,named/blue/0.png\n")
+    assert read_dataset(table, LABELS) == (
+        Sample(str(tmp_path / "named/red/0.png"), 0),
+        Sample(str(tmp_path / "named/blue/0.png"), 2),
+    )
+    for text, why in (
+        ("image\nx\n", "line 2: the columns"),
+        ("image,label\nx,mauve\n", "line 2: class 'mauve'"),
+        ('image,label\n"x', "unexpected end"),
+    ):
+        table.write_text(text)
+        with pytest.raises(InputError, match=why):
+            read_dataset(table, LABELS)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no picture"):
+        read_dataset(tmp_path / "empty", {})
+    with pytest.raises(InputError, match="class 'empty'"):
+        read_dataset(tmp_path, LABELS)
+
+
+def test_the_command_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "data" / "green" / "damaged.png").unlink()
+    (folder / "labels.txt").write_text("\n".join(COLOURS))
+    words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
+    words += ["--labels", str(folder / "labels.txt"), "--out", str(folder / "out"), "--jobs", "1"]
+    words += ["--reference", str(folder / "swapped.tflite")]
+    assert run_command_line([*words, "--html", str(folder / "page.html")]) == 0
+    shown = capsys.readouterr().out
+    assert "top-1" in shown and "LiteRT says" in shown
+    assert "<img" in (folder / "page.html").read_text()
+    assert run_command_line([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["chip_accuracy"] == {
+        "pictures": 3 * COUNT,
+        "top1": 3 * COUNT - 1,
+        "top5": 3 * COUNT,
+    }
+    assert found["taken_from_journal"] == found["tasks"] == 2
