@@ -37,7 +37,7 @@ CLOCK_MASK = (1 << CLOCK_BITS) - 1
 
 DEPTH = 32
 _COUNTS, _UNITS, _ACTIVATIONS = 256, chip.PARAMETER_UNITS, 16384
-"""Increments that are kept of a tile's flag, of one of the scalar core, and of the one that counts
+"""Increments that are kept of a tile's flag, of one of the scalar core, and of the two that count
 units of activations, which arrive long before they are sent. Who waits for an older one learns what
 was told at the oldest."""
 
@@ -65,7 +65,8 @@ FLAGS = chip.TILES * _FLAGS_OF_A_TILE + chip.SCALAR_FLAGS
 _FIRST_SCALAR_FLAG = chip.TILES * _FLAGS_OF_A_TILE
 _FIRST_UNITS = _COUNTS * _FIRST_SCALAR_FLAG
 _FIRST_ACTIVATIONS = _FIRST_UNITS + _UNITS * chip.SCALAR_FLAGS
-_ENTRIES = _FIRST_ACTIVATIONS + _ACTIVATIONS
+_FIRST_FREE = _FIRST_ACTIVATIONS + _ACTIVATIONS
+_ENTRIES = _FIRST_FREE + _ACTIVATIONS
 
 _ROW_FIFOS = 2 * chip.TILES + 1
 RING_BASE = FLAG_BASE + FLAGS
@@ -98,10 +99,11 @@ READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, COUNT_AFTER_LOAD, LOAD_AF
 
 class FlagClock(Record):
     """What has been told by a flag since it was loaded with ``value``: ``count`` increments, and
-    what who loaded it did."""
+    what who loaded it did; ``exact``: when a fence last passed that awaits no more than it says."""
 
     count: int
     value: int
+    exact: int
     last_load: int
     loaded: int
     loaded_version: int
@@ -167,7 +169,7 @@ class Clocks(Record):
     pairs: int
     more: int
     late: Annotated[Numbers, THREADS]
-    behind: int
+    behind: Annotated[Numbers, FLAGS]
     drained: int
     taken: int
     dropped: int
@@ -247,7 +249,9 @@ def kept(flag: int) -> int:
     """How many increments of a flag are kept."""
     if flag < _FIRST_SCALAR_FLAG:
         return _COUNTS
-    return _ACTIVATIONS if flag == _FIRST_SCALAR_FLAG + ScalarFlag.AV_POP else _UNITS
+    number = flag - _FIRST_SCALAR_FLAG
+    of_activations = number == ScalarFlag.AV_POP or number == ScalarFlag.AV_INFEED
+    return _ACTIVATIONS if of_activations else _UNITS
 
 
 @inner
@@ -257,6 +261,8 @@ def entry(flag: int, number: int) -> int:
         return _COUNTS * flag + number % _COUNTS
     if flag == _FIRST_SCALAR_FLAG + ScalarFlag.AV_POP:
         return _FIRST_ACTIVATIONS + number % _ACTIVATIONS
+    if flag == _FIRST_SCALAR_FLAG + ScalarFlag.AV_INFEED:
+        return _FIRST_FREE + number % _ACTIVATIONS
     return _FIRST_UNITS + _UNITS * (flag - _FIRST_SCALAR_FLAG) + number % _UNITS
 
 
@@ -403,7 +409,13 @@ def read(clocks: Clocks, thread: int, word: int) -> None:
 
 @inner
 def read_at(clocks: Clocks, thread: int, word: int, clock: int) -> None:
-    """``thread`` reads a word that it may have read at an earlier clock already."""
+    """``thread`` reads a word, which it did as soon as it was there, but not before ``clock``: so
+    if it has been written, and not been read by ``thread`` since then."""
+    again = (
+        clocks.reader[word] >> CLOCK_BITS == thread or clocks.other[word] >> CLOCK_BITS == thread
+    )
+    if clocks.writer[word] == 0 or again:
+        clock = clocks.clock[thread]
     if not is_before(clocks, clocks.writer[word], thread):
         find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)
     if is_before(clocks, clocks.reader[word], thread):

@@ -237,7 +237,7 @@ def reach(known: clocks.Clocks, thread: int, flag: int, beyond: int) -> None:
         clocks.learn(known, thread, record.loaded, record.loaded_version)
         return
     oldest = record.count - clocks.kept(flag) + 1
-    known.behind += number < oldest
+    known.behind[flag] += number < oldest
     at = clocks.entry(flag, max(number, oldest))
     clocks.learn(known, thread, known.counted[at], known.counted_version[at])
 
@@ -271,6 +271,10 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
     learn_all(known, clocks.channel(number), thread)
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
+        exact = known.flags[flag].exact
+        if not clocks.is_before(known, exact, thread):
+            word = clocks.FLAG_BASE + flag
+            clocks.find(known, clocks.COUNT_AFTER_LOAD, word, exact, thread, False)
         count(known, clocks.channel(number), flag, 1)
 
 

@@ -86,6 +86,7 @@ def orders(core: order.CheckedCore, number: int, parameters: TileFence) -> None:
         if (parameters.producer_count_valid >> channel) & 1:
             flag = clocks.tile_flag(number, TileFlag.RING_PRODUCER_A + channel)
             order.reach(core.clocks, thread, flag, 0)
+            core.clocks.flags[flag].exact = clocks.now(core.clocks, thread)
     for flag in range(chip.TILE_FLAGS):
         if loads(parameters, flag):
             order.load(core.clocks, thread, clocks.tile_flag(number, flag), parameters.reset_value)
