@@ -148,7 +148,7 @@ class Campaign:
         for number in range(options.jobs):
             tree = Tree(Path(folder) / str(number), out)
             self._trees.put(tree)
-        tree.warm_up()
+        self._tree = tree
         self._root = tree.folder
         files = [p.relative_to(ROOT).as_posix() for each in TESTS for p in sorted(ROOT.glob(each))]
         self._chooser = Chooser(tree, record(tree, out / "executed", files))
@@ -166,6 +166,7 @@ class Campaign:
                 left.append(mutant)
             else:
                 yield known
+        self._tree.warm_up(left)
         done = len(mutants) - len(left)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         with ThreadPoolExecutor(self._jobs) as pool:

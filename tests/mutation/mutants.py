@@ -45,7 +45,7 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitXor: ("^", "&"),
 }
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Finder(ast.NodeVisitor):
         for line in source.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
         self._names: list[str] = []
-        self._functions: list[_Function] = []
+        self._functions: list[Function] = []
 
     # What holds functions.
 
@@ -146,7 +146,7 @@ class _Finder(ast.NodeVisitor):
             if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self.visit(each)
 
-    def visit_FunctionDef(self, node: _Function) -> None:
+    def visit_FunctionDef(self, node: Function) -> None:
         if _ABSTRACT & _decorators(node) or all(map(_says_nothing, node.body)):
             return
         self._names.append(node.name)
@@ -348,7 +348,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _decorators(node: _Function) -> set[str]:
+def _decorators(node: Function) -> set[str]:
     """Names of decorators, without what stands before a dot."""
     return {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
 

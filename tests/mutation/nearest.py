@@ -140,14 +140,17 @@ class Chooser:
         return chosen
 
     def _of_function(self, mutant: Mutant) -> set[str]:
-        """Those that execute the line; else those that execute the function at all."""
+        """Those that execute the line; else the function at all; else those that import its module:
+        what is executed at import is no test's.
+        """
         source = (self._root / mutant.file).read_bytes()
         starts = functions_of(source)
         which = bisect_right([line for line, _ in starts], mutant.line) - 1
         first, function = starts[which]
         by_test = self._executed.tests.get((mutant.file, function), {})
         line = mutant.line - first
-        return {test for test, lines in by_test.items() if line in lines} or set(by_test)
+        on_line = {test for test, lines in by_test.items() if line in lines}
+        return on_line or set(by_test) or self._importing(mutant)
 
     def _of_kernel(self, mutant: Mutant) -> set[str]:
         kernels = reaching(self._root, mutant.function)
@@ -155,11 +158,15 @@ class Chooser:
         for (source, function), by_test in self._executed.tests.items():
             if kernels & _mentioned(self._root / source).get(function, frozenset()):
                 found.update(by_test)
-        module = Path(mutant.file).with_suffix("").parts[1:]
-        for test in self._executed.seconds:
-            if test not in found and ".".join(module) in imports(self._root / test.split("::")[0]):
-                found.add(test)
-        return found
+        return found | self._importing(mutant)
+
+    def _importing(self, mutant: Mutant) -> set[str]:
+        module = ".".join(Path(mutant.file).with_suffix("").parts[1:])
+        return {
+            test
+            for test in self._executed.seconds
+            if module in imports(self._root / test.split("::")[0])
+        }
 
 
 @cache

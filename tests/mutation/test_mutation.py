@@ -10,7 +10,7 @@ from darwinn_sim.kernel import store
 
 from tests.mutation.__main__ import EQUIVALENTS, Project, attempt
 from tests.mutation.mutants import Mutant, drawn, mutants_of
-from tests.mutation.nearest import Chooser, Executed, functions_of, nearness
+from tests.mutation.nearest import Chooser, Executed, functions_of, imports, nearness
 from tests.mutation.results import (
     CAUGHT,
     EQUIVALENT,
@@ -174,6 +174,9 @@ def test_the_nearest_and_quickest_tests_first(tmp_path: Path) -> None:
     )
     (tmp_path / "sim" / "pack" / "host").mkdir(parents=True)
     (tmp_path / "sim" / "pack" / "host" / "unit.py").write_text(source)
+    for folder, name in (("sim/host", "test_unit.py"), ("other", "test_all.py")):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / name).touch()
     executed = Executed()
     tests = {
         "tests/sim/host/test_unit.py::far": 5.0,
@@ -198,6 +201,14 @@ def test_the_nearest_and_quickest_tests_first(tmp_path: Path) -> None:
     ]
     nobody = next(each for each in mutants if each.function == "g")
     assert chooser.tests(nobody, 40.0) == []
+    # What is executed at import is no test's: asked are those that import the module.
+    test_file = tmp_path / "tests" / "sim" / "host" / "test_unit.py"
+    test_file.write_text("from pack.host import unit\n")
+    imports.cache_clear()
+    assert chooser.tests(nobody, 40.0) == [
+        "tests/sim/host/test_unit.py::near",
+        "tests/sim/host/test_unit.py::far",
+    ]
 
 
 def test_functions_and_their_lines() -> None:
@@ -356,13 +367,22 @@ def test_a_kernels_mutant_has_its_own_kernels(tree: Tree) -> None:
     assert {path: store._read(path) for path in stored} == stored
 
 
-def test_a_key_without_the_kernel_begins_with_nothing(tree: Tree) -> None:
-    """What is no kernel, in a file that kernels are compiled from, may be a constant of any."""
-    file = "sim/darwinn_sim/units/scalar_core.py"
+@pytest.mark.parametrize(
+    ("file", "function", "kept"),
+    [("isa/table.py", "_ring_consumer", False), ("units/tensor_unit.py", "_working", True)],
+)
+def test_what_is_run_at_import_may_be_in_any_kernel(
+    tree: Tree, file: str, function: str, kept: bool
+) -> None:
+    """Of files that kernels are compiled from: other functions leave the kernels as they are."""
+    file = f"sim/darwinn_sim/{file}"
     source = (ROOT / file).read_bytes()
-    mutant = next(each for each in mutants_of(file, source) if not each.kernel)
+    mutant = next(each for each in mutants_of(file, source) if each.function == function)
     before = tree.keys()
+    kernel = tree.warm[True] / before["units"] / "scalar_alu.evaluate.cc"
+    kernel.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store._write(kernel, b"kernel")
     with tree.mutated(mutant, source) as variables:
         after = tree.keys()["units"]
         assert after != before["units"]
-        assert not (Path(variables["NUMBA_CACHE_DIR"]) / after).exists()
+        assert (Path(variables["NUMBA_CACHE_DIR"]) / after / kernel.name).exists() is kept

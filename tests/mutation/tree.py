@@ -18,10 +18,10 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from unittest.mock import patch
 
@@ -35,6 +35,21 @@ PACKAGES = ("formats", "sim", "testbench")
 _UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
 
 _WARM_UP = "from darwinn_sim.accelerator import compile_kernels; compile_kernels()"
+
+
+_RUN_AT_IMPORT = """
+import importlib, pathlib, pkgutil, sys
+root, called = pathlib.Path.cwd(), set()
+sys.setprofile(lambda frame, event, argument: called.add(frame.f_code))
+import darwinn_sim
+for each in pkgutil.walk_packages(darwinn_sim.__path__, "darwinn_sim."):
+    importlib.import_module(each.name)
+sys.setprofile(None)
+for code in called:
+    path = pathlib.Path(code.co_filename)
+    if path.is_relative_to(root):
+        print(f"{path.relative_to(root)}:{code.co_qualname.replace('.<locals>', '')}")
+"""
 
 
 class ToolError(Exception):
@@ -70,9 +85,10 @@ class Tree:
                 shutil.copy2(ROOT / name, folder / name)
         self._own_keys = self.keys()
 
-    def warm_up(self) -> None:
-        """Compile the kernels that every run needs, where that has not been done."""
-        for optimised, kernels in self.warm.items():
+    def warm_up(self, mutants: Iterable[Mutant]) -> None:
+        """Compile the kernels that every run of these needs, where that has not been done."""
+        for optimised in {True, *(not each.kernel for each in mutants)}:
+            kernels = self.warm[optimised]
             ran = self.run(["-c", _WARM_UP], _cache(kernels, optimised), seconds=_WARM_UP_SECONDS)
             if ran.code != 0:
                 raise ToolError(f"the kernels cannot be compiled:\n{ran.output[-2000:]}")
@@ -119,7 +135,8 @@ class Tree:
         self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int
     ) -> Ran:
         """Tests in the copy, one after the other."""
-        options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        # Half of a short run is the loading of plugins, of which these tests use none.
+        options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--disable-plugin-autoload"]
         return self.run(["-m", "pytest", *options, *arguments], variables, seconds=seconds)
 
     @contextmanager
@@ -132,13 +149,26 @@ class Tree:
         long: enough for a few tests.
         """
         path = self.folder / mutant.file
+        anything = f"{mutant.file}:{mutant.function}" in self.run_at_import
         with tempfile.TemporaryDirectory(prefix="kernels-", dir=self._scratch) as kernels:
             try:
                 _write(path, mutant.apply(source))
-                self._fill(Path(kernels), mutant, self.warm[optimised])
+                # A result of what is called at import may be in any kernel, as a constant.
+                stale = None if anything else frozenset[str]()
+                if mutant.kernel:
+                    stale = reaching(self.folder, mutant.function)
+                self._fill(Path(kernels), self.warm[optimised], stale)
                 yield _cache(Path(kernels), optimised)
             finally:
                 _write(path, source)
+
+    @cached_property
+    def run_at_import(self) -> frozenset[str]:
+        """Files and names of the functions that are called when the simulator is loaded."""
+        ran = self.run(["-c", _RUN_AT_IMPORT], {}, seconds=_WARM_UP_SECONDS)
+        if ran.code != 0:
+            raise ToolError(f"the simulator cannot be loaded:\n{ran.output[-2000:]}")
+        return frozenset(ran.output.splitlines())
 
     def keys(self) -> dict[str, str]:
         """The key of the kernel cache for each package, as the copy is now."""
@@ -148,11 +178,10 @@ class Tree:
             key_of = compiled._cache_folder.__wrapped__
             return {folder.name: key_of(folder).name for folder in folders}
 
-    def _fill(self, kernels: Path, mutant: Mutant, warm: Path) -> None:
+    def _fill(self, kernels: Path, warm: Path, stale: frozenset[str] | None) -> None:
+        """What is warm, and under changed keys what is not ``stale`` (None: everything may be)."""
         for folder in filter(Path.is_dir, warm.iterdir()):
             _link(folder, kernels / folder.name)
-        # What else is changed of such a file may be in any kernel, as a constant.
-        stale = reaching(self.folder, mutant.function) if mutant.kernel else None
         for package, new in self.keys().items():
             old = self._own_keys[package]
             if new != old and stale is not None and (warm / old).is_dir():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import averaging_program as sample
+import numpy as np
 import pytest
 from averaging_program import Operation
+from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.machine.diagnosis import left_texts
 from unit_bench import Bench
 
 IMAGE = sample.images()()
@@ -111,3 +114,32 @@ def test_a_watcher_names_what_it_waits_for_next() -> None:
     bench.run()
     (line,) = bench.waiting
     assert line.endswith("wide_to_narrow_write (flag 11) is 15, watched for 24")
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "text"),
+    [
+        ("octets", 0, "3 bytes of input stream parameters"),
+        ("octets", 1, "3 bytes of input stream activations"),
+        ("outfeed", (), "3 rows of the ring for the outfeed"),
+        ("rows", (0, 0), "3 rows of the ring for tile 0, channel A"),
+        ("rows", (15, 1), "3 rows of the ring for tile 15, channel B"),
+        ("words", (0, 0), "3 words of the mesh for tile 0, link 0"),
+        ("words", (15, 3), "3 words of the mesh for tile 15, link 3"),
+    ],
+)
+def test_what_is_left_in_one_fifo_alone_is_said(which: str, place: Any, text: str) -> None:
+    fifos = {
+        "octets": np.zeros(2, np.int64),
+        "outfeed": np.zeros((), np.int64),
+        "rows": np.zeros((chip.TILES, 2), np.int64),
+        "words": np.zeros((chip.TILES, 4), np.int64),
+    }
+
+    def left() -> tuple[str, ...]:
+        outfeed = int(fifos["outfeed"])
+        return left_texts(fifos["octets"], outfeed, fifos["rows"], fifos["words"])
+
+    assert left() == ()
+    fifos[which][place] = 3
+    assert left() == (f"{text} are left: no instruction takes them",)

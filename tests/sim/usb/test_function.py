@@ -138,6 +138,9 @@ def test_the_boot_configuration_is_the_recorded_one() -> None:
         Setup(0x80, 6, 0x201, 0, 255),
         Setup(0x00, 9, 2, 0, 0),
         Setup(0x81, 10, 0, 1, 1),
+        Setup(0x81, 10, 0, 0x100, 1),
+        Setup(0x01, 11, 0, 0x100, 0),
+        Setup(0x01, 11, 1, 0, 0),
         Setup(0xC0, 2, 0, 0, 8),
         Setup(0x40, 0, 0x4018, 4, 4),
         Setup(0xE0, 0, 0, 0, 8),
@@ -149,6 +152,12 @@ def test_requests_that_make_no_sense_are_stalled(setup: Setup) -> None:
     function = application()
     with pytest.raises(Stall):
         function.control(setup, b"")
+
+
+def test_the_only_interface_has_one_setting() -> None:
+    function = application()
+    assert function.control(Setup(0x01, 11, 0, 0, 0), b"") == b""
+    assert function.control(Setup(0x81, 10, 0, 0, 1)) == b"\0"
 
 
 def test_outputs_come_in_packets_of_the_length_that_the_host_sets() -> None:
