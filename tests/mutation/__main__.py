@@ -62,12 +62,12 @@ TESTS = (
 )
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
 
-TEST_SECONDS = 40.0
+TEST_SECONDS = 15.0
 """So much do the tests of a mutant take together when nothing is changed."""
 FEW_SECONDS = 4.0
 """So much those that are asked before kernels are optimised."""
-_MORE_SECONDS = 120
-"""So much more may they take with the mutant, whose kernels are compiled; else it is caught."""
+_START_SECONDS, _COMPILE_SECONDS = 20, 120
+"""Beside twice their time, they may take so much with a mutant; what takes longer is caught."""
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _PASSED, _TEST_FAILED, _USAGE, _NONE = 0, 1, 4, 5
@@ -126,7 +126,8 @@ def attempt(
 def _asked(
     tree: Tree, mutant: Mutant, variables: Mapping[str, str], tests: Sequence[str]
 ) -> tuple[str, str]:
-    limit = int(2 * TEST_SECONDS + _MORE_SECONDS)
+    more = _COMPILE_SECONDS if tree.compiles(mutant) else _START_SECONDS
+    limit = int(2 * TEST_SECONDS) + more
     ran = tree.pytest(["-x", *tests], variables, seconds=limit)
     if ran.code == _PASSED:
         return SURVIVED, f"{len(tests)} tests pass"

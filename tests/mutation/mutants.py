@@ -45,6 +45,8 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitXor: ("^", "&"),
 }
 
+_WORDS = ("break", "continue")
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -322,6 +324,9 @@ class _Finder(ast.NodeVisitor):
 
     def _put(self, start: int, end: int, kind: str, replacement: str, line: int) -> None:
         first = self._source.rfind(b"\n", 0, start) + 1
+        if kind in _WORDS:
+            # Alone on their lines these say nothing: what is said begins with the line before.
+            first = self._source.rfind(b"\n", 0, first - 1) + 1
         last = self._source.find(b"\n", end)
         around = (self._source[first:start], self._source[start:end], self._source[end:last])
         before, old, after = (each.decode() for each in around)

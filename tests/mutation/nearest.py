@@ -161,12 +161,26 @@ class Chooser:
         return found | self._importing(mutant)
 
     def _importing(self, mutant: Mutant) -> set[str]:
-        module = ".".join(Path(mutant.file).with_suffix("").parts[1:])
-        return {
-            test
-            for test in self._executed.seconds
-            if module in imports(self._root / test.split("::")[0])
-        }
+        """Tests that import its module; else a module that does, and so on."""
+        modules = {_module(mutant.file)}
+        while True:
+            found = {
+                test
+                for test in self._executed.seconds
+                if modules & imports(self._root / test.split("::")[0])
+            }
+            wider = modules | {
+                _module(path.relative_to(self._root).as_posix())
+                for path in (self._root / Path(mutant.file).parts[0]).rglob("*.py")
+                if modules & imports(path)
+            }
+            if found or wider == modules:
+                return found
+            modules = wider
+
+
+def _module(file: str) -> str:
+    return ".".join(Path(file).with_suffix("").parts[1:])
 
 
 @cache

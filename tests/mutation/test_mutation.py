@@ -88,7 +88,7 @@ def lines() -> set[tuple[str, str]]:
         ("return True", "return False"),
         ('raise ValueError(f"{count + 1} is too much")', "pass"),
         ("total = 0", "total = 1"),
-        ("continue", "break"),
+        ("== 0): continue", "== 0): break"),
         ("total += values[k] << 2", "total += values[k] >> 2"),
         ("total += values[k] << 2", "total += values[k] << 3"),
         ("total += values[k] << 2", "total += values[k] << 1"),

@@ -149,7 +149,7 @@ class Tree:
         long: enough for a few tests.
         """
         path = self.folder / mutant.file
-        anything = f"{mutant.file}:{mutant.function}" in self.run_at_import
+        anything = self.compiles(mutant) and not mutant.kernel
         with tempfile.TemporaryDirectory(prefix="kernels-", dir=self._scratch) as kernels:
             try:
                 _write(path, mutant.apply(source))
@@ -169,6 +169,10 @@ class Tree:
         if ran.code != 0:
             raise ToolError(f"the simulator cannot be loaded:\n{ran.output[-2000:]}")
         return frozenset(ran.output.splitlines())
+
+    def compiles(self, mutant: Mutant) -> bool:
+        """Whether kernels have to be compiled for a mutant."""
+        return mutant.kernel or f"{mutant.file}:{mutant.function}" in self.run_at_import
 
     def keys(self) -> dict[str, str]:
         """The key of the kernel cache for each package, as the copy is now."""

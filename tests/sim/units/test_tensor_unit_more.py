@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_sim import chip, timing
-from darwinn_sim.errors import ChipFault
+from darwinn_sim.errors import ChipFault, UnsupportedInstruction
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state
+from darwinn_sim.machine.lowering import lower
 from functional_coverage import Coverage
 from hypothesis import given
 from slow_model import tensor_unit as slow
@@ -331,3 +334,29 @@ def test_the_nearest_pixel_is_taken_whole(start: int, strict: bool) -> None:
     # Positions are in 1/128 pixel; half a pixel goes up.
     pixels = [int(np.floor((start + 64 * k) / 128 + 0.5)) for k in range(6)]
     assert written.tolist() == [[8 + 8 * pixel + lane for lane in range(4)] for pixel in pixels]
+
+
+@pytest.mark.parametrize("name", ["TensorMac", "TensorSum", "TensorMax"])
+def test_a_product_is_made_if_all_its_multipliers_work(name: str) -> None:
+    """Of 4 multipliers a 16-bit operand takes 2 for a product, two of them all four."""
+    looked_at = set()
+    for disabled, parameters, activations in itertools.product(range(16), (0, 1), (0, 1)):
+        fields = {
+            "mac_disable": disabled,
+            "parameter_16bit": parameters,
+            "activation_16bit": activations,
+        }
+        try:
+            (record,) = lower((frame(build([(name, fields)])),)).tables.tensor
+        except UnsupportedInstruction:
+            continue
+        size = 1 << parameters + (name == "TensorMac") * activations
+        products = [
+            all(not disabled >> k & 1 for k in range(first, first + size))
+            for first in range(0, 4, size)
+        ]
+        assert record["working"] == sum(made << k for k, made in enumerate(products)), fields
+        last = max((k + 1 for k, made in enumerate(products) if made), default=0)
+        assert record["products"] == last, fields
+        looked_at.add((parameters, activations))
+    assert len(looked_at) == 4, looked_at
