@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-
-from PIL import Image
+from typing import TYPE_CHECKING
 
 from darwinn_testbench.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".webp"})
 IMAGE_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -43,6 +45,9 @@ def open_image(path: Path, channels: int) -> Image.Image:
         InputError: the file is none, damaged or too large.
         OSError: it cannot be read.
     """
+    # Part of an extra: what needs no pictures does without.
+    from PIL import Image
+
     try:
         with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
             opened = Image.open(path, formats=_FORMATS)

@@ -17,7 +17,6 @@ import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
-from PIL import Image
 
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
 from darwinn_testbench.chip.input_kinds import InputKind, draw
@@ -353,6 +352,9 @@ def _read_image(path: Path, port: TensorPort) -> AnyArray:
     if shape is None:
         raise InputError(f"{path}: {port} is no image (height x width x 1, 3 or 4 channels)")
     height, width, channels = shape
+    # Part of an extra: what needs no pictures does without.
+    from PIL import Image
+
     scaled = open_image(path, channels).resize((width, height), Image.Resampling.BILINEAR)
     pixels: AnyArray = np.asarray(scaled, np.uint8).reshape(port.shape)
     if port.dtype == np.int8:

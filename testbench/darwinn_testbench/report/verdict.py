@@ -18,6 +18,7 @@ from darwinn_testbench.errors import (
     Unavailable,
     Unsupported,
 )
+from darwinn_testbench.extras import advice
 
 
 class Verdict(StrEnum):
@@ -115,6 +116,8 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
 
 def verdict_of(error: BaseException) -> Verdict | None:
     """The verdict that an exception stands for; None if it is a defect of this program."""
+    if advice(error):
+        return Verdict.REFUSED
     return next((verdict for kind, verdict in _VERDICTS if isinstance(error, kind)), None)
 
 
@@ -130,7 +133,7 @@ def one_line(error: BaseException) -> str:
     """What an exception says, in one line; of the operating system's errors without the number."""
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
+    return " ".join((advice(error) or str(error)).split())
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -25,6 +25,7 @@ from darwinn_formats.files import Source, read_file
 
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.extras import require
 from darwinn_testbench.reference.tflite import litert_worker
 from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues, network
 from darwinn_testbench.reference.tflite.litert_worker import Frame, receive, send
@@ -210,6 +211,7 @@ class LiteRtProcess:
         self.file = file
         self._time_limit = time_limit
         self._overdue = False
+        require("ai_edge_litert")
         self._process = subprocess.Popen(
             WORKER,
             stdin=subprocess.PIPE,
