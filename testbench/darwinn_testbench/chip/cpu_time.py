@@ -11,15 +11,13 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source
 from darwinn_sim.errors import SimulationError
 
+from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.chip.inputs import TensorMap, random_inputs
 from darwinn_testbench.chip.model import bind_file
 from darwinn_testbench.chip.operators.kinds import OWN_CODE
 from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.chip.whole import (
     FAST_KERNELS,
-    CpuOperator,
-    cpu_operators,
-    named_operators,
     whole_of,
 )
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError

@@ -17,10 +17,10 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.completeness import incomplete_note
 from darwinn_sim.machine.lowering import lower
 
+from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.chip.cpu_time import CpuTime, cpu_time
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
-from darwinn_testbench.chip.whole import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent

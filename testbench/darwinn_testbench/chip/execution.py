@@ -20,6 +20,7 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
+from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.inputs import (
     Inputs,
@@ -36,8 +37,6 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.chip.whole import (
     WholeModel,
     cpu_figures,
-    left_out,
-    named_operators,
     open_segment,
 )
 from darwinn_testbench.errors import InputError
@@ -217,17 +216,18 @@ def run(
             **{_FIGURES[type(each)]: each for each in again},
         },
         decided=_decided(fault, again),
-        message="; ".join(filter(None, (_note(source, first), *map(str, again))))
+        message="; ".join(filter(None, (_note(first), *map(str, again))))
         if fault is None
         else str(fault),
     )
 
 
-def _note(source: Source, first: Segment) -> str:
+def _note(first: Segment) -> str:
     """What was run of the file, where there is a choice."""
     if isinstance(first, WholeModel):
         return f"the whole model, on the CPU: {named_operators(first.operators)}"
-    return "; ".join(filter(None, (first.sessions[0].model.note, left_out(source))))
+    model = first.sessions[0].model
+    return "; ".join(filter(None, (model.note, model.alone)))
 
 
 _FIGURES = {Schedules: "schedules", Hazards: "hazards"}

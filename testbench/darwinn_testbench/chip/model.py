@@ -8,7 +8,7 @@ the layers themselves say it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from darwinn_formats.darwinn import (
 from darwinn_formats.files import Source
 from darwinn_sim import bare_stream
 
+from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.inspection import check_number, chunks_of
 from darwinn_testbench.errors import InputError
@@ -76,7 +77,8 @@ class BoundTensor:
 class BoundModel:
     """A compiled model with its layers bound to tensors.
 
-    ``number`` is its place among the ``count`` models of the file.
+    ``number`` is its place among the ``count`` models of the file. ``on_cpu`` are the operators
+    beside those of the chip, which the CPU runs.
     """
 
     file: str
@@ -85,6 +87,13 @@ class BoundModel:
     inputs: tuple[BoundLayer, ...]
     outputs: tuple[BoundLayer, ...]
     count: int = 1
+    on_cpu: tuple[CpuOperator, ...] = ()
+
+    @property
+    def alone(self) -> str:
+        """What is said where the chip's part alone is looked at; empty if that is the whole."""
+        names = named_operators(self.on_cpu)
+        return f"the chip's part alone, without {names}" if names else ""
 
     @property
     def note(self) -> str:
@@ -159,8 +168,10 @@ def bind_file(file: DarwinnFile, companions: Sequence[Source] = ()) -> tuple[Bou
         return (bind_model(CompiledModel(executable_of_stream(file), None, file.file), {}),)
     paired = pair([file, *map(load, companions)])[: len(file.models)]
     tensors = dict(_graph_tensors(file, file.shell)) if file.shell is not None else {}
+    on_cpu = cpu_operators(file)
     return tuple(
-        bind_model(model, tensors, number, len(paired)) for number, model in enumerate(paired)
+        replace(bind_model(model, tensors, number, len(paired)), on_cpu=on_cpu)
+        for number, model in enumerate(paired)
     )
 
 

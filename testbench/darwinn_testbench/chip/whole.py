@@ -19,6 +19,11 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
 from darwinn_formats.files import Source, content_of, errors_name, name_of
 from darwinn_sim.errors import IncompleteProgram
 
+from darwinn_testbench.chip.cpu_operators import (
+    name_of_operator,
+    named_operators,
+    operators_on_cpu,
+)
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model, port_of
 from darwinn_testbench.chip.operators.chip_operator import ChipOperator
@@ -35,7 +40,6 @@ from darwinn_testbench.reference.tflite.litert import (
     TIME_LIMIT,
     LiteRtProcess,
 )
-from darwinn_testbench.report import Column
 
 REFERENCE_KERNELS = "BUILTIN_REF"
 """LiteRT's kernels that give the same bytes on every machine."""
@@ -46,35 +50,6 @@ HINT = "--chip-only leaves the operators on the CPU out"
 
 InferOnChip = Callable[[Session, TensorMap], Inference]
 """Makes an inference of a model on its chip."""
-
-
-@dataclass(frozen=True)
-class CpuOperator:
-    """An operator that the CPU runs: ``operator`` is its number in the compiled graph.
-
-    ``inputs`` and ``outputs`` are names of tensors, constants left out; ``shape`` and ``dtype`` are
-    those of the first output, as the file says them.
-    """
-
-    operator: int
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.operator} {self.name}"
-
-
-CPU_COLUMNS: tuple[Column[CpuOperator], ...] = (
-    Column("on the CPU", str),
-    Column("reads", lambda each: ", ".join(each.inputs), may_shrink=True),
-    Column("gives", lambda each: ", ".join(each.outputs), may_shrink=True),
-    Column(
-        "result", lambda each: f"{each.dtype} {'x'.join(map(str, each.shape))}".strip(), "right"
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -89,51 +64,6 @@ class WholeInference:
     on_chip: tuple[Inference, ...]
     seconds: float
     cpu_seconds: float
-
-
-def cpu_operators(file: DarwinnFile) -> tuple[CpuOperator, ...]:
-    """The operators of a compiled model that the CPU runs, in their order; none of a package."""
-    return () if file.shell is None else operators_on_cpu(file.shell)
-
-
-def operators_on_cpu(shell: tflite.Model) -> tuple[CpuOperator, ...]:
-    """The operators of a model's first graph that are not the chip's, in their order."""
-    if not shell.subgraphs:
-        return ()
-    graph = shell.subgraphs[0]
-    found = []
-    for number, operator in enumerate(graph.operators):
-        name = name_of_operator(shell, operator)
-        if name == CUSTOM_OPERATOR:
-            continue
-        outputs = [graph.tensors[k] for k in operator.outputs if k >= 0]
-        inputs = [graph.tensors[k] for k in operator.inputs if k >= 0]
-        dtype = tflite.DTYPES.get(outputs[0].type) if outputs else None
-        found.append(
-            CpuOperator(
-                number,
-                name,
-                tuple(each.name for each in inputs if not shell.buffers[each.buffer].data),
-                tuple(each.name for each in outputs),
-                outputs[0].shape if outputs else (),
-                "" if dtype is None else str(dtype),
-            )
-        )
-    return tuple(found)
-
-
-def name_of_operator(model: tflite.Model, operator: tflite.Operator) -> str:
-    """CONV_2D and so on, or the name of a custom operator."""
-    code = model.code(operator)
-    is_custom = code.operator is tflite.BuiltinOperator.CUSTOM
-    return code.custom_code if is_custom else code.operator.name
-
-
-def named_operators(operators: Sequence[CpuOperator]) -> str:
-    """Their kinds and how many there are of each, for people."""
-    names = [each.name for each in operators]
-    counts = {name: names.count(name) for name in names}
-    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.items())
 
 
 class WholeModel:
@@ -289,12 +219,6 @@ def _as_far_as_it_goes(session: Session, tensors: TensorMap) -> Inference:
     return session.infer(tensors, as_far_as_it_goes=True)
 
 
-def left_out(source: Source) -> str:
-    """What is said where the chip's part alone was looked at; empty if there is nothing else."""
-    operators = cpu_operators(load(source))
-    return f"the chip's part alone, without {named_operators(operators)}" if operators else ""
-
-
 def cpu_figures(segments: Sequence[Segment], seconds: float) -> dict[str, Any]:
     """What reports say of the operators on the CPU; nothing where there are none."""
     whole = [each for each in segments if isinstance(each, WholeModel)]
@@ -351,7 +275,7 @@ def open_segment(
     file = load(source)
     bounds = bind_file(file, companions)
     session = Session(choose_model(bounds, model), preloads=preloads, **options)
-    if chip_only or not cpu_operators(file):
+    if chip_only or not session.model.on_cpu:
         return session
     if model:
         raise InputError(f"{file.file}: model {model} is a part of the whole: {HINT}, and runs it")

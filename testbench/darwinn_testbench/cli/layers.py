@@ -9,7 +9,7 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.whole import CPU_COLUMNS, CpuOperator
+from darwinn_testbench.chip.cpu_operators import CPU_COLUMNS, CpuOperator
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import option

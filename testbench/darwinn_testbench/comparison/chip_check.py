@@ -19,7 +19,7 @@ from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import states_figure
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort, choose_inputs, few_runs
 from darwinn_testbench.chip.session import Inference
-from darwinn_testbench.chip.whole import WholeInference, left_out
+from darwinn_testbench.chip.whole import WholeInference
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.check import (
@@ -274,7 +274,7 @@ class ChipCheck(Check):
         else:
             hinted = any(row.hints for row in self.device.dma)
             parts.append("DMA as hinted" if hinted else "there are no DMA hints to compare with")
-        alone = left_out(self.asked.source) if self.whole is None else ""
+        alone = self.device.model.alone if self.whole is None else ""
         return "; ".join(filter(None, [*parts, self.device.model.note, alone]))
 
     def _count(self, decided_by: str, text: str) -> str:

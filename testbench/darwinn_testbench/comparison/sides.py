@@ -27,7 +27,7 @@ from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.schedules import Inferred
 from darwinn_testbench.chip.session import Device, Inference, Session
-from darwinn_testbench.chip.whole import WholeInference, WholeModel, cpu_operators, whole_of
+from darwinn_testbench.chip.whole import WholeInference, WholeModel, whole_of
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps
@@ -298,7 +298,7 @@ def open_device(asked: Asked) -> DeviceProgram:
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
     again = asked.schedules or asked.hazards
     device = DeviceProgram(bound, session, done=[] if again else None)
-    if not asked.chip_only and cpu_operators(file):
+    if not asked.chip_only and bound.on_cpu:
         device.whole = whole_of(asked.source, file, bounds, session, device.in_whole)
     return device
 

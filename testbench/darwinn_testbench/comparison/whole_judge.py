@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.chip.whole import (
     WholeInference,
     WholeModel,
     cpu_figures,
-    named_operators,
 )
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case

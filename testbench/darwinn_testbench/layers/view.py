@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_formats.darwinn import load
 from darwinn_formats.files import Source
 from darwinn_sim.analysis import provenance
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.isa.codes import ScalarFunction
 from darwinn_sim.machine.completeness import incomplete_note
 
-from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
-from darwinn_testbench.chip.whole import cpu_operators, named_operators
+from darwinn_testbench.chip.cpu_operators import named_operators
+from darwinn_testbench.chip.model import BoundModel, choose_model, open_models
 from darwinn_testbench.layers.rows import LayerRow, layer_rows
 from darwinn_testbench.layers.shapes import Shape
 from darwinn_testbench.report import Report, counted
@@ -60,7 +59,7 @@ def view_layers(
         model: which of its models.
         companions: files that were compiled together with it (see ``open_models``).
         seed: contents of memory that nothing has written.
-        chip_only: leave out the operators beside the chip's (``whole.CpuOperator``, in the figures
+        chip_only: leave out the operators beside the chip's (``CpuOperator``, in the figures
             under ``cpu_operators``).
         assumptions: execute values whose meaning is assumed.
         progress: told what is being done.
@@ -70,9 +69,8 @@ def view_layers(
         InputError: there is no such model.
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
-    file = load(source)
-    bound = choose_model(bind_file(file, companions), model)
-    on_cpu = cpu_operators(file)
+    bound = choose_model(open_models(source, companions), model)
+    on_cpu = bound.on_cpu
     progress("running on marked data", 0, None)
     found = provenance.trace(
         bound.compiled.caching, bound.compiled.inference, seed=seed, assumptions=assumptions

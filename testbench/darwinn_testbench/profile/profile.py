@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from darwinn_formats.darwinn import Executable, load
+from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
 from darwinn_sim.chip import WORD_BYTES
@@ -23,9 +23,9 @@ from darwinn_sim.timing import (
     stations,
 )
 
+from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
-from darwinn_testbench.chip.model import bind_file, choose_model
-from darwinn_testbench.chip.whole import cpu_operators, named_operators
+from darwinn_testbench.chip.model import choose_model, open_models
 from darwinn_testbench.comparison.layer_names import LayerName, layer_names
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_layers
@@ -152,9 +152,8 @@ def profile(
         InputError: the file has no such model.
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
-    file = load(source)
-    bound = choose_model(bind_file(file, companions), model)
-    on_cpu = cpu_operators(file)
+    bound = choose_model(open_models(source, companions), model)
+    on_cpu = bound.on_cpu
     progress("timing", 0, None)
     chip = timing.chip_description(chip_name)
     timed = timing.simulate(

@@ -13,10 +13,10 @@ from pathlib import Path
 from darwinn_formats.files import Source
 from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
+from darwinn_testbench.chip.cpu_operators import CPU_COLUMNS
 from darwinn_testbench.chip.cpu_time import CpuTime, cpu_times
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
-from darwinn_testbench.chip.whole import CPU_COLUMNS
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.profile import figures

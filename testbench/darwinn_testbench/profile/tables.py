@@ -44,7 +44,10 @@ OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("output", lambda row: row.name),
     Column("inputs", lambda row: row.origin),
     Column("shape", lambda row: " x ".join(map(str, row.shape))),
-    Column("against the chip's arithmetic", lambda row: _difference(row.chip_arithmetic)),
+    Column(
+        "against the chip's arithmetic",
+        lambda row: _difference(row.chip_arithmetic or row.cpu_operators),
+    ),
     Column("against LiteRT", lambda row: _difference(row.litert)),
     Column("SHA-256", lambda row: row.sha256[:16]),
     Column("verdict", lambda row: row.verdict),

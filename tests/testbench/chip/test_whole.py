@@ -146,6 +146,20 @@ def test_a_custom_operator_that_nobody_has_is_refused_by_name() -> None:
     assert run(model, chip_only=True).verdict is Verdict.PASS
 
 
+def test_a_tensor_that_nothing_gives_is_refused() -> None:
+    read = tflite.load(COMPILED)
+    (graph,) = read.subgraphs
+    first, *others = graph.operators
+    for operators, outputs in ((others, graph.outputs), ([first], graph.outputs)):
+        cut = replace(graph, operators=tuple(operators), outputs=outputs)
+        model = flatbuffer.write(replace(read, subgraphs=(cut,)))
+        with pytest.raises(InputError, match="before an operator gives it"):
+            Interpreter(model_content=model)
+    cut = replace(graph, operators=tuple(others))
+    with pytest.raises(InputError, match="before an operator gives it"):
+        run(flatbuffer.write(replace(read, subgraphs=(cut,))))
+
+
 def test_a_part_of_several_is_chosen_with_chip_only() -> None:
     model = whole_model(segments())
     with pytest.raises(InputError, match="--chip-only"):

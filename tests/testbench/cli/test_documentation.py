@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.chip.bit_coverage import CoverageRow
+from darwinn_testbench.chip.cpu_operators import CpuOperator
 from darwinn_testbench.chip.cpu_time import CpuTime
 from darwinn_testbench.chip.disassembly import ChunkRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow, TapFigures
 from darwinn_testbench.chip.inspection import ExecutableRow, LayerFigures
-from darwinn_testbench.chip.whole import CpuOperator
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord

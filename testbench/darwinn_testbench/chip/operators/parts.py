@@ -166,7 +166,29 @@ def runs_of(
         targets = tuple(index for index in written if index in needed)
         runs.append(Run(custom, indices, sources, targets))
         needed.update(sources)
-    return tuple(reversed(runs))
+    found = tuple(reversed(runs))
+    if only is None:
+        _check_order(model, file, found)
+    return found
+
+
+def _check_order(model: tflite.Model, file: str, runs: Sequence[Run]) -> None:
+    """Raise ``InputError`` for a tensor that is read, or an output, before anything gives it."""
+    graph = model.subgraphs[0]
+    known = set(graph.inputs) | {k for k in range(len(graph.tensors)) if not _comes(model, k)}
+    for run in runs:
+        _check_known(graph, file, run.sources, known)
+        known.update(run.targets)
+    _check_known(graph, file, graph.outputs, known)
+
+
+def _check_known(
+    graph: tflite.SubGraph, file: str, wanted: Sequence[int], known: Collection[int]
+) -> None:
+    for index in wanted:
+        if 0 <= index < len(graph.tensors) and index not in known:
+            name = graph.tensors[index].name
+            raise InputError(f"{file}: tensor {index} ({name}) is read before an operator gives it")
 
 
 def _comes(model: tflite.Model, index: int) -> bool:
