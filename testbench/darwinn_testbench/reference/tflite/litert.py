@@ -24,8 +24,8 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, read_file
 
 from darwinn_testbench.errors import ModelError
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.extras import require
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite import litert_worker
 from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues, network
 from darwinn_testbench.reference.tflite.litert_worker import Frame, receive, send
