@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,23 @@ def pages_of(page_offset: int, size: int) -> int:
 
 def _guard_pattern(start: int, size: int) -> NDArray[np.uint8]:
     """Bytes that depend on their address, so that a copy of other guard bytes is noticed."""
+    if start + size <= _SMALL_REGION:
+        return _first_pattern()[start : start + size]
+    return _pattern(start, size)
+
+
+def _pattern(start: int, size: int) -> NDArray[np.uint8]:
     positions = np.arange(start, start + size, dtype=np.uint32)
     return ((positions * np.uint32(2654435761)) >> np.uint32(23)).astype(np.uint8)
+
+
+_SMALL_REGION = 1 << 16
+"""Bytes of which the pattern is kept: small models make their buffers for each inference."""
+
+
+@cache
+def _first_pattern() -> NDArray[np.uint8]:
+    return _pattern(0, _SMALL_REGION)
 
 
 class Region:
@@ -140,8 +156,9 @@ class Region:
     def check_guards(self) -> None:
         """Raise ``MemoryFault`` if a byte around the payload has been changed."""
         for start, end in self._guards():
-            changed = np.flatnonzero(self.storage[start:end] != _guard_pattern(start, end - start))
-            if changed.size:
+            differs = self.storage[start:end] != _guard_pattern(start, end - start)
+            if differs.any():
+                changed = np.flatnonzero(differs)
                 raise MemoryFault(
                     f"host memory {self.name}",
                     start + int(changed[0]) - self.lead,

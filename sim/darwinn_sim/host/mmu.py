@@ -75,6 +75,8 @@ class Mmu:
         """
         offset = address % PAGE_BYTES
         pages = self._pages(address, size)
+        if pages.size == 1:
+            return [Piece(int(pages[0]) + offset, size)]
         breaks = np.flatnonzero(np.diff(pages) != PAGE_BYTES) + 1
         starts = [0, *breaks.tolist()]
         ends = [*breaks.tolist(), pages.size]
@@ -91,9 +93,12 @@ class Mmu:
 
         Raises ``PageFault``, ``MemoryFault`` and, in strict mode, ``UninitialisedRead``.
         """
+        pieces = self.translate(address, size)
+        if len(pieces) == 1:
+            return self._memory.read(*pieces[0])
         data = np.empty(size, np.uint8)
         position = 0
-        for piece in self.translate(address, size):
+        for piece in pieces:
             data[position : position + piece.size] = self._memory.read(*piece)
             position += piece.size
         return data

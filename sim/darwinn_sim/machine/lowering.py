@@ -44,13 +44,15 @@ Table = NDArray[np.void]
 
 class LoweredProgram(NamedTuple):
     """The tables, the chunks they come from, decoded and as bytes, the program counter at which
-    each chunk begins, and at which it is started, and what its execution assumes."""
+    each chunk begins, and at which it is started, the scalar bundles as they were before any patch,
+    and what its execution assumes."""
 
     tables: Tables
     chunks: tuple[DecodedChunk, ...]
     streams: tuple[bytes, ...]
     starts: tuple[int, ...]
     entries: tuple[int, ...]
+    unpatched: Records[instructions.Scalar]
     assumptions: tuple[Assumption, ...] = ()
 
     def locate(self, pc: int) -> tuple[int, int]:
@@ -118,7 +120,8 @@ def lower(
         start + _entry(program) for program, start in zip(programs, starts, strict=True)
     )
     tables = _tables(programs, starts, dma_only)
-    return LoweredProgram(tables, programs, tuple(chunks), starts, entries, assumed)
+    unpatched = tables.scalar.copy()
+    return LoweredProgram(tables, programs, tuple(chunks), starts, entries, unpatched, assumed)
 
 
 def _require_explained(
@@ -146,38 +149,49 @@ def patch(program: LoweredProgram, number: int, chunk: bytes, *, assumptions: bo
         UnsupportedInstruction: a bundle holds now what is refused.
         DecodeError: something else differs from the chunk that was lowered.
     """
-    decoded = program.chunks[number]
-    if len(chunk) != len(program.streams[number]):
-        raise DecodeError(min(decoded.bundles, len(chunk) // BUNDLE_BYTES), _DIFFERS)
-    original = np.frombuffer(program.streams[number], np.uint8).reshape(-1, BUNDLE_BYTES)
-    fetched = np.frombuffer(chunk, np.uint8).reshape(-1, BUNDLE_BYTES)
-    changed = np.flatnonzero((original != fetched).any(axis=1))
-    start = program.starts[number]
-    _unpatch(program, decoded, start)
+    stream, start, tables = program.streams[number], program.starts[number], program.tables
+    if len(chunk) != len(stream):
+        held = program.chunks[number].bundles
+        raise DecodeError(min(held, len(chunk) // BUNDLE_BYTES), _DIFFERS)
+    _unpatch(program, number)
+    original, fetched = _words(stream), _words(chunk)
+    changed = np.flatnonzero((original[:, 0] != fetched[:, 0]) | (original[:, 1] != fetched[:, 1]))
     if not len(changed):
         return
-    instructions = program.tables.at[start + changed]
-    if (instructions < 0).any() or (program.tables.opcode[instructions] != _SCALAR).any():
+    instructions = tables.at[start + changed]
+    if (instructions < 0).any() or (tables.opcode[instructions] != _SCALAR).any():
         raise DecodeError(int(changed[0]), _DIFFERS)
+    if not ((original[changed] ^ fetched[changed]) & ~_IMMEDIATE_BITS).any():
+        # What an immediate is has no grade, and all its bits are known.
+        tables.scalar[_IMMEDIATE.name][tables.row[instructions]] = _immediates(fetched[changed])
+        return
     bundles = fetched[changed].tobytes()
     linked = decode(bundles)
     if list(linked.columns) != [_SCALAR]:
         raise DecodeError(int(changed[0]), _DIFFERS)
-    if ((original[changed] ^ fetched[changed]) & ~_IMMEDIATE).any():
-        # What an immediate is has no grade, and all its bits are known.
-        _require_explained(number, bundles, linked, changed)
-        _check_patched(number, linked, changed, assumptions)
-    _lower_scalar(program.tables, linked.columns[_SCALAR], instructions)
+    _require_explained(number, bundles, linked, changed)
+    _check_patched(number, linked, changed, assumptions)
+    _lower_scalar(tables, linked.columns[_SCALAR], instructions)
 
 
-def _immediate() -> NDArray[np.uint8]:
-    """The bits of a scalar bundle that hold the immediate."""
-    field = next(each for each in BY_NAME["Scalar"].fields if each.name == "alu_b")
-    bits = ((1 << field.width) - 1) << field.offset
-    return np.frombuffer(bits.to_bytes(BUNDLE_BYTES, "little"), np.uint8)
+def _words(bundles: bytes) -> NDArray[np.uint64]:
+    """The two words of each bundle."""
+    return np.frombuffer(bundles, "<u8").reshape(-1, BUNDLE_BYTES // 8)
 
 
-_IMMEDIATE = _immediate()
+def _immediates(bundles: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The immediates of scalar bundles, given as words."""
+    word, shift = divmod(_IMMEDIATE.offset, 64)
+    value = bundles[:, word] >> np.uint64(shift) & np.uint64((1 << _IMMEDIATE.width) - 1)
+    return value.astype(np.int64)
+
+
+_IMMEDIATE = next(each for each in BY_NAME["Scalar"].fields if each.name == "alu_b")
+_IMMEDIATE_BITS = _words(
+    (((1 << _IMMEDIATE.width) - 1) << _IMMEDIATE.offset).to_bytes(BUNDLE_BYTES, "little")
+)
+"""The bits of a scalar bundle that hold the immediate."""
+_NONE: Columns = {"opcode": np.zeros(0, np.int64)}
 _DIFFERS = "the fetched chunk differs from the one that was loaded"
 
 
@@ -190,12 +204,12 @@ def _check_patched(
             raise _unsupported(replace(use, chunk=number, pc=int(places[use.pc])))
 
 
-def _unpatch(program: LoweredProgram, decoded: DecodedChunk, start: int) -> None:
+def _unpatch(program: LoweredProgram, number: int) -> None:
     """Undo the last patch: a field that is zero this time need not have been zero then."""
-    pcs = decoded.pc[decoded.opcode == _SCALAR]
-    if len(pcs):
-        instructions = program.tables.at[start + pcs]
-        _lower_scalar(program.tables, decoded.columns[_SCALAR], instructions)
+    counts = [len(chunk.columns.get(_SCALAR, _NONE)["opcode"]) for chunk in program.chunks]
+    first = sum(counts[:number])
+    rows = slice(first, first + counts[number])
+    program.tables.scalar[rows] = program.unpatched[rows]
 
 
 def _lower_scalar(tables: Tables, columns: Columns, instructions: NDArray[np.int64]) -> None:

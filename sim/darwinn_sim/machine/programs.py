@@ -132,6 +132,7 @@ def _shape(chunk: bytes) -> bytes:
 def _bytes_of(program: LoweredProgram) -> int:
     """Bytes of a program: its tables, the chunks decoded, and the chunks themselves."""
     arrays = [
+        program.unpatched,
         *program.tables.tensor_plan,
         *(each for each in program.tables if isinstance(each, np.ndarray)),
         *(

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Self, get_type_hints
+from typing import Annotated, ClassVar, Self, get_type_hints
 
 from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
@@ -55,16 +56,20 @@ class _Description:
     """What chip descriptions and host links have in common."""
 
     name: str
+    _rules: ClassVar[Mapping[str, Rule]]
 
-    @classmethod
-    def parameters(cls) -> dict[str, Rule]:
-        """The parameters by their names."""
+    def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls, include_extras=True)
-        return {
+        cls._rules = {
             name: hint.__metadata__[0]
             for name, hint in hints.items()
             if hasattr(hint, "__metadata__")
         }
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Rule]:
+        """The parameters by their names."""
+        return cls._rules
 
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, object], **others: str) -> Self:
@@ -183,6 +188,7 @@ def host_link(name_or_path: str) -> HostLink:
         return HostLink.from_table(*_read("hosts", name_or_path, {}))
 
 
+@cache
 def built_in(folder: str) -> tuple[str, ...]:
     """Names of the built-in descriptions in ``folder`` (chips or hosts)."""
     files = resources.files(__package__).joinpath(folder).iterdir()
@@ -194,21 +200,16 @@ def _read(
 ) -> tuple[str, dict[str, object]]:
     """Name and parameters of a description, with those of what it extends."""
     if name_or_path in built_in(folder):
-        name = name_or_path
-        text = resources.files(__package__).joinpath(folder, f"{name}.toml").read_bytes()
+        name, table = name_or_path, dict(_built_in_table(folder, name_or_path))
     else:
         path = Path(name_or_path)
         if path.suffix != ".toml":
             known = ", ".join(built_in(folder))
             field = f"extends {name_or_path!r}" if seen else ""
             raise FormatError(field, f"neither a TOML file nor one of {known}")
-        name, text = path.stem, read_file(path)
+        name, table = path.stem, _parsed(path.stem, read_file(path))
     if name_or_path in seen:
         raise FormatError(name, "the description extends itself")
-    try:
-        table: dict[str, object] = toml.parse(text)
-    except ValueError as error:
-        raise FormatError(name, f"not TOML: {error}") from error
     base = table.pop("extends", None)
     if base is None:
         return name, table
@@ -216,3 +217,17 @@ def _read(
         raise FormatError(f"{name}.extends", "not the name of a description")
     _, inherited = _read(folder, base, {**seen, name_or_path: None})
     return name, inherited | table
+
+
+@cache
+def _built_in_table(folder: str, name: str) -> Mapping[str, object]:
+    """A built-in description as it stands in its file; every run of ``cycles`` asks for one."""
+    file = resources.files(__package__).joinpath(folder, f"{name}.toml")
+    return _parsed(name, file.read_bytes())
+
+
+def _parsed(name: str, text: bytes) -> dict[str, object]:
+    try:
+        return toml.parse(text)
+    except ValueError as error:
+        raise FormatError(name, f"not TOML: {error}") from error

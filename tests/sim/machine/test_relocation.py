@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 HALVES = st.one_of(st.just(0), st.integers(0, 2**32 - 1))
 
 
-def chunk(*values: int) -> bytes:
+def chunk(*values: int, trace: int = 0) -> bytes:
     """A program of one move of an immediate for each value."""
-    move = {"alu_op": AluOperation.MOVE, "alu_immediate": 1}
+    move = {"alu_op": AluOperation.MOVE, "alu_immediate": 1, "trace": trace}
     return frame(build(("Scalar", move | {"alu_b": value}) for value in values))
 
 
@@ -24,3 +24,16 @@ def test_each_run_sees_its_own_addresses(runs: list[tuple[int, int]]) -> None:
         patch(program, 0, chunk(*addresses))
         linked = lower([chunk(*addresses)])
         assert (program.tables.scalar == linked.tables.scalar).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), HALVES, HALVES, st.integers(0, 1)), max_size=8))
+def test_of_several_chunks_each_has_what_it_was_given_last(
+    patches: list[tuple[int, int, int, int]],
+) -> None:
+    """Whether it differs in addresses alone from what was lowered, or in other fields, too."""
+    chunks = [chunk(0, 0), chunk(7, 0)]
+    program = lower(chunks)
+    for number, *addresses, trace in patches:
+        chunks[number] = chunk(*addresses, trace=trace)
+        patch(program, number, chunks[number])
+        assert (program.tables.scalar == lower(chunks).tables.scalar).all()
