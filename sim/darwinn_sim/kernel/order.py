@@ -59,7 +59,7 @@ def hook(
         return lambda core, *arguments: None
 
     # numba compares signatures, annotations included; a lambda has none.
-    _overload(nothing, jit_options={**OPTIONS, "boundscheck": True})(
+    _overload(nothing, jit_options={**OPTIONS, "forceinline": True})(
         lambda core, *arguments: choose(core)
     )
     return cast("Callable[Concatenate[state.Core, _P], None]", nothing)
