@@ -26,6 +26,7 @@ from darwinn_testbench.comparison.check import (
     CHIP_ARITHMETIC,
     COMPLETION,
     CPU_OPERATORS,
+    NOTHING,
     OutputRow,
     decided,
     row_of,
@@ -41,6 +42,7 @@ _SUMMARIES = {
     CHIP_ARITHMETIC: f"equal {FROM_ORACLE}",
     CPU_OPERATORS: f"equal {FROM_CHIP}",
     COMPLETION: "were produced",
+    NOTHING: "could be judged: the reference does not have what the chip sends",
 }
 
 
@@ -85,7 +87,7 @@ class WholeJudge:
         if unmatched:
             # What the reference computes on the CPU is then not known either.
             return [
-                replace(row, verdict=Verdict.REFUSED, decided_by="nothing", message=unmatched)
+                replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=unmatched)
                 for row in rows
             ]
         missing = self._expected.missing(expectation, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -245,6 +246,49 @@ def test_a_picture_is_refused_where_the_input_is_none(
     assert "no picture" in capsys.readouterr().err
 
 
+def asked(
+    corpus: Path, capsys: pytest.CaptureFixture[str], words: list[str], picture: str
+) -> list[dict[str, Any]]:
+    """The answers about a public picture."""
+    images = corpus.parent / "images"
+    if not images.is_dir():
+        pytest.skip("there are no pictures beside the corpus")
+    command, *others = words
+    assert run_command_line([command, str(images / picture), *others, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    answers: list[dict[str, Any]] = row["answers"]
+    return answers
+
+
+def test_an_ssd_in_two_segments_finds_the_cat(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ssd = "ssd_mobilenet_v1_coco_quant_postprocess_segment_{}_of_2"
+    first, second = (str(path_of(corpus, ssd.format(k))) for k in (0, 1))
+    labels = str(corpus.parent / "images" / "coco_labels.txt")
+    words = ["detect", first, "--then", second, "--labels", labels]
+    (cat, *_) = asked(corpus, capsys, words, "cat_720p.jpg")
+    assert (cat["label"], cat["number"]) == ("cat", 16)
+    # Its head is in the middle of the upper half of 1280 x 720 pixels.
+    assert cat["left"] < 600 < cat["right"]
+    assert cat["top"] < 200 < cat["bottom"]
+
+
+def test_posenet_finds_the_people_who_are_near(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(path_of(corpus, "posenet_mobilenet_v1_075_353_481_16_quant_decoder"))
+    people_found = asked(corpus, capsys, ["pose", model], "kite_and_cold.jpg")
+    hips = [
+        (each["x"], each["y"])
+        for person in people_found
+        for each in person["keypoints"]
+        if each["name"] == "right hip"
+    ]
+    assert len(people_found) >= 1
+    assert all(x < 400 and 500 < y < 900 for x, y in hips)
+
+
 @pytest.mark.parametrize(
     ("picture", "label"),
     [("cat.bmp", "Egyptian cat"), ("bird.bmp", "chickadee")],
@@ -252,11 +296,6 @@ def test_a_picture_is_refused_where_the_input_is_none(
 def test_mobilenet_knows_its_pictures(
     corpus: Path, capsys: pytest.CaptureFixture[str], picture: str, label: str
 ) -> None:
-    images = corpus.parent / "images"
-    if not images.is_dir():
-        pytest.skip("there are no pictures beside the corpus")
     model = str(path_of(corpus, "mobilenet_v1_0.5_160_quant"))
-    words = ["--labels", str(images / "imagenet_labels.txt"), "--json"]
-    assert run_command_line(["classify", str(images / picture), model, *words]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert label in [each["label"] for each in row["answers"]]
+    words = ["classify", model, "--labels", str(corpus.parent / "images" / "imagenet_labels.txt")]
+    assert label in [each["label"] for each in asked(corpus, capsys, words, picture)]
