@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -22,7 +22,7 @@ from darwinn_testbench.vision.labels import read_labels
 from darwinn_testbench.vision.look import PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
 
-Images = Annotated[list[Path], argument("IMAGE...", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP.")]
+Images = Annotated[list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP.")]
 CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]
 LabelFile = Annotated[
     Path | None,
@@ -81,10 +81,10 @@ def show(
 ) -> NoReturn:
     """Ask MODEL about the pictures, print what it says, and end with the exit code."""
     # Imported here: no other command should wait for what draws.
-    from darwinn_testbench.vision.drawing import annotated, encoded
+    from darwinn_testbench.vision.drawing import annotated, encoded, writable
 
     normalisation = normalisation_of(mean, std)
-    targets = _targets(images, output)
+    targets = _targets(images, output, writable)
     question = Question({} if labels is None else read_labels(labels), most, threshold)
 
     def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
@@ -118,11 +118,14 @@ def normalisation_of(mean: float | None, std: float | None) -> Normalisation | N
     return None if mean is None or std is None else Normalisation(mean, std)
 
 
-def _targets(images: Sequence[Path], output: Path | None) -> Mapping[str, Path]:
-    """Where each picture is written; InputError if two would be the same file."""
+def _targets(
+    images: Sequence[Path], output: Path | None, writable: Callable[[str], object]
+) -> Mapping[str, Path]:
+    """Where each picture is written; InputError if two would be the same file, or none can be."""
     if output is None:
         return {}
     if len(images) == 1 and not output.is_dir():
+        writable(output.suffix)
         return {str(images[0]): output}
     output.mkdir(parents=True, exist_ok=True)
     targets = {str(path): output / f"{path.stem}.png" for path in images}
@@ -146,7 +149,7 @@ def _body(report: Report[PictureRow]) -> Sequence[RenderableType]:
     )
     if not any(_where(answer) for _, _, answer in lines):
         columns = tuple(column for column in columns if column.heading != "where")
-    without = [f"{row.name}: nothing" for row in report.rows if not row.answers]
+    without = [f"{row.name}: {row.message or 'nothing'}" for row in report.rows if not row.answers]
     tables = [table(columns, lines)] if lines else []
     return [*tables, *without, *cpu_line(report.figures)]
 

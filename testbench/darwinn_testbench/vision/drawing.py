@@ -61,11 +61,21 @@ def encoded(image: Image.Image, suffix: str) -> bytes:
     Raises:
         InputError: no picture is written like that.
     """
+    kind = writable(suffix)
+    stream = io.BytesIO()
+    image.save(stream, kind)
+    return stream.getvalue()
+
+
+def writable(suffix: str) -> str:
+    """How Pillow calls the form of a picture with that suffix.
+
+    Raises:
+        InputError: no picture is written like that.
+    """
     if suffix.lower() not in _FORMATS:
         raise InputError(f"a picture is written as {', '.join(_FORMATS)}, not as {suffix or '?'}")
-    stream = io.BytesIO()
-    image.save(stream, _FORMATS[suffix.lower()])
-    return stream.getvalue()
+    return _FORMATS[suffix.lower()]
 
 
 def colour_of(number: int) -> tuple[int, int, int]:

@@ -16,7 +16,8 @@ from PIL import Image
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.whole import cpu_figures, open_segment
-from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.vision.answers import LOOKS, Answer, Question, Seen
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
@@ -35,6 +36,7 @@ class PictureRow(Row):
     """A picture and what the model answers, the surest first.
 
     ``width`` and ``height`` are its pixels; ``seconds`` are those of the inference on this machine.
+    All are 0 of a file that cannot be read, and ``message`` says why.
     """
 
     width: int
@@ -46,6 +48,18 @@ class PictureRow(Row):
     def duration(self) -> float:
         """Seconds of the inference."""
         return self.seconds
+
+
+def _unreadable(path: Path, error: Exception) -> PictureRow:
+    return PictureRow(
+        name=str(path),
+        verdict=Verdict.BAD_INPUT,
+        message=one_line(error),
+        width=0,
+        height=0,
+        seconds=0.0,
+        answers=(),
+    )
 
 
 Finished = Callable[[PictureRow, Image.Image, Seen], object]
@@ -83,7 +97,7 @@ def look(
         finished: told each row, with the picture and all that was seen in it.
 
     Raises:
-        FormatError, OSError: a file is not valid or cannot be read.
+        FormatError, OSError: the model is not valid or cannot be read; a picture costs its own row.
         InputError: the model takes no picture, or gives something else.
         ModelError, Unavailable: an operator on the CPU cannot run.
     """
@@ -99,7 +113,11 @@ def look(
     begin = time.perf_counter()
     for number, path in enumerate(images):
         progress(str(path), number, len(images))
-        image = open_image(path, shape[2])
+        try:
+            image = open_image(path, shape[2])
+        except (InputError, OSError) as error:
+            rows.append(_unreadable(path, error))
+            continue
         tensor, placement = prepare(image, port, fit or FITS[task], normalisation)
         try:
             done = pipeline.infer({port.name: tensor})
@@ -129,8 +147,9 @@ def look(
         **cpu_figures(pipeline.segments, cpu_seconds),
     }
     decided = None if fault is None else verdict_of(fault)
-    answers = sum(len(row.answers) for row in rows)
-    text = f"{counted(answers, 'answer')} for {counted(len(rows), 'picture')}"
+    read = [row for row in rows if row.verdict is Verdict.PASS]
+    answers = sum(len(row.answers) for row in read)
+    text = f"{counted(answers, 'answer')} for {counted(len(read), 'picture')}"
     return Report(
         command=task,
         file=segment.file,

@@ -222,6 +222,24 @@ def test_the_command_names_colours_and_draws(
     assert "this needs boxes" in capsys.readouterr().err
 
 
+def test_a_bad_picture_costs_its_row_and_a_bad_target_no_inference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(colour_models()[0])
+    colour_picture(2, 2).save(tmp_path / "blue.png")
+    (tmp_path / "bad.png").write_text("no picture")
+    model, pictures = (
+        str(tmp_path / "m.tflite"),
+        [str(tmp_path / f"{k}.png") for k in ("bad", "blue")],
+    )
+    assert run_command_line(["classify", *pictures, model, "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert [row["verdict"] for row in found["rows"]] == ["bad-input", "pass"]
+    assert found["rows"][1]["answers"][0]["number"] == 2
+    assert run_command_line(["classify", pictures[1], model, "-o", str(tmp_path / "x.gif")]) == 2
+    assert "not as .gif" in capsys.readouterr().err
+
+
 def test_a_convolution_segments(tmp_path: Path) -> None:
     network = random_convolution(8, 8, 4, 6, 1, kernel=3)
     (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
