@@ -114,6 +114,10 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
 )
 
 
+_BEGINNING, _ENDING = 1500, 500
+"""Characters of an error that are said: a file may hold any number of names, of any length."""
+
+
 def verdict_of(error: BaseException) -> Verdict | None:
     """The verdict that an exception stands for; None if it is a defect of this program."""
     if advice(error):
@@ -130,10 +134,16 @@ def judged(error: BaseException) -> tuple[Verdict, str]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, in one line; of the operating system's errors without the number."""
+    """What an exception says, in one line that can be read; of the operating system's errors
+    without the number.
+    """
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    return " ".join((advice(error) or str(error)).split())
+    text = " ".join((advice(error) or str(error)).split())
+    left_out = len(text) - _BEGINNING - _ENDING
+    if left_out <= 0:
+        return text
+    return f"{text[:_BEGINNING]} ... ({left_out} characters) ... {text[-_ENDING:]}"
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -3,10 +3,13 @@ name's own reaches a terminal, a log of annotations, XML or a page."""
 
 from __future__ import annotations
 
+import io
 import json
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
@@ -94,3 +97,20 @@ def test_a_cell_is_one_line() -> None:
     assert cell_text(HOSTILE) == SHOWN
     (column,) = table([Column[str]("name", lambda row: row)], [HOSTILE]).columns
     assert [str(cell) for cell in column.cells] == [SHOWN]
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+def test_an_error_is_as_long_as_can_be_read(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    """However many names a file holds: 20,000 of them were a line of 200,000 characters."""
+    archive, array = tmp_path / "names.npz", io.BytesIO()
+    np.save(array, np.zeros(1, np.uint8))
+    with zipfile.ZipFile(archive, "w") as members:
+        for number in range(count):
+            members.writestr(f"a{number}.npy", array.getvalue())
+    assert run_command_line(["run", str(hostile), "--inputs", str(archive)]) == 2
+    error = capsys.readouterr().err
+    assert "holds a0, a1, a2" in error and "none is named like an input" in error
+    assert len(error) < 2500
+    assert ("characters" in error) == (count > 3)
