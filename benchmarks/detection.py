@@ -18,7 +18,6 @@ less than 99 % of what is not equivalent is caught, of synchronisation or of val
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import signal
@@ -36,6 +35,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
+from darwinn_formats.errors import FormatError
 from darwinn_sim.accelerator import Accelerator, compile_kernels
 from darwinn_sim.errors import Deadlock, SimulationError
 from darwinn_sim.isa.codec import DecodeError
@@ -44,7 +44,7 @@ from darwinn_testbench.chip.inputs import TensorMap, choose_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.compiler.files import sample
-from darwinn_testbench.report import one_line, verdict_of
+from darwinn_testbench.report import Verdict, one_line, verdict_of
 
 from benchmarks.common import machine
 
@@ -236,13 +236,11 @@ def _patience(seconds: int) -> Iterator[None]:
 Found = tuple[str, str] | None
 
 
-def _failure(error: SimulationError | DecodeError) -> tuple[str, str]:
+def _failure(error: SimulationError | DecodeError | FormatError) -> tuple[str, str]:
     if isinstance(error, Deadlock):
         return DEADLOCK, one_line(error)
-    verdict = verdict_of(error)
-    return (REFUSED if verdict is not None and verdict.value == "refused" else FAULT), one_line(
-        error
-    )
+    refused = verdict_of(error) in (Verdict.REFUSED, Verdict.BAD_INPUT)
+    return (REFUSED if refused else FAULT), one_line(error)
 
 
 def _verified(program: Program, mutation: Mutation, task: Task) -> Found:
@@ -252,7 +250,7 @@ def _verified(program: Program, mutation: Mutation, task: Task) -> Found:
             return _compared(program, program.chip(mutation, strict=True))
     except _Impatient:
         return DEADLOCK, f"it has not ended in {PATIENCE} s"
-    except (SimulationError, DecodeError) as error:
+    except (SimulationError, DecodeError, FormatError) as error:
         return _failure(error)
 
 
@@ -294,26 +292,16 @@ def _reordered(program: Program, mutation: Mutation, task: Task, first: int = 0)
     return None
 
 
-def has_hazards() -> bool:
-    """Whether the chip's model looks for hazards."""
-    return "hazards" in inspect.signature(Accelerator).parameters
-
-
 def _hazardous(program: Program, mutation: Mutation, task: Task) -> Found:
     """What the checker of hazards finds."""
-    if not has_hazards():
-        return None
     session = program.chip(mutation, hazards=True)
     try:
         inference = session.infer(program.inputs[0])
     except (SimulationError, DecodeError) as error:
         return HAZARDS, one_line(error)
-    results = [inference.result] + ([session.caching] if session.caching is not None else [])
-    for result in results:
-        found = getattr(result, "hazards", None)
-        if found:
-            return HAZARDS, str(found)
-    return None
+    # What was found since power-up, parameters included.
+    found = inference.result.hazards
+    return (HAZARDS, str(found[0])) if found else None
 
 
 def _looked_at_closely(program: Program, mutation: Mutation, task: Task) -> Found:
@@ -354,6 +342,7 @@ def outcomes_of(
     left = [task for task in tasks if task.key not in known]
     end = None if seconds is None else time.monotonic() + seconds
     compile_kernels()
+    compile_kernels(hazards=True)
     with (
         tempfile.TemporaryDirectory() as samples,
         path.open("a") as file,
@@ -400,9 +389,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     for name, group in groups:
         made = [each for each in group if each.result != NOTHING]
         counts = Counter(each.result for each in made)
-        cells = [
-            "" if each == HAZARDS and not has_hazards() else str(counts[each]) for each in columns
-        ]
+        cells = [str(counts[each]) for each in columns]
         alone, everything = share(made, tuple(BY_VERIFY)), share(made, CAUGHT)
         lines.append(
             f"| {name:28} | {len(made)} | {' | '.join(cells)} "

@@ -99,11 +99,14 @@ READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, COUNT_AFTER_LOAD, LOAD_AF
 
 class FlagClock(Record):
     """What has been told by a flag since it was loaded with ``value``: ``count`` increments, and
-    what who loaded it did; ``exact``: when a fence last passed that awaits no more than it says."""
+    what who loaded it did; ``exact``: when a fence last passed that awaits no more than it says;
+    ``sender``: of a flag that counts turns on the ring, who counted last.
+    """
 
     count: int
     value: int
     exact: int
+    sender: int
     last_load: int
     loaded: int
     loaded_version: int

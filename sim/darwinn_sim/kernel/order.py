@@ -132,19 +132,34 @@ def learn_all(known: clocks.Clocks, thread: int, other: int) -> None:
 
 @hook
 @inner
-def appends_row(
-    core: CheckedCore, thread: int, tile: int, channel: int, fifo: state.RowFifo
+def sends_row(
+    core: CheckedCore, tiles: Records[state.Tile], thread: int, channel: int, targets: int
 ) -> None:
-    """A row is sent to a tile, or to the outfeed as if that were a tile behind the last."""
+    """A row is sent to tiles, and to the outfeed as if that were a tile behind the last.
+
+    That is one event: who takes the row knows that all others get it before what is sent later.
+    """
     known = core.clocks
-    slot = (fifo.head + fifo.length) % chip.RING_FIFO_ROWS
-    rows = clocks.row_fifo(tile, channel)
-    at = known.sent[rows] % clocks.WAITING
-    if known.sent[rows] >= clocks.WAITING:
-        clocks.learn(known, thread, known.free[rows, at], known.free_version[rows, at])
-    known.sent[rows] += 1
-    clocks.write(known, thread, clocks.RING_BASE + rows, False)
-    _tell_at(known, thread, _row_place(tile, channel, slot))
+    for tile in range(chip.TILES + 1):
+        if (targets >> tile) & 1:
+            rows = clocks.row_fifo(tile, channel)
+            at = known.sent[rows] % clocks.WAITING
+            if known.sent[rows] >= clocks.WAITING:
+                clocks.learn(known, thread, known.free[rows, at], known.free_version[rows, at])
+            known.sent[rows] += 1
+    for tile in range(chip.TILES + 1):
+        if (targets >> tile) & 1:
+            word = clocks.RING_BASE + clocks.row_fifo(tile, channel)
+            clocks.write(known, thread, word, False)
+    epoch = clocks.tell(known, thread)
+    for tile in range(chip.TILES + 1):
+        if (targets >> tile) & 1:
+            fifo = tiles[tile].ring[channel] if tile < chip.TILES else core.ring
+            slot = (fifo.head + fifo.length) % chip.RING_FIFO_ROWS
+            place = _row_place(tile, channel, slot)
+            known.told[place] = epoch
+            known.told_version[place] = known.version[thread]
+    clocks.tick(known, thread)
 
 
 @inner
@@ -214,10 +229,10 @@ def load(known: clocks.Clocks, thread: int, flag: int, value: int) -> None:
         clocks.tick(known, thread)
         return
     record.value = value
-    at = clocks.entry(flag, record.count)
-    of_ring = _counts_turns(flag)
-    last = known.counted[at]
-    if record.count and not of_ring and not clocks.is_before(known, last, thread):
+    last: int = known.counted[clocks.entry(flag, record.count)]
+    if _counts_turns(flag):
+        last = record.sender
+    if record.count and not clocks.is_before(known, last, thread):
         word = clocks.FLAG_BASE + flag
         clocks.find(known, clocks.LOAD_AFTER_COUNT, word, last, thread, False)
     clocks.write(known, thread, clocks.FLAG_BASE + flag, False)
@@ -271,10 +286,12 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
     learn_all(known, clocks.channel(number), thread)
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
-        exact = known.flags[flag].exact
-        if not clocks.is_before(known, exact, thread):
-            word = clocks.FLAG_BASE + flag
-            clocks.find(known, clocks.COUNT_AFTER_LOAD, word, exact, thread, False)
+        record = known.flags[flag]
+        for earlier in (record.exact, record.last_load):
+            if not clocks.is_before(known, earlier, thread):
+                word = clocks.FLAG_BASE + flag
+                clocks.find(known, clocks.COUNT_AFTER_LOAD, word, earlier, thread, False)
+        record.sender = clocks.now(known, thread)
         count(known, clocks.channel(number), flag, 1)
 
 

@@ -54,15 +54,14 @@ def _send(
     row: state.Row,
 ) -> None:
     """Send a row, as thread ``thread``."""
+    order.sends_row(core, tiles, thread, channel, targets)
     core.rows_sent += 1
     core.work += row.words + _ROW_WORK
     for number in range(chip.TILES):
         if (targets >> number) & 1:
-            order.appends_row(core, thread, number, channel, tiles[number].ring[channel])
             state.push_row(tiles[number].ring[channel], row)
             tiles[number].awake = 1
     if (targets >> OUTFEED_TARGET) & 1:
-        order.appends_row(core, thread, chip.TILES, channel, core.ring)
         state.push_row(core.ring, row)
 
 

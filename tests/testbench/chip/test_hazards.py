@@ -19,6 +19,8 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
 
+pytest_plugins = ["pytester"]
+
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
 """The infeed waits for the first unit of the input, and not for the others; in the fixed order all
 are there."""
@@ -102,3 +104,17 @@ def test_a_manifest_asks_for_hazards(tmp_path: Path) -> None:
     assert rows["hazardous"].verdict is Verdict.HAZARD and MISSING in rows["hazardous"].message
     assert "--hazards" in rows["hazardous"].command
     assert rows["ordered"].verdict is Verdict.RAN
+
+
+def test_the_fixture_fails_a_test(pytester: pytest.Pytester) -> None:
+    for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
+        (pytester.path / f"{name}.package").write_bytes(data)
+    pytester.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.parametrize('name', ['hazardous', 'ordered'])\n"
+        "def test_hazards(darwinn, name):\n"
+        "    darwinn.verify(f'{name}.package', runs=1, hazards=True)\n"
+    )
+    result = pytester.runpytest("-p", "no:xdist")
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["darwinn verify *hazardous.package: hazard: *"])
