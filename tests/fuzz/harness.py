@@ -58,9 +58,15 @@ class Harness:
     batch: int = 100
 
     def warm_up(self, mutants: Iterable[Mutant]) -> None:
-        """Load what commands need into this process, from which the others are forked."""
+        """Load what commands need into this process, from which the others are forked.
+
+        With the first of each format everything is done that there is to do.
+        """
+        known: set[str] = set()
         for mutant in mutants:
-            self._work(Task(0, mutant), lambda data: None)
+            number = 0 if mutant.format in known else ends.EVERYTHING
+            known.add(mutant.format)
+            self._work(Task(number, mutant), lambda data: None)
         # What is there now stays: a collection in a forked process would only copy its pages.
         gc.collect()
         gc.freeze()
