@@ -16,10 +16,9 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.pytest_plugin import Darwinn
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
-
-pytest_plugins = ["pytester"]
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
 """The infeed waits for the first unit of the input, and not for the others; in the fixed order all
@@ -106,15 +105,10 @@ def test_a_manifest_asks_for_hazards(tmp_path: Path) -> None:
     assert rows["ordered"].verdict is Verdict.RAN
 
 
-def test_the_fixture_fails_a_test(pytester: pytest.Pytester) -> None:
+def test_the_fixture_fails_a_test(tmp_path: Path) -> None:
+    fixture = Darwinn(tmp_path, 0, [])
     for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
-        (pytester.path / f"{name}.package").write_bytes(data)
-    pytester.makepyfile(
-        "import pytest\n"
-        "@pytest.mark.parametrize('name', ['hazardous', 'ordered'])\n"
-        "def test_hazards(darwinn, name):\n"
-        "    darwinn.verify(f'{name}.package', runs=1, hazards=True)\n"
-    )
-    result = pytester.runpytest("-p", "no:xdist")
-    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
-    result.stdout.fnmatch_lines(["darwinn verify *hazardous.package: hazard: *"])
+        (tmp_path / f"{name}.package").write_bytes(data)
+    fixture.verify("ordered.package", runs=1, hazards=True)
+    with pytest.raises(pytest.fail.Exception, match=r"hazard: .*nothing orders PopInput"):
+        fixture.verify("hazardous.package", runs=1, hazards=True)
