@@ -80,13 +80,14 @@ def command(
     from darwinn_testbench.evaluation.page import page_of
     from darwinn_testbench.evaluation.run import evaluate
 
-    if model == "-":
-        raise InputError("standard input cannot be read by several processes: name a file")
+    source = options.compiled_source_of(model)
+    if not isinstance(source, str):
+        raise InputError(f"{model}: a stream cannot be read by several processes: name a file")
     options.only_one_on_stdout(json=json, html=html)
     options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
     names = {} if labels is None else read_labels(labels)
     setting = Setting(
-        str(options.compiled_source_of(model)),
+        source,
         reference,
         tuple(companions or ()),
         fit or Fit.STRETCH,
