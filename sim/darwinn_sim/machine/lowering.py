@@ -55,6 +55,11 @@ class LoweredProgram(NamedTuple):
     unpatched: Records[instructions.Scalar]
     assumptions: tuple[Assumption, ...] = ()
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each chunk."""
+        return tuple(map(len, self.streams))
+
     def locate(self, pc: int) -> tuple[int, int]:
         """(chunk, bundle in it) of a program counter that runs through all chunks."""
         chunk = int(np.searchsorted(self.starts, pc, side="right")) - 1

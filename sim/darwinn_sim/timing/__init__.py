@@ -8,7 +8,7 @@ from darwinn_sim.timing.description import (
     chip_description,
     host_link,
 )
-from darwinn_sim.timing.event_model import require_completion, simulate, simulate_program
+from darwinn_sim.timing.event_model import simulate, simulate_linked, simulate_program
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.stations import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause
 
@@ -26,8 +26,8 @@ __all__ = [
     "built_in",
     "chip_description",
     "host_link",
-    "require_completion",
     "simulate",
+    "simulate_linked",
     "simulate_program",
     "static_bound",
 ]

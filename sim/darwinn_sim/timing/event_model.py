@@ -50,6 +50,7 @@ def simulate(
     limit: int = DEFAULT_CYCLE_LIMIT,
     assumptions: bool = True,
     program: LoweredProgram | None = None,
+    chunk_bytes: Sequence[int] | None = None,
 ) -> Timing:
     """Time one run of ``executable``; the same arguments always give the same cycles.
 
@@ -64,6 +65,7 @@ def simulate(
         limit: cycles after which the run is called endless.
         assumptions: as ``lowering.lower``.
         program: the executable, if it has been lowered already; it is linked in place.
+        chunk_bytes: what each chunk takes to load, if other bytes than it has.
 
     Raises:
         FormatError: it has no instructions, or cannot be linked.
@@ -77,20 +79,33 @@ def simulate(
             its buffers.
     """
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
-    sizes = [len(chunk) for chunk in chunks]
     if program is None:
         program = lower(chunks, assumptions=assumptions)
     buffers = HostBuffers(executable)
     buffers.link(program, assumptions=assumptions)
-    run = _Run(program, sizes, chip_parameters, host, spans, buffers)
+    run = _Run(program, chunk_bytes or program.sizes, chip_parameters, host, spans, buffers)
     run.execute(limit)
     timed = run.timing()
-    require_completion(timed)
+    _require_completion(timed)
     buffers.check()
     return timed
 
 
-def require_completion(timed: Timing) -> None:
+def simulate_linked(
+    program: LoweredProgram,
+    chip_parameters: ChipDescription | None = None,
+    host: HostLink | None = None,
+) -> Timing:
+    """As :func:`simulate`, for a program that a host of its own has linked to its own buffers.
+
+    What its transfers reach there is not looked at: the chip that ran it has.
+    """
+    timed = simulate_program(program, program.sizes, chip_parameters, host)
+    _require_completion(timed)
+    return timed
+
+
+def _require_completion(timed: Timing) -> None:
     """A run that ends has raised host interrupt 0 once: that is how the driver learns of it.
 
     Raises ``DriverError``, as the driver does.
@@ -114,9 +129,10 @@ def simulate_program(
     spans: bool = False,
     limit: int = DEFAULT_CYCLE_LIMIT,
 ) -> Timing:
-    """As :func:`simulate`, for a lowered program whose chunks take ``chunk_bytes`` to load.
+    """As :func:`simulate`, for any lowered program, whose chunks take ``chunk_bytes`` to load.
 
-    It has no buffers: its transfers may go anywhere, and need not end in an interrupt.
+    It has no buffers: its transfers may go anywhere, and need not end in an interrupt. What a user
+    asks for is timed by the functions above.
     """
     run = _Run(program, chunk_bytes, chip_parameters, host, spans)
     run.execute(limit)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
-from darwinn_formats.darwinn import load
+from darwinn_formats.darwinn import Executable, load
 from darwinn_sim import chip, timing
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.machine import layers
@@ -314,13 +314,12 @@ class _Simulated:
         tail = model.tail
         if tail is None:
             return self.binaries.time(model.binary, self.description, link).cycles
-        program, _ = self.binaries.get(model.binary)
-        other, (other_size, *_) = self.binaries.get(tail.binary)
+        program, other = self.binaries.program(model.binary), self.binaries.program(tail.binary)
         end = self.binaries.time(tail.binary, self.description, None)
         if len(end.layers) <= tail.tail_layers or len(layers.find(program.chunks)) <= tail.layers:
             raise InputError(f"{model.binary} or {tail.binary} has too few layers for this tail")
         cut, pool = end.layers[-tail.tail_layers - 1].end, end.layers[-tail.tail_layers].end
-        tail_bytes = other_size - _bytes_up_to(other, tail.tail_layers)
+        tail_bytes = other.sizes[0] - _bytes_up_to(other, tail.tail_layers)
         loaded = _bytes_up_to(program, tail.layers) + tail_bytes
         own = self.binaries.time(model.binary, self.description, link, size=loaded)
         begun = own.layers[-tail.layers - 1].end
@@ -334,12 +333,12 @@ def _bytes_up_to(program: LoweredProgram, without: int) -> int:
 
 
 class _Binaries:
-    """Programs of the inferences of compiled models, each with the bytes of its chunks."""
+    """Inferences of compiled models, lowered."""
 
     def __init__(self, points: Points, folder: Path) -> None:
         self._points = points
         self._folder = folder
-        self._loaded: dict[str, tuple[LoweredProgram, tuple[int, ...]]] = {}
+        self._loaded: dict[str, tuple[Executable, LoweredProgram]] = {}
         self._timed: dict[tuple[str, int | None, object], timing.Timing] = {}
 
     def time(
@@ -354,13 +353,18 @@ class _Binaries:
         speeds = link and (link.bytes_per_second_in.value, link.bytes_per_second_out.value)
         key = (name, size, (speeds, link and link.on_request.value))
         if key not in self._timed:
-            program, sizes = self.get(name)
-            chunks = sizes if size is None else (size,)
-            self._timed[key] = timing.simulate_program(program, chunks, chip, link)
+            executable, program = self._get(name)
+            chunk_bytes = None if size is None else (size,)
+            self._timed[key] = timing.simulate(
+                executable, chip, link, program=program, chunk_bytes=chunk_bytes
+            )
         return self._timed[key]
 
-    def get(self, name: str) -> tuple[LoweredProgram, tuple[int, ...]]:
+    def program(self, name: str) -> LoweredProgram:
         """The program; raises ``InputError`` if the file is missing or no single model."""
+        return self._get(name)[1]
+
+    def _get(self, name: str) -> tuple[Executable, LoweredProgram]:
         if name not in self._loaded:
             path = self._points.binary(name, self._folder)
             if not path.is_file():
@@ -368,7 +372,7 @@ class _Binaries:
             models = load(path).models
             if len(models) != 1:
                 raise InputError(f"{path}: holds {counted(len(models), 'compiled model')}, not one")
-            streams = models[0].inference.instruction_bitstreams
-            chunks = [bytes(each.bitstream) for each in streams]
-            self._loaded[name] = lower(chunks), tuple(map(len, chunks))
+            executable = models[0].inference
+            chunks = [bytes(each.bitstream) for each in executable.instruction_bitstreams]
+            self._loaded[name] = executable, lower(chunks)
         return self._loaded[name]

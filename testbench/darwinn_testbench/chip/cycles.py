@@ -226,12 +226,11 @@ def time_executable(
         "estimated_cycles": executable.estimated_cycles_64bit or None,
     }
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
-    sizes = [len(chunk) for chunk in chunks]
     try:
         program = lower(chunks, assumptions=assumptions)
         facts["assumed"] = program.assumptions
         result = timing.simulate(executable, chip, host, assumptions=assumptions, program=program)
-        bound = timing.static_bound(program, sizes, chip, host)
+        bound = timing.static_bound(program, program.sizes, chip, host)
     except (SimulationError, DecodeError) as error:
         verdict = verdict_of(error) or Verdict.FAULT
         return CyclesRow(verdict=verdict, message=str(error), **facts)

@@ -64,9 +64,7 @@ class Timed:
         try:
             if len(streams) < len(program.chunks):
                 program = lower(streams)
-            sizes = [len(stream) for stream in streams]
-            timed = timing.simulate_program(program, sizes, self._chip, self._link)
-            timing.require_completion(timed)
+            timed = timing.simulate_linked(program, self._chip, self._link)
         except (SimulationError, DecodeError) as error:
             self._say_once("refused", f"a program cannot be timed, and is not: {one_line(error)}")
             return None

@@ -46,13 +46,13 @@ def test_predictions_are_those_of_cycles(model: Path, link: str) -> None:
 
 def test_each_program_is_predicted_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    simulate = timing.simulate_program
+    simulate = timing.simulate_linked
 
     def counted(*arguments: object) -> timing.Timing:
         calls.append(1)
         return simulate(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(timing, "simulate_program", counted)
+    monkeypatch.setattr(timing, "simulate_linked", counted)
     timed = Timed("usb3", print, log=False)
     for _ in range(3):
         for program in programs(model):
@@ -64,7 +64,7 @@ def test_what_cannot_be_timed_is_said_once(model: Path, monkeypatch: pytest.Monk
     def refuse(*_: object) -> timing.Timing:
         raise Deadlock(("nobody",))
 
-    monkeypatch.setattr(timing, "simulate_program", refuse)
+    monkeypatch.setattr(timing, "simulate_linked", refuse)
     said: list[str] = []
     timed = Timed("usb3", said.append, log=True)
     for program in programs(model):
