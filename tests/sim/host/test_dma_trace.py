@@ -21,6 +21,7 @@ from darwinn_formats.darwinn import (
 )
 from darwinn_sim.host.dma_trace import (
     DmaComparison,
+    TraceEntry,
     Transfer,
     TransferDirection,
     TransferKind,
@@ -236,3 +237,27 @@ def test_json_and_text_say_what_happened() -> None:
         "output outfeed 'logits' offset 0 size 10",
         "interrupt 0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (
+            TraceEntry(TransferKind.INPUT, IN, INPUT, 8, 16, 0),
+            "input infeed 'image' offset 8 size 16",
+        ),
+        (
+            TraceEntry(TransferKind.SCRATCH, OUT, SCRATCH, 0, 4, 0),
+            "scratch outfeed offset 0 size 4",
+        ),
+        (
+            TraceEntry(TransferKind.OUTPUT, OUT, None, 64, 4, 0),
+            "output outfeed (address that nothing is mapped to) offset 64 size 4",
+        ),
+        (TraceEntry(TransferKind.INSTRUCTION, IN, None, 0, 0, 3), "instruction 3"),
+        (TraceEntry(TransferKind.INTERRUPT, OUT, None, 0, 0, 1), "interrupt 1"),
+        (TraceEntry(TransferKind.FENCE, IN, None, 0, 0, 0), "fence"),
+    ],
+)
+def test_an_entry_is_told_with_its_buffer_or_as_an_event(entry: TraceEntry, text: str) -> None:
+    assert entry.text() == text
