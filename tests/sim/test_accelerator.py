@@ -270,6 +270,14 @@ def test_what_cannot_reach_an_output_is_a_warning() -> None:
     assert_works(accelerator)
 
 
+def test_unwritten_elements_of_an_output_are_counted_where_nothing_stops_at_them() -> None:
+    result = run(Accelerator(), sample.changed("RingProducer", wide_read_base=99))
+    assert result.statistics["uninitialised_reads"] == sample.OUTPUT_BYTES
+    assert result.warnings == (
+        "64 uses of memory that nothing has written (--strict stops at the first)",
+    )
+
+
 LOAD_UNWRITTEN: Operation = ("Scalar", {"load_op": 1, "load_register": 9, "load_address": 40})
 
 
