@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -131,6 +132,8 @@ def _asked(
     ran = tree.pytest(["-x", *tests], variables, seconds=limit)
     if ran.code == _PASSED:
         return SURVIVED, f"{len(tests)} tests pass"
+    if ran.code in (-signal.SIGTERM, -signal.SIGINT):
+        raise ToolError("the tests were ended from outside")
     if ran.code is None:
         return CAUGHT, "the tests do not end"
     if ran.code == _NONE or (ran.code == _USAGE and "not found:" in ran.output):
@@ -167,7 +170,11 @@ class Campaign:
                 left.append(mutant)
             else:
                 yield known
-        self._tree.warm_up(left)
+        for optimised in (True, False):
+            # The nearest test of each: what it compiles, its mutant need not.
+            asked = [each for each in left if optimised or each.kernel]
+            if nearest := dict.fromkeys(test for each in asked for test in tests[each.name][:1]):
+                self._tree.control(list(nearest), optimised=optimised)
         done = len(mutants) - len(left)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         with ThreadPoolExecutor(self._jobs) as pool:

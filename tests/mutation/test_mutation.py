@@ -332,6 +332,15 @@ def test_a_mutant_is_caught_by_a_test_that_fails_and_by_no_other(tree: Tree) -> 
         attempt(tree, mutant, source, ["tests/formats/darwinn/test_loader.py::nothing"], [])
 
 
+def test_tests_have_to_pass_as_the_project_is(tree: Tree) -> None:
+    test = tree.folder / "tests" / "test_control.py"
+    test.write_text("def test_good(): pass\n\ndef test_bad(): assert not 1\n")
+    tree.control(["tests/test_control.py::test_good"])
+    with pytest.raises(ToolError, match=r"nothing is changed:[\s\S]*test_bad"):
+        tree.control(["tests/test_control.py::test_good", "tests/test_control.py::test_bad"])
+    test.unlink()
+
+
 def test_what_has_no_end_is_ended(tree: Tree) -> None:
     assert tree.run(["-c", "while True: pass"], {}, seconds=1).code is None
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -33,9 +33,6 @@ from tests.mutation.mutants import KERNEL_DECORATORS, Mutant
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("formats", "sim", "testbench")
 _UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
-
-_WARM_UP = "from darwinn_sim.accelerator import compile_kernels; compile_kernels()"
-
 
 _RUN_AT_IMPORT = """
 import importlib, pathlib, pkgutil, sys
@@ -85,13 +82,12 @@ class Tree:
                 shutil.copy2(ROOT / name, folder / name)
         self._own_keys = self.keys()
 
-    def warm_up(self, mutants: Iterable[Mutant]) -> None:
-        """Compile the kernels that every run of these needs, where that has not been done."""
-        for optimised in {True, *(not each.kernel for each in mutants)}:
-            kernels = self.warm[optimised]
-            ran = self.run(["-c", _WARM_UP], _cache(kernels, optimised), seconds=_WARM_UP_SECONDS)
-            if ran.code != 0:
-                raise ToolError(f"the kernels cannot be compiled:\n{ran.output[-2000:]}")
+    def control(self, tests: Sequence[str], *, optimised: bool = True) -> None:
+        """Compile the kernels that these tests need, and see that they pass as the project is."""
+        variables = _cache(self.warm[optimised], optimised)
+        ran = self.pytest(["-x", *tests], variables, seconds=_CONTROL_SECONDS)
+        if ran.code != 0:
+            raise ToolError(f"tests fail although nothing is changed:\n{ran.output[-2000:]}")
 
     def run(self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int) -> Ran:
         """``python`` with these arguments in the copy; everything that it starts ends with it."""
@@ -165,7 +161,7 @@ class Tree:
     @cached_property
     def run_at_import(self) -> frozenset[str]:
         """Files and names of the functions that are called when the simulator is loaded."""
-        ran = self.run(["-c", _RUN_AT_IMPORT], {}, seconds=_WARM_UP_SECONDS)
+        ran = self.run(["-c", _RUN_AT_IMPORT], {}, seconds=_CONTROL_SECONDS)
         if ran.code != 0:
             raise ToolError(f"the simulator cannot be loaded:\n{ran.output[-2000:]}")
         return frozenset(ran.output.splitlines())
@@ -196,7 +192,7 @@ _CACHES = {True: "kernels", False: "kernels-not-optimised"}
 _ROOT_LOCK = threading.Lock()
 _WALL_FACTOR = 6
 """Seconds on the wall for one of the processor: others use it too."""
-_WARM_UP_SECONDS = 600
+_CONTROL_SECONDS = 3600
 
 
 def _cache(folder: Path, optimised: bool) -> dict[str, str]:
