@@ -162,7 +162,7 @@ def _waits(instruction: Instruction, cells: Cells, row: int) -> Iterator[str]:
             text = f"wait {label(flags, flag)} >= {expected}"
             text += _waiting_text(stride)
             text += f" at L{depth}"
-            if len(instruction.traversals) == 2 and "watcher_side" in cells:
+            if len(instruction.traversals) == 2:
                 text += f" of {instruction.traversals[cells['watcher_side'][row][index]].name}"
             yield text
 
