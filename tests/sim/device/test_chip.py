@@ -333,3 +333,13 @@ def test_other_threads_run_while_the_kernels_compute() -> None:
 def test_kernels_give_the_lock_back() -> None:
     options = schedule.run.targetoptions  # type: ignore[attr-defined]
     assert options["nogil"]
+
+
+def test_what_a_chip_draws_follows_from_its_seed() -> None:
+    first, same, other = (
+        Chip(HostInterface(HostMemory()), seed=seed).random.integers(0, 256, 32).tolist()
+        for seed in (3, 3, 4)
+    )
+    assert first == same != other
+    given = np.random.default_rng(4)
+    assert Chip(HostInterface(HostMemory()), random=given).random is given

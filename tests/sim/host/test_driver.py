@@ -327,6 +327,7 @@ def test_finished_buffers_are_out_of_reach() -> None:
     addresses = bench.fetch(program)
     bench.infer(addresses)
     bench.driver.finish(request)
+    assert not request.buffers and not request.chunks
     for address in addresses.values():
         with pytest.raises(PageFault):
             bench.host.mmu.translate(address, 1)

@@ -13,7 +13,7 @@ from darwinn_sim.usb import function as usb
 from darwinn_sim.usb.descriptors import EVENTS, OUTPUTS, Mode, Speed
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
-from darwinn_sim.usb.function import UsbFunction
+from darwinn_sim.usb.function import UsbFunction, _Intake
 from darwinn_sim.usb.requests import Setup
 from echo_chip import RUN, EchoChip, echo
 
@@ -152,6 +152,23 @@ def test_requests_that_make_no_sense_are_stalled(setup: Setup) -> None:
     function = application()
     with pytest.raises(Stall):
         function.control(setup, b"")
+
+
+def test_a_stream_is_fed_when_something_has_arrived() -> None:
+    fed: list[bytes] = []
+
+    class Noting:
+        held = 0
+
+        def feed(self, piece: bytes | bytearray) -> None:
+            fed.append(bytes(piece))
+
+    intake = _Intake()
+    intake.feed(bytearray(b"nobody"))
+    intake.stream = Noting()
+    for arrived in (b"", b"abc", b""):
+        intake.feed(bytearray(arrived))
+    assert fed == [b"abc"]
 
 
 def test_the_only_interface_has_one_setting() -> None:
