@@ -171,6 +171,17 @@ def test_a_stream_is_fed_when_something_has_arrived() -> None:
     assert fed == [b"abc"]
 
 
+@pytest.mark.parametrize(
+    ("speed", "version", "packet"), [(Speed.HIGH, 0x0210, 64), (Speed.SUPER, 0x0310, 9)]
+)
+def test_the_device_says_its_version_and_its_packets(
+    speed: Speed, version: int, packet: int
+) -> None:
+    """Of endpoint 0: in bytes, or at SuperSpeed the exponent of 2 (USB 3.2, 9.6.1)."""
+    described = application(speed).control(Setup(0x80, 6, 0x100, 0, 18))
+    assert (int.from_bytes(described[2:4], "little"), described[7]) == (version, packet)
+
+
 def test_the_only_interface_has_one_setting() -> None:
     function = application()
     assert function.control(Setup(0x01, 11, 0, 0, 0), b"") == b""
