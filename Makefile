@@ -108,7 +108,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
-	@status=0; for each in speed whole_models usb pcie timing timeline rtl executorch iree bef; do \
+	@status=0; for each in speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \
 	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
 
 clean:  ## Remove the environment, caches and everything built

@@ -86,12 +86,14 @@ class Hazards:
     """What the checker has found since power-up.
 
     ``redundant`` are writes that nothing orders and that leave the word as it is: no order of them
-    gives another result. ``more`` accesses are not listed.
+    gives another result. ``more`` accesses are not listed. ``used`` is the share of the clocks that
+    is used up: with 1 they stand still, and what comes later is not found.
     """
 
     found: tuple[Hazard, ...] = ()
     redundant: tuple[Hazard, ...] = ()
     more: int = 0
+    used: float = 0.0
 
 
 class CheckedPrograms:
@@ -127,7 +129,8 @@ class CheckedPrograms:
                 found.append(self._hazard(record))
             elif pair not in real:
                 redundant.append(self._hazard(record))
-        return Hazards(tuple(found), tuple(redundant), int(core["clocks"]["more"]))
+        used = int(core["clocks"]["clock"].max()) / clocks.CLOCK_MASK
+        return Hazards(tuple(found), tuple(redundant), int(core["clocks"]["more"]), used)
 
     def _hazard(self, record: clocks.Found) -> Hazard:
         kind = int(record["kind"])

@@ -7,12 +7,13 @@ finds what another timing of the units could change even where no schedule that 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from darwinn_sim.accelerator import Accelerator, compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.hazards import Hazard
+from darwinn_sim.machine.hazards import Hazards as Found
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
@@ -71,34 +72,55 @@ def hazard_lines(hazards: Hazards | None) -> list[str]:
     return lines
 
 
+_ENOUGH = 0.4
+"""Share of the clocks after which they begin anew, between two inferences."""
+
+
 def check_hazards(
     pipeline: Pipeline, done: Sequence[TensorMap], progress: ProgressCallback = silent
 ) -> Hazards:
     """Make the inferences of inputs ``done`` again, parameters included, and look for hazards.
 
-    The chips are powered up before and after.
+    The chips are powered up before and after, and in between where the clocks run out.
     """
     begin = time.perf_counter()
     progress("hazards: kernels of their own are compiled, once", 0, len(done))
     compile_kernels(hazards=True)
     _power_up(pipeline, hazards=True)
     fault = ""
+    seen: list[Found] = []
     try:
         for number, inputs in enumerate(done):
             progress(f"hazards: inference {number + 1} of {len(done)}", number, len(done))
             pipeline.infer(inputs)
+            now = _found(pipeline)
+            if max(each.used for each in now) >= 1:
+                fault = "an inference is too long to be checked to its end"
+            elif max(each.used for each in now) > _ENOUGH:
+                seen += now
+                _power_up(pipeline, hazards=True)
     except SimulationError as error:
         fault = one_line(error)
-    found = [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
+    seen += _found(pipeline)
     _power_up(pipeline, hazards=False)
     return Hazards(
         len(done),
         time.perf_counter() - begin,
-        tuple(hazard for each in found for hazard in each.found),
-        tuple(hazard for each in found for hazard in each.redundant),
-        sum(each.more for each in found),
+        _each_once(hazard for each in seen for hazard in each.found),
+        _each_once(hazard for each in seen for hazard in each.redundant),
+        sum(each.more for each in seen),
         fault,
     )
+
+
+def _found(pipeline: Pipeline) -> list[Found]:
+    """What each chip has found since it was powered up."""
+    return [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
+
+
+def _each_once(hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
+    """Each pair of instructions once; after power-up it may have been found again."""
+    return tuple({(each.kind, each.first, each.second): each for each in hazards}.values())
 
 
 def _power_up(pipeline: Pipeline, *, hazards: bool) -> None:

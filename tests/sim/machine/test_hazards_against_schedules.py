@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from chip_programs import FROM_RESET, Operation, programs
+from chip_programs import FROM_RESET, Operation, counted_turns, programs
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.kernel import order, state
 from darwinn_sim.kernel.structure import Records
@@ -104,9 +104,9 @@ def without(operations: list[Operation], dropped: int, watcher: int) -> list[Ope
 
 
 @seed(14)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(
-    programs(),
+    st.one_of(programs(), counted_turns().map(lambda drawn: [*FROM_RESET, *drawn])),
     st.integers(0, 100),
     st.integers(0, 5),
 )

@@ -9,7 +9,9 @@ from typing import Any
 import averaging_program as sample
 import pytest
 from darwinn_formats.darwinn import dump
+from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
+from darwinn_testbench.chip import hazards
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.cli.application import run_command_line
@@ -29,9 +31,9 @@ MISSING = "flag 0 (av_pop) of the scalar core"
 
 
 def found(report: Report[Any]) -> Hazards:
-    hazards = report.figures["hazards"]
-    assert isinstance(hazards, Hazards)
-    return hazards
+    figure = report.figures["hazards"]
+    assert isinstance(figure, Hazards)
+    return figure
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,24 @@ def test_a_fault_of_the_check_is_no_pass() -> None:
     program = sample.changed("TensorSum", watcher_valid=[0] * 6)
     report = run(sample.package(program), hazards=True)
     assert report.verdict is Verdict.HAZARD
+
+
+def test_clocks_begin_anew_before_they_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With clocks that are nearly used up after each inference, what one has is found, once; what
+    is between two inferences is not."""
+    expected = found(run(HAZARDOUS, runs=1, hazards=True)).found
+    monkeypatch.setattr(hazards, "_ENOUGH", 0.0)
+    again = found(run(HAZARDOUS, runs=3, hazards=True))
+    assert [(each.first, each.second) for each in again.found] == [
+        (each.first, each.second) for each in expected
+    ]
+    assert again.fault == ""
+
+
+def test_an_inference_that_is_too_long_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "CLOCK_MASK", 10)
+    report = run(ORDERED, hazards=True)
+    assert report.verdict is Verdict.HAZARD and "too long" in report.headline
 
 
 def test_without_the_option_nothing_is_said_of_them() -> None:
