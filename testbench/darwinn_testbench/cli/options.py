@@ -79,7 +79,7 @@ Hazards = Annotated[
     option(
         "--hazards",
         "Make the inferences again and look for accesses to the chip's memories that no flag, "
-        "fence or queue orders (hazard, exit code 1). The first use compiles for minutes, once.",
+        "fence or queue orders (hazard, exit code 1). The first use compiles for a minute, once.",
     ),
 ]
 ScheduleSeed = Annotated[
