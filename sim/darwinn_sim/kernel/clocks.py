@@ -413,11 +413,12 @@ def read(clocks: Clocks, thread: int, word: int) -> None:
 @inner
 def read_at(clocks: Clocks, thread: int, word: int, clock: int) -> None:
     """``thread`` reads a word, which it did as soon as it was there, but not before ``clock``: so
-    if it has been written, and not been read by ``thread`` since then."""
-    again = (
-        clocks.reader[word] >> CLOCK_BITS == thread or clocks.other[word] >> CLOCK_BITS == thread
-    )
-    if clocks.writer[word] == 0 or again:
+    if the write of it is the last thing that ``thread`` knows of the writer, because it has waited
+    for that, and it has not read it since."""
+    writer = clocks.writer[word]
+    reader, other = clocks.reader[word] >> CLOCK_BITS, clocks.other[word] >> CLOCK_BITS
+    awaited = clocks.known[thread, writer >> CLOCK_BITS] == writer & CLOCK_MASK
+    if writer == 0 or not awaited or reader == thread or other == thread:
         clock = clocks.clock[thread]
     if not is_before(clocks, clocks.writer[word], thread):
         find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)

@@ -209,3 +209,43 @@ def test_hazards_are_those_of_the_plain_model(program: list[tuple[int, int, int,
     assert {(kind, second) for kind, _, second in pairs} == {
         (kind, second) for kind, _, second in plain.found
     }
+
+
+_WRITES, _READS, _FLAG, _WORD = 0, 1, 40, 300_000
+
+
+@compiled
+def take_rows(core: order.CheckedCore, waits: bool, idle: bool, times: int) -> None:
+    """One thread writes a word, another one reads it early ``times`` times, having waited for its
+    flag, or for it to be idle; then the first one writes the word again."""
+    known = core.clocks
+    clocks.begin(known, _WRITES, 0)
+    clocks.write(known, _WRITES, _WORD, False)
+    order.count(known, _WRITES, _FLAG, 1)
+    clocks.begin(known, _READS, 1)
+    if waits:
+        order.reach(known, _READS, _FLAG, 0)
+    if idle:
+        order.learn_all(known, _READS, _WRITES)
+    for _ in range(times):
+        clocks.read_at(known, _READS, _WORD, 0)
+    clocks.begin(known, _WRITES, 2)
+    clocks.write(known, _WRITES, _WORD, False)
+
+
+def early_reads(waits: bool, idle: bool, times: int) -> list[int]:
+    core = order.new_core()
+    take_rows(cast("order.CheckedCore", core[0]), waits, idle, times)
+    found = core["clocks"]["found"][0][: int(core["clocks"]["pairs"][0])]
+    return [int(each["kind"]) for each in found]
+
+
+def test_who_reads_at_once_what_it_has_waited_for_reads_before_the_next_write() -> None:
+    assert early_reads(waits=True, idle=False, times=1) == []
+
+
+def test_who_reads_again_or_has_not_waited_for_this_write_may_read_after_the_next_one() -> None:
+    late = [clocks.WRITE_AFTER_READ]
+    assert early_reads(waits=True, idle=False, times=2) == late
+    assert early_reads(waits=False, idle=True, times=1) == late
+    assert early_reads(waits=False, idle=False, times=1) == [clocks.READ_AFTER_WRITE, *late]
