@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo, ScalarFlag, TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, state, sync
+from darwinn_sim.kernel import clocks, shadow, state, sync
 from darwinn_sim.kernel.compiled import OPTIONS, compiled, inner
 from darwinn_sim.kernel.structure import Record, Records
 
@@ -150,7 +150,7 @@ def sends_row(
     for tile in range(chip.TILES + 1):
         if (targets >> tile) & 1:
             word = clocks.RING_BASE + clocks.row_fifo(tile, channel)
-            clocks.write(known, thread, word, False)
+            shadow.write(known, thread, word, False)
     epoch = clocks.tell(known, thread)
     for tile in range(chip.TILES + 1):
         if (targets >> tile) & 1:
@@ -206,7 +206,7 @@ def count(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
     record = known.flags[flag]
     if not _counts_turns(flag) and not clocks.is_before(known, record.last_load, thread):
         word = clocks.FLAG_BASE + flag
-        clocks.find(known, clocks.COUNT_AFTER_LOAD, word, record.last_load, thread, False)
+        shadow.find(known, clocks.COUNT_AFTER_LOAD, word, record.last_load, thread, False)
     epoch = clocks.tell(known, thread)
     version = known.version[thread]
     kept = min(number, clocks.kept(flag))
@@ -234,8 +234,8 @@ def load(known: clocks.Clocks, thread: int, flag: int, value: int) -> None:
         last = record.sender
     if record.count and not clocks.is_before(known, last, thread):
         word = clocks.FLAG_BASE + flag
-        clocks.find(known, clocks.LOAD_AFTER_COUNT, word, last, thread, False)
-    clocks.write(known, thread, clocks.FLAG_BASE + flag, False)
+        shadow.find(known, clocks.LOAD_AFTER_COUNT, word, last, thread, False)
+    shadow.write(known, thread, clocks.FLAG_BASE + flag, False)
     record.count = 0
     record.loaded = record.last_load = clocks.tell(known, thread)
     record.loaded_version = known.version[thread]
@@ -246,7 +246,7 @@ def load(known: clocks.Clocks, thread: int, flag: int, value: int) -> None:
 def reach(known: clocks.Clocks, thread: int, flag: int, beyond: int) -> None:
     """A thread has waited for a flag, which by now is ``beyond`` what it has waited for."""
     record = known.flags[flag]
-    clocks.read(known, thread, clocks.FLAG_BASE + flag)
+    shadow.read(known, thread, clocks.FLAG_BASE + flag)
     number = record.count - beyond
     if number <= 0:
         clocks.learn(known, thread, record.loaded, record.loaded_version)
@@ -290,7 +290,7 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
         for earlier in (record.exact, record.last_load):
             if not clocks.is_before(known, earlier, thread):
                 word = clocks.FLAG_BASE + flag
-                clocks.find(known, clocks.COUNT_AFTER_LOAD, word, earlier, thread, False)
+                shadow.find(known, clocks.COUNT_AFTER_LOAD, word, earlier, thread, False)
         record.sender = clocks.now(known, thread)
         count(known, clocks.channel(number), flag, 1)
 
@@ -330,21 +330,21 @@ def spreads(core: CheckedCore, tile: int, words: int) -> None:
 @inner
 def reads(core: CheckedCore, thread: int, word: int) -> None:
     """A thread reads a word."""
-    clocks.read(core.clocks, thread, word)
+    shadow.read(core.clocks, thread, word)
 
 
 @hook
 @inner
 def reads_row(core: CheckedCore, thread: int, first: int, count: int) -> None:
     """A thread reads words."""
-    clocks.read_row(core.clocks, thread, first, count)
+    shadow.read_row(core.clocks, thread, first, count)
 
 
 @hook
 @inner
 def writes(core: CheckedCore, thread: int, word: int, same: bool) -> None:
     """A thread writes a word; ``same``: what it held already."""
-    clocks.write(core.clocks, thread, word, same)
+    shadow.write(core.clocks, thread, word, same)
 
 
 @hook
@@ -359,7 +359,7 @@ def writes_row(
     new: NDArray[np.uint32],
 ) -> None:
     """A thread writes words of ``new`` over those of ``old`` from ``old_first`` on."""
-    clocks.write_row(core.clocks, thread, first, count, old, old_first, new)
+    shadow.write_row(core.clocks, thread, first, count, old, old_first, new)
 
 
 @hook
@@ -367,7 +367,7 @@ def writes_row(
 def writes_units(core: CheckedCore, thread: int, first: int, count: int) -> None:
     """A thread writes words of which nobody asks what they held."""
     for word in range(first, first + count):
-        clocks.write(core.clocks, thread, word, False)
+        shadow.write(core.clocks, thread, word, False)
 
 
 @compiled

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.isa.codes import TileUnit
-from darwinn_sim.kernel import clocks, order, state
+from darwinn_sim.kernel import clocks, order, shadow, state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units import memories
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, values_of, works
@@ -55,13 +55,13 @@ def _read_octets(known: clocks.Clocks, thread: int, tile: int, first: int, count
     for address in range(first >> 2, (first + count + 3) >> 2):
         word = address & (NARROW_MASK >> 2)
         if word < clocks.NARROW_WORDS:
-            clocks.read(known, thread, clocks.narrow(tile, word))
+            shadow.read(known, thread, clocks.narrow(tile, word))
 
 
 @inner
 def _read_row(known: clocks.Clocks, thread: int, tile: int, row: int, lanes: int) -> None:
     if not memories.lacks_row(row):
-        clocks.read_row(known, thread, clocks.wide(tile, row), lanes)
+        shadow.read_row(known, thread, clocks.wide(tile, row), lanes)
 
 
 @order.hook
@@ -75,7 +75,7 @@ def writes_result(
     word = address >> 2
     if address & 3 == 0:
         same = tile.narrow[word] == value
-        clocks.write(known, thread, clocks.narrow(tile.number, word), same)
+        shadow.write(known, thread, clocks.narrow(tile.number, word), same)
         return
     for k in range(2):
-        clocks.write(known, thread, clocks.narrow(tile.number, word + k), False)
+        shadow.write(known, thread, clocks.narrow(tile.number, word + k), False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, order, shadow, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import WideToNarrow
 from darwinn_sim.units import memories, narrow_to_wide
@@ -209,4 +209,4 @@ def _reads_row(
     clock = int(known.spread_at[number, (before - 1) % clocks.AHEAD]) if before > 0 else 0
     first = clocks.wide(number, row)
     for word in range(first, first + min(words, chip.ROW_WORDS)):
-        clocks.read_at(known, thread, word, clock)
+        shadow.read_at(known, thread, word, clock)

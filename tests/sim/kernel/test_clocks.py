@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import cast
 
-from darwinn_sim.kernel import clocks, order
+from darwinn_sim.kernel import clocks, order, shadow
 from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.structure import Record, Records
 from hypothesis import given, note, settings
@@ -65,11 +65,11 @@ def perform(core: order.CheckedCore, events: Records[Event]) -> None:
         elif what == _AWAIT:
             order.learn_all(known, thread, where)
         elif what == _READ:
-            clocks.read(known, thread, where)
+            shadow.read(known, thread, where)
         elif what == _WRITE:
-            clocks.write(known, thread, where, False)
+            shadow.write(known, thread, where, False)
         else:
-            clocks.read_row(known, thread, where, number)
+            shadow.read_row(known, thread, where, number)
 
 
 Known = dict[int, int]
@@ -220,7 +220,7 @@ def take_rows(core: order.CheckedCore, waits: bool, idle: bool, times: int) -> N
     flag, or for it to be idle; then the first one writes the word again."""
     known = core.clocks
     clocks.begin(known, _WRITES, 0)
-    clocks.write(known, _WRITES, _WORD, False)
+    shadow.write(known, _WRITES, _WORD, False)
     order.count(known, _WRITES, _FLAG, 1)
     clocks.begin(known, _READS, 1)
     if waits:
@@ -228,9 +228,9 @@ def take_rows(core: order.CheckedCore, waits: bool, idle: bool, times: int) -> N
     if idle:
         order.learn_all(known, _READS, _WRITES)
     for _ in range(times):
-        clocks.read_at(known, _READS, _WORD, 0)
+        shadow.read_at(known, _READS, _WORD, 0)
     clocks.begin(known, _WRITES, 2)
-    clocks.write(known, _WRITES, _WORD, False)
+    shadow.write(known, _WRITES, _WORD, False)
 
 
 def early_reads(waits: bool, idle: bool, times: int) -> list[int]:
