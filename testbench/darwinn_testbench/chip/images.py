@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import stat
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from darwinn_testbench.errors import InputError
 
@@ -21,6 +24,8 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP")
 """Of the suffixes above, whatever a file is called: Pillow knows others that run programs."""
 _PIXELS = 1 << 26
 """Pixels of the largest image, 8192 x 8192: one takes four bytes, and a second time to convert."""
+_LEVELS = 256
+"""Of 16 bits that become one of 8."""
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
@@ -39,7 +44,7 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
 
 
 def open_image(path: Path, channels: int) -> Image.Image:
-    """A picture of a file, with that many channels of 8 bits.
+    """A picture of a file, with that many channels of 8 bits; of grey ones of 16 the upper 8.
 
     Raises:
         InputError: the file is none, damaged or too large.
@@ -49,6 +54,10 @@ def open_image(path: Path, channels: int) -> Image.Image:
     from PIL import Image
 
     try:
+        # A pipe would keep whoever opens it waiting, a device never ends.
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(f"{path}: no regular file")
         with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
             opened = Image.open(path, formats=_FORMATS)
         with opened as image:
@@ -56,10 +65,22 @@ def open_image(path: Path, channels: int) -> Image.Image:
                 raise InputError(
                     f"{path}: {image.width} x {image.height} pixels, more than {_PIXELS}"
                 )
-            return image.convert(IMAGE_MODES[channels])
+            if image.mode == "F":
+                raise InputError(f"{path}: pixels in floating point, of which no range is known")
+            # Pillow cuts what is above 255 off.
+            grey = _upper_bits(image) if image.mode.startswith("I") else image
+            return grey.convert(IMAGE_MODES[channels])
     except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError) as error:
         raise InputError(f"{path}: not a readable image: {error}") from error
     except OSError as error:
         if error.errno is not None:
             raise
         raise InputError(f"{path}: not a readable image: {error}") from error
+
+
+def _upper_bits(image: Image.Image) -> Image.Image:
+    """A grey picture of 16 bits as one of 8."""
+    from PIL import Image
+
+    levels = np.asarray(image).astype(np.int64) // _LEVELS
+    return Image.fromarray(levels.clip(0, _LEVELS - 1).astype(np.uint8))

@@ -126,13 +126,22 @@ def _targets(
         return {}
     if len(images) == 1 and not output.is_dir():
         writable(output.suffix)
-        return {str(images[0]): output}
+        return _none_of({str(images[0]): output}, images)
     output.mkdir(parents=True, exist_ok=True)
     targets = {str(path): output / f"{path.stem}.png" for path in images}
     names = [target.name for target in targets.values()]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise InputError(f"{output}: several pictures would be {min(twice)}: give them alone")
+    return _none_of(targets, images)
+
+
+def _none_of(targets: Mapping[str, Path], images: Sequence[Path]) -> Mapping[str, Path]:
+    """``targets``; InputError if one of them is a picture that is asked about."""
+    originals = {image.resolve() for image in images}
+    for target in targets.values():
+        if target.resolve() in originals:
+            raise InputError(f"{target}: --output would replace the picture itself")
     return targets
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from darwinn_testbench.vision.labels import Labels
 _MAX_BYTES = 1 << 28
 _MAX_PICTURES = 10_000_000
 _COLUMNS = {"image", "label"}
+_CLASS = re.compile(r"\d{1,9}")
+"""The number of a class: as many digits as in label files."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ def read_dataset(path: Path, labels: Labels) -> tuple[Sample, ...]:
     numbers = _numbers(labels)
     samples = tuple(_rows(path, numbers) if path.is_file() else _folders(path, numbers))
     if not samples:
-        raise InputError(f"{path}: no picture in a folder of its class, as CLASS/PICTURE.png")
+        form = "its rows" if path.is_file() else "a folder of its class, as CLASS/PICTURE.png"
+        raise InputError(f"{path}: no picture in {form}")
     if len(samples) > _MAX_PICTURES:
         raise InputError(f"{path}: {len(samples)} pictures, more than {_MAX_PICTURES}")
     return samples
@@ -62,7 +66,7 @@ def _plain(name: str) -> str:
 
 
 def _number(name: str, numbers: Mapping[str, int], where: str) -> int:
-    if name.strip().isdecimal():
+    if _CLASS.fullmatch(name.strip()):
         return int(name)
     if _plain(name) not in numbers:
         raise InputError(
@@ -75,7 +79,7 @@ def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
     folders = sorted(
         each for each in path.iterdir() if each.is_dir() and not each.name.startswith(".")
     )
-    by_order = not numbers and not all(each.name.isdecimal() for each in folders)
+    by_order = not numbers and not all(_CLASS.fullmatch(each.name) for each in folders)
     for place, folder in enumerate(folders):
         truth = place if by_order else _number(folder.name, numbers, str(folder))
         for image in sorted(folder.iterdir()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -90,7 +91,15 @@ def evaluate(
         if scheduler is None
         else partial(perform_on_cluster, address=scheduler)
     )
-    outcomes, known = resume(tasks, Outcome, folder, perform, fresh=fresh, progress=progress)
+    outcomes, known = resume(
+        tasks,
+        Outcome,
+        folder,
+        perform,
+        fresh=fresh,
+        again=lambda outcome: outcome.verdict is not Verdict.PASS,
+        progress=progress,
+    )
     rows = tuple(row for outcome in outcomes for row in outcome.rows)
     return Report(
         command="evaluate",
@@ -112,12 +121,12 @@ def evaluate(
 
 def accuracy(rows: Sequence[EvaluationRow], of_reference: bool) -> Accuracy:
     """How often the chip, or the reference, is right; what could not be asked is left out."""
-    asked = [row for row in rows if row.chip]
-    answers = [row.reference if of_reference else row.chip for row in asked]
+    answers = [(row.truth, row.reference if of_reference else row.chip) for row in rows]
+    asked = [(truth, classes) for truth, classes in answers if classes]
     return Accuracy(
         len(asked),
-        sum(row.truth == each[0] for row, each in zip(asked, answers, strict=True)),
-        sum(row.truth in each[:BEST] for row, each in zip(asked, answers, strict=True)),
+        sum(truth == classes[0] for truth, classes in asked),
+        sum(truth in classes[:BEST] for truth, classes in asked),
     )
 
 
@@ -147,9 +156,9 @@ def _message(rows: Sequence[EvaluationRow], setting: Setting) -> str:
     found = accuracy(rows, False)
     parts = [f"{counted(found.pictures, 'picture')}: chip {found}"]
     if setting.reference is not None:
-        both = sum(row.chip[:1] == row.reference[:1] for row in rows if row.chip)
+        compared = [row.chip[0] == row.reference[0] for row in rows if row.reference]
         parts[0] += f"; LiteRT {accuracy(rows, True)}"
-        parts.append(f"the same surest class for {both} of {found.pictures}")
+        parts.append(f"the same surest class for {sum(compared)} of {len(compared)}")
     failed = sum(row.verdict is not Verdict.PASS for row in rows)
     return "; ".join([*parts, *([f"{failed} could not be asked about"] if failed else [])])
 
@@ -161,7 +170,7 @@ def _tasks(samples: Sequence[Sample], setting: Setting, timeout: float) -> tuple
         "setting": msgspec.to_builtins(setting),
         "models": [_hash(file) for file in models],
     }
-    begin = msgspec.json.encode(described, order="sorted")
+    begin = _encoded(described)
     return tuple(
         Task(_key(begin, part), tuple(part), setting, timeout)
         for part in (
@@ -173,11 +182,19 @@ def _tasks(samples: Sequence[Sample], setting: Setting, timeout: float) -> tuple
 def _key(begin: bytes, samples: Sequence[Sample]) -> str:
     digest = hashlib.sha256(begin)
     for each in samples:
-        digest.update(msgspec.json.encode([each.image, each.truth, _hash(each.image)]))
+        digest.update(_encoded([each.image, each.truth, _hash(each.image)]))
     return digest.hexdigest()
 
 
+def _encoded(value: Any) -> bytes:
+    # Not by msgspec: the name of a file may be no UTF-8.
+    return json.dumps(value, sort_keys=True).encode()
+
+
 def _hash(file: str) -> str:
+    if not Path(file).is_file():
+        # Nor is a pipe waited for.
+        return _MISSING
     try:
         with Path(file).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

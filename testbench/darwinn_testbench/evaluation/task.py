@@ -66,7 +66,10 @@ class EvaluationRow(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Row):
-    """What came of a task: a row for each of its pictures."""
+    """What came of a task: a row for each of its pictures.
+
+    The verdict is that of the task: whatever pictures are, it passes if the models could be asked.
+    """
 
     key: str
     rows: tuple[EvaluationRow, ...]
@@ -90,7 +93,7 @@ class Task:
                 models = _opened(self.setting)
             except Exception as error:
                 return self._all(*judged(error))
-            return self._outcome(tuple(models.row(each) for each in self.samples))
+            return self._outcome(tuple(models.row(each) for each in self.samples), Verdict.PASS)
 
     def failed(self, message: str) -> Outcome:
         """The outcome where the process that did it gave none."""
@@ -101,12 +104,13 @@ class Task:
             tuple(
                 EvaluationRow(name=each.image, verdict=verdict, message=message, truth=each.truth)
                 for each in self.samples
-            )
+            ),
+            verdict,
         )
 
-    def _outcome(self, rows: tuple[EvaluationRow, ...]) -> Outcome:
+    def _outcome(self, rows: tuple[EvaluationRow, ...], verdict: Verdict) -> Outcome:
         name = Path(self.samples[-1].image).name
-        return Outcome(name=name, verdict=Verdict.PASS, key=self.key, rows=rows)
+        return Outcome(name=name, verdict=verdict, key=self.key, rows=rows)
 
 
 class _Models:
@@ -137,7 +141,10 @@ class _Models:
         except Exception as error:
             verdict, message = judged(error)
             return EvaluationRow(
-                name=sample.image, verdict=verdict, message=message, truth=sample.truth
+                name=sample.image,
+                verdict=verdict,
+                message=message.removeprefix(f"{sample.image}: "),
+                truth=sample.truth,
             )
         classes, values = _best(scores)
         row = EvaluationRow(
@@ -167,7 +174,7 @@ class _Models:
         scores = class_scores([(each, outputs[each.name]) for each in model.results])
         if sample.truth >= scores.size:
             raise InputError(
-                f"class {sample.truth} of {sample.image}: the model has {scores.size} classes"
+                f"{sample.image}: of class {sample.truth}, and the model has {scores.size} classes"
             )
         return scores
 

@@ -8,6 +8,7 @@ short, or that is not as it was written, is dropped.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import zlib
@@ -22,6 +23,7 @@ import msgspec
 from darwinn_testbench.errors import InputError
 
 _LINE = re.compile(rb'\{"crc32":"([0-9a-f]{8})",(.*\})\n', re.DOTALL)
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Keyed(Protocol):
@@ -112,5 +114,11 @@ class Journal(Generic[OutcomeType]):
 
 
 def _line(outcome: Keyed) -> bytes:
-    members = msgspec.json.encode(outcome)[1:]
+    try:
+        members = msgspec.json.encode(outcome)[1:]
+    except UnicodeEncodeError:
+        # The name of a file that is no UTF-8: kept as what reports show of it.
+        text = json.dumps(msgspec.to_builtins(outcome), ensure_ascii=False)
+        shown = _SURROGATES.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text)
+        members = shown.encode()[1:]
     return b'{"crc32":"%08x",%s\n' % (zlib.crc32(members), members)

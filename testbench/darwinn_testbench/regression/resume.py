@@ -31,12 +31,13 @@ def resume(
     perform: Performer[OutcomeType],
     *,
     fresh: bool = False,
+    again: Callable[[OutcomeType], bool] = lambda _: False,
     progress: ProgressCallback = silent,
 ) -> Resumed[OutcomeType]:
     """Perform every task whose outcome, of type ``kind``, the journal of ``folder`` lacks.
 
-    With the same folder a later call goes on; ``fresh`` does everything again. ``progress`` is
-    called after each task.
+    With the same folder a later call goes on; ``fresh`` does everything again, ``again`` says which
+    outcomes are of no use to it. ``progress`` is called after each task.
 
     Raises:
         InputError: the journal is in use.
@@ -45,6 +46,8 @@ def resume(
     with Journal(Path(folder) / JOURNAL, kind) as journal:
         if fresh:
             journal.clear(task.key for task in tasks)
+        found = {task.key: journal.outcome(task.key) for task in tasks}
+        journal.clear(key for key, each in found.items() if each is not None and again(each))
         left = [task for task in tasks if journal.outcome(task.key) is None]
         known = len(tasks) - len(left)
         progress("finished before", known, len(tasks))

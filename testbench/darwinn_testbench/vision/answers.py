@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -89,6 +90,10 @@ class Question:
     most: int
     threshold: float
 
+    def __post_init__(self) -> None:
+        if math.isnan(self.threshold):
+            raise InputError("--threshold nan: a number")
+
 
 Output = tuple[TensorPort, AnyArray]
 Look = Callable[[Sequence[Output], Placement, Question], Seen]
@@ -140,6 +145,8 @@ def boxes(outputs: Sequence[Output], placement: Placement, question: Question) -
     places, numbers, scores, count = (values[k] for k in order)
     if count.size != 1 or places.size != 4 * scores.size or numbers.size != scores.size:
         raise _other(outputs, "boxes, classes, scores and count of an SSD")
+    if not np.isfinite(count).all():
+        raise InputError(f"the model counts {count.reshape(-1)[0]} boxes")
     found: list[Box] = []
     for place, number, score in zip(
         places.reshape(-1, 4), numbers.reshape(-1), scores.reshape(-1), strict=True
@@ -147,6 +154,8 @@ def boxes(outputs: Sequence[Output], placement: Placement, question: Question) -
         if len(found) == int(count.reshape(-1)[0]):
             break
         top, left, bottom, right = place.tolist()
+        if not np.isfinite([*place, number]).all():
+            raise InputError(f"box {len(found)} of the model is {place.tolist()}, class {number}")
         found.append(
             Box(
                 name_of_class(question.labels, int(number)),

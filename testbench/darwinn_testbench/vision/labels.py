@@ -26,7 +26,7 @@ def read_labels(path: Path) -> dict[int, str]:
         OSError: it cannot be read.
     """
     try:
-        lines = read_file(path, _MAX_BYTES).decode().splitlines()
+        lines = read_file(path, _MAX_BYTES).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8: no label file") from None
     except FormatError as error:

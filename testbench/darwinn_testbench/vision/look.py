@@ -54,7 +54,7 @@ def _unreadable(path: Path, error: Exception) -> PictureRow:
     return PictureRow(
         name=str(path),
         verdict=Verdict.BAD_INPUT,
-        message=one_line(error),
+        message=one_line(error).removeprefix(f"{path}: "),
         width=0,
         height=0,
         seconds=0.0,
@@ -127,7 +127,10 @@ def look(
         cpu_seconds += sum(each.cpu_seconds for each in done)
         values = pipeline.results(done)
         outputs = [(each, values[each.name]) for each in pipeline.ports]
-        seen = LOOKS[task](outputs, placement, question)
+        try:
+            seen = LOOKS[task](outputs, placement, question)
+        except InputError as error:
+            raise InputError(f"{pipeline.segments[-1].file}: {error}") from None
         row = PictureRow(
             name=str(path),
             verdict=Verdict.PASS,

@@ -112,7 +112,8 @@ def _placed(image: Image.Image, width: int, height: int, fit: Fit) -> tuple[AnyA
     left, top, across, down = 0.0, 0.0, float(wide), float(high)
     if fit is Fit.CROP:
         ratio = max(width / wide, height / high)
-        across, down = width / ratio, height / ratio
+        # One of them is the picture's, which rounding must not exceed.
+        across, down = min(width / ratio, wide), min(height / ratio, high)
         left, top = (wide - across) / 2, (high - down) / 2
     box = (left, top, left + across, top + down)
     scaled = np.asarray(image.resize((width, height), Image.Resampling.LANCZOS, box), np.uint8)

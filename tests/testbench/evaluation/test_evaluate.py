@@ -7,6 +7,7 @@ most of, and the network adds them up.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def test_both_are_counted_and_one_bad_picture_costs_its_row(folder: Path) -> Non
     assert report.verdict is Verdict.BAD_INPUT
     (bad,) = [row for row in report.rows if row.message]
     assert bad.name.endswith("damaged.png")
+    assert bad.message.startswith("not a readable image")
     for row in report.rows:
         if not row.message:
             with Image.open(row.name) as image:
@@ -99,6 +101,49 @@ def test_it_goes_on_where_it_was_killed(folder: Path) -> None:
     assert "reference_accuracy" not in other.figures
 
 
+def test_a_task_that_failed_is_tried_again(folder: Path) -> None:
+    data, out = folder / "data", folder / "out"
+    hurried = evaluate(data, setting(folder), out, labels=LABELS, jobs=1, timeout=0.001)
+    assert {row.verdict for row in hurried.rows} == {Verdict.FAULT}
+    again = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    assert again.figures["taken_from_journal"] == 0
+    assert again.figures["chip_accuracy"].pictures == 3 * COUNT
+    third = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    assert third.figures["taken_from_journal"] == 2
+
+
+def test_a_reference_of_other_classes_is_compared_with_nothing(folder: Path) -> None:
+    network = colour_network()
+    (layer,) = network.layers
+    fewer = replace(
+        layer,
+        weights=layer.weights[:2],
+        weight_scales=layer.weight_scales[:2],
+        bias=layer.bias[:2],
+    )
+    (folder / "fewer.tflite").write_bytes(colour_models(replace(network, layers=(fewer,)))[1])
+    report = evaluate(
+        folder / "data", setting(folder, "fewer"), folder / "out", labels=LABELS, jobs=1
+    )
+    assert report.verdict is Verdict.BAD_INPUT
+    assert report.figures["chip_accuracy"].pictures == 3 * COUNT
+    assert report.figures["reference_accuracy"].pictures == 0
+    assert any("2 classes in the reference" in row.message for row in report.rows)
+
+
+def test_names_of_any_bytes_and_files_of_any_kind(folder: Path) -> None:
+    data, out = folder / "data", folder / "out"
+    (data / "red" / "1.png").rename(data / "red" / os.fsdecode(b"odd\xff.png"))
+    os.mkfifo(data / "red" / "pipe.png")
+    report = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    odd = [row for row in report.rows if "odd" in row.name]
+    assert [row.verdict for row in odd] == [Verdict.PASS]
+    (pipe,) = [row for row in report.rows if "pipe" in row.name]
+    assert pipe.message == "no regular file"
+    again = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
+    assert again.figures["taken_from_journal"] == again.figures["tasks"]
+
+
 def test_a_cluster_does_the_same(folder: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     data = folder / "data"
@@ -135,6 +180,8 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         ("image\nx\n", "line 2: the columns"),
         ("image,label\nx,mauve\n", "line 2: class 'mauve'"),
         ('image,label\n"x', "unexpected end"),
+        (f"image,label\nx,{'9' * 5000}\n", "line 2: class '999"),
+        ("image,label\n", "no picture in its rows"),
     ):
         table.write_text(text)
         with pytest.raises(InputError, match=why):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from corpus_models import path_of
+from darwinn_testbench.chip.images import open_image
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import (
@@ -50,6 +52,35 @@ def port(
 def output(value: object, dtype: str = "f4") -> tuple[TensorPort, np.ndarray]:
     array = np.array(value, dtype)
     return port(array.shape, dtype), array
+
+
+@pytest.mark.parametrize("wide", [47, 94, 173])
+def test_rounding_keeps_the_middle_within_the_picture(wide: int) -> None:
+    picture = Image.new("L", (wide, wide + 37), 9)
+    tensor, _ = prepare(picture, port((1, 96, 96, 1)), Fit.CROP)
+    assert (tensor == 9).all()
+
+
+def test_grey_of_16_bits_is_that_of_its_upper_8(tmp_path: Path) -> None:
+    levels = np.arange(256, dtype=np.uint16).reshape(16, 16) * 256 + 255
+    Image.fromarray(levels).save(tmp_path / "grey.png")
+    (tmp_path / "grey.pgm").write_bytes(b"P5 16 16 65535\n" + levels.astype(">u2").tobytes())
+    for name in ("grey.png", "grey.pgm"):
+        for channels in (1, 3, 4):
+            found = np.asarray(open_image(tmp_path / name, channels)).reshape(16, 16, channels)
+            assert (found[..., 0] == np.arange(256).reshape(16, 16)).all()
+    (tmp_path / "real.pgm").write_bytes(b"Pf 1 1 -1.0\n\0\0\0\0")
+    with pytest.raises(InputError, match="floating point"):
+        open_image(tmp_path / "real.pgm", 3)
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", Path("/dev/zero")):
+        with pytest.raises(InputError, match="no regular file"):
+            open_image(path, 3)
+    with pytest.raises(InputError, match="null"):
+        open_image(Path("a\0b.png"), 3)
 
 
 @settings(max_examples=40, deadline=None)
@@ -128,6 +159,11 @@ def test_label_files_of_both_kinds(tmp_path: Path) -> None:
         read_labels(tmp_path / "c")
 
 
+def test_a_label_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_bytes(b"\xef\xbb\xbf7 cat\r\n8 dog\r\n")
+    assert read_labels(tmp_path / "labels.txt") == {7: "cat", 8: "dog"}
+
+
 def test_classes_are_those_of_the_highest_scores() -> None:
     scores = np.array([[3, 200, 7, 200]], np.uint8)
     outputs = [(port(scores.shape, "u1", 0.005, 0), scores)]
@@ -156,6 +192,20 @@ def test_boxes_of_both_orders_of_outputs(order: tuple[int, ...]) -> None:
     )
     with pytest.raises(InputError, match="SSD"):
         boxes(ssd[:3], WHOLE, ALL)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3], ids=["boxes", "classes", "count"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_boxes_that_are_no_numbers_are_refused(place: int, value: float) -> None:
+    values = [np.zeros((1, 1, 4)), np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)]
+    values[place].flat[0] = value
+    with pytest.raises(InputError, match="the model"):
+        boxes([output(each) for each in values], WHOLE, ALL)
+
+
+def test_a_threshold_is_a_number() -> None:
+    with pytest.raises(InputError, match="nan"):
+        Question({}, 1, float("nan"))
 
 
 def test_regions_leave_out_what_is_not_of_the_picture() -> None:
@@ -235,9 +285,15 @@ def test_a_bad_picture_costs_its_row_and_a_bad_target_no_inference(
     assert run_command_line(["classify", *pictures, model, "--json"]) == 2
     found = json.loads(capsys.readouterr().out)
     assert [row["verdict"] for row in found["rows"]] == ["bad-input", "pass"]
+    assert found["rows"][0]["message"].startswith("not a readable image")
     assert found["rows"][1]["answers"][0]["number"] == 2
     assert run_command_line(["classify", pictures[1], model, "-o", str(tmp_path / "x.gif")]) == 2
     assert "not as .gif" in capsys.readouterr().err
+    before = (tmp_path / "blue.png").read_bytes()
+    for target in (pictures[1], str(tmp_path)):
+        assert run_command_line(["classify", pictures[1], model, "-o", target]) == 2
+        assert "would replace the picture itself" in capsys.readouterr().err
+    assert (tmp_path / "blue.png").read_bytes() == before
 
 
 def test_a_convolution_segments(tmp_path: Path) -> None:
