@@ -137,6 +137,8 @@ class _Models:
         try:
             scores = self._scores(self.chip, sample)
             seconds = time.perf_counter() - begin
+            if sample.truth >= scores.size:
+                raise InputError(f"of class {sample.truth}, and the model has {scores.size}")
             others = None if self.reference is None else self._scores(self.reference, sample)
         except Exception as error:
             verdict, message = judged(error)
@@ -171,12 +173,7 @@ class _Models:
         image = open_image(Path(sample.image), shape[2])
         tensor, _ = prepare(image, port, self.setting.fit, self.setting.normalisation)
         outputs = model.infer({port.name: tensor}).outputs
-        scores = class_scores([(each, outputs[each.name]) for each in model.results])
-        if sample.truth >= scores.size:
-            raise InputError(
-                f"{sample.image}: of class {sample.truth}, and the model has {scores.size} classes"
-            )
-        return scores
+        return class_scores([(each, outputs[each.name]) for each in model.results])
 
 
 @lru_cache(maxsize=1)
