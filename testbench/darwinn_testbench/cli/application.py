@@ -32,8 +32,8 @@ _EPILOG = """**Start here**
 
 **Exit codes**
 
-0 pass, 1 mismatch, race, regression or fault, 2 bad input or usage, 3 refused (not implemented),
-130 interrupted
+0 pass, 1 mismatch, race, hazard, regression or fault, 2 bad input or usage, 3 refused (not
+implemented), 130 interrupted
 """
 
 
