@@ -16,7 +16,14 @@ import msgspec
 from darwinn_sim.accelerator import compile_kernels
 
 from darwinn_testbench.evaluation.dataset import Sample, read_dataset
-from darwinn_testbench.evaluation.task import BEST, EvaluationRow, Outcome, Setting, Task
+from darwinn_testbench.evaluation.task import (
+    BEST,
+    EvaluationRow,
+    Outcome,
+    Setting,
+    Task,
+    check_models,
+)
 from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted
@@ -82,9 +89,12 @@ def evaluate(
 
     Raises:
         InputError: the data set is not valid, the journal is in use, or no scheduler answers.
+        FormatError, ModelError, Unavailable: a model cannot be asked.
         OSError: a file cannot be read or written.
     """
     samples = read_dataset(Path(dataset), labels or {})
+    # Before all pictures are read, and said once instead of for each.
+    check_models(setting)
     tasks = _tasks(samples, setting, timeout)
     perform = (
         partial(_perform_here, jobs=jobs)

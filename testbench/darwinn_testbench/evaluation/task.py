@@ -176,6 +176,16 @@ class _Models:
         return class_scores([(each, outputs[each.name]) for each in model.results])
 
 
+def check_models(setting: Setting) -> None:
+    """See that the models can be asked about pictures.
+
+    Raises:
+        FormatError, InputError, ModelError, OSError: a file is not valid, or takes no picture.
+        Unavailable, Unsupported: what it needs is not there.
+    """
+    _Models(setting)
+
+
 @lru_cache(maxsize=1)
 def _opened(setting: Setting) -> _Models:
     """The models of a process, which does many tasks of one setting."""

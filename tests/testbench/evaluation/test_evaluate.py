@@ -112,6 +112,19 @@ def test_a_task_that_failed_is_tried_again(folder: Path) -> None:
     assert third.figures["taken_from_journal"] == 2
 
 
+def test_a_model_that_cannot_be_asked_is_said_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "none.tflite").write_bytes(b"no model")
+    words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
+    for reference, why in (("none", "identifier"), ("missing", "No such file")):
+        named = ["--reference", str(folder / f"{reference}.tflite"), "--out", str(folder / "out")]
+        assert run_command_line([*words, *named, "--json"]) == 2
+        found = json.loads(capsys.readouterr().out)
+        assert why in found["message"] and not found["rows"]
+    assert not (folder / "out").exists()
+
+
 def test_a_reference_of_other_classes_is_compared_with_nothing(folder: Path) -> None:
     network = colour_network()
     (layer,) = network.layers
