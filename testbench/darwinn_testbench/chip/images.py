@@ -37,7 +37,7 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
     inner = shape[1:] if shape[:1] == (1,) else shape
     if len(inner) == 2 and inner is shape:
         inner = (*inner, 1)
-    if len(inner) != 3 or inner[2] not in IMAGE_MODES:
+    if len(inner) != 3 or inner[2] not in IMAGE_MODES or 0 in inner:
         return None
     height, width, channels = inner
     return height, width, channels

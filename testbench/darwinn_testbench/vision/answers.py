@@ -275,7 +275,7 @@ def _other(outputs: Sequence[Output], wanted: str) -> InputError:
         f"{port.name} ({value.dtype} {'x'.join(map(str, value.shape)) or 'scalar'})"
         for port, value in outputs
     )
-    return InputError(f"the model gives {given}; this needs {wanted}")
+    return InputError(f"the model gives {given or 'nothing'}; this needs {wanted}")
 
 
 LOOKS: Mapping[str, Look] = {

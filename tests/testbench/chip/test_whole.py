@@ -155,9 +155,11 @@ def test_a_tensor_that_nothing_gives_is_refused() -> None:
         model = flatbuffer.write(replace(read, subgraphs=(cut,)))
         with pytest.raises(InputError, match="before an operator gives it"):
             Interpreter(model_content=model)
-    cut = replace(graph, operators=tuple(others))
-    with pytest.raises(InputError, match="before an operator gives it"):
-        run(flatbuffer.write(replace(read, subgraphs=(cut,))))
+    of_itself = replace(first, inputs=first.outputs)
+    for operators in (others, [of_itself, *others]):
+        cut = replace(graph, operators=tuple(operators))
+        with pytest.raises(InputError, match="before an operator gives it"):
+            run(flatbuffer.write(replace(read, subgraphs=(cut,))))
 
 
 def test_a_part_of_several_is_chosen_with_chip_only() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus_models import path_of
-from darwinn_testbench.chip.images import open_image
+from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import (
@@ -59,6 +59,11 @@ def test_rounding_keeps_the_middle_within_the_picture(wide: int) -> None:
     picture = Image.new("L", (wide, wide + 37), 9)
     tensor, _ = prepare(picture, port((1, 96, 96, 1)), Fit.CROP)
     assert (tensor == 9).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 4, 3), (1, 4, 0, 1), (0, 4), (1, 16)])
+def test_a_tensor_without_pixels_is_no_picture(shape: tuple[int, ...]) -> None:
+    assert picture_shape(shape) is None
 
 
 def test_grey_of_16_bits_is_that_of_its_upper_8(tmp_path: Path) -> None:

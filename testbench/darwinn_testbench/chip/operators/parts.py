@@ -168,17 +168,17 @@ def runs_of(
         needed.update(sources)
     found = tuple(reversed(runs))
     if only is None:
-        _check_order(model, file, found)
+        _check_order(model, file)
     return found
 
 
-def _check_order(model: tflite.Model, file: str, runs: Sequence[Run]) -> None:
+def _check_order(model: tflite.Model, file: str) -> None:
     """Raise ``InputError`` for a tensor that is read, or an output, before anything gives it."""
     graph = model.subgraphs[0]
     known = set(graph.inputs) | {k for k in range(len(graph.tensors)) if not _comes(model, k)}
-    for run in runs:
-        _check_known(graph, file, run.sources, known)
-        known.update(run.targets)
+    for operator in graph.operators:
+        _check_known(graph, file, operator.inputs, known)
+        known.update(operator.outputs)
     _check_known(graph, file, graph.outputs, known)
 
 
