@@ -14,6 +14,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.task import EvaluationRow, Setting
+from darwinn_testbench.extras import require
 from darwinn_testbench.report import Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.vision.labels import Labels, read_labels
@@ -80,6 +81,7 @@ def command(
     from darwinn_testbench.evaluation.page import page_of
     from darwinn_testbench.evaluation.run import evaluate
 
+    require("PIL")
     source = options.compiled_source_of(model)
     if not isinstance(source, str):
         raise InputError(f"{model}: a stream cannot be read by several processes: name a file")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from PIL import Image
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.whole import cpu_line
@@ -21,6 +20,9 @@ from darwinn_testbench.vision.answers import Answer, Box, Person, Question, Regi
 from darwinn_testbench.vision.labels import read_labels
 from darwinn_testbench.vision.look import PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Images = Annotated[list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP.")]
 CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]

@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from darwinn_formats.files import Source
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
-from PIL import Image
 
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.pipeline import Pipeline
@@ -21,6 +20,9 @@ from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, ve
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.vision.answers import LOOKS, Answer, Question, Seen
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 FITS = {
     "classify": Fit.STRETCH,
@@ -62,7 +64,7 @@ def _unreadable(path: Path, error: Exception) -> PictureRow:
     )
 
 
-Finished = Callable[[PictureRow, Image.Image, Seen], object]
+Finished = Callable[[PictureRow, "Image.Image", Seen], object]
 
 
 def look(

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _BRIGHTEST = 255
 _HALF = 127.5
@@ -101,6 +104,9 @@ def prepare(
 
 
 def _placed(image: Image.Image, width: int, height: int, fit: Fit) -> tuple[AnyArray, Placement]:
+    # Part of an extra: --help does without.
+    from PIL import Image
+
     wide, high = image.size
     ratio = min(width / wide, height / high)
     if fit is Fit.LETTERBOX:

@@ -58,6 +58,8 @@ def test_outputs_that_are_given_are_compared(folder: Path) -> None:
         (("profile", "dense_edgetpu.tflite", "--timeline", "trace.pftrace"), "timeline"),
         (("report", "dense_edgetpu.tflite", "--output", "page.html"), "pictures"),
         (("layers", "dense_edgetpu.tflite", "--graph", "graph.svg"), "pictures"),
+        (("classify", "picture.png", "dense_edgetpu.tflite"), "pictures"),
+        (("evaluate", "dense_edgetpu.tflite", "."), "pictures"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -66,6 +68,11 @@ def test_what_needs_one_names_it(folder: Path, words: tuple[str, ...], extra: st
     assert code == 3
     assert line.endswith(f"pip install 'darwinn-testbench[{extra}]'")
     assert "refused" in line
+
+
+@pytest.mark.parametrize("command", ["classify", "evaluate"])
+def test_help_needs_none(folder: Path, command: str) -> None:
+    assert without(folder, command, "--help")[0] == 0
 
 
 def test_the_package_is_the_command_too(folder: Path) -> None:
