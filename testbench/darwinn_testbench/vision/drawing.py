@@ -46,9 +46,9 @@ def annotated(image: Image.Image, seen: Seen) -> Image.Image:
     for answer in reversed(seen.answers):
         if isinstance(answer, Box):
             colour = colour_of(answer.number + 1)
-            box = (answer.left, answer.top, answer.right, answer.bottom)
-            pen.rectangle(_ordered(box), outline=colour, width=max(2, size // 8))
-            _write(pen, font, (answer.left, answer.top), _text(answer), colour)
+            box = _near(answer, drawn.size)
+            pen.rectangle(box, outline=colour, width=max(2, size // 8))
+            _write(pen, font, box[:2], _text(answer), colour)
         elif isinstance(answer, Person):
             _draw_person(pen, answer, max(2, size // 5))
     _list(pen, font, listed, size)
@@ -140,6 +140,9 @@ def _text(answer: Answer) -> str:
     return f"{answer.label} {answer.score:.2f}"
 
 
-def _ordered(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-    left, top, right, bottom = box
-    return min(left, right), min(top, bottom), max(left, right), max(top, bottom)
+def _near(box: Box, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The corners in order, no farther outside than the picture is large: Pillow draws it all."""
+    wide, high = size
+    left, right = sorted(min(max(x, -wide), 2 * wide) for x in (box.left, box.right))
+    top, bottom = sorted(min(max(y, -high), 2 * high) for y in (box.top, box.bottom))
+    return left, top, right, bottom

@@ -26,6 +26,7 @@ from darwinn_testbench.vision.answers import (
     Person,
     Question,
     Region,
+    Seen,
     boxes,
     classes,
     people,
@@ -252,6 +253,14 @@ def test_what_is_seen_is_drawn() -> None:
     background = regions([output(np.zeros((1, 40, 60)), "i4")], WHOLE, ALL)
     assert annotated(picture, background).getpixel((59, 39)) == (90, 90, 90)
     assert picture.getpixel((44, 29)) == (90, 90, 90)
+
+
+def test_a_box_far_outside_is_drawn_as_far_as_there_is_a_picture() -> None:
+    far = 10**30
+    picture = Image.new("RGB", (60, 40), (90, 90, 90))
+    drawn = annotated(picture, Seen((Box("x", 1, 0.5, 30, -far, far, far),)))
+    assert drawn.getpixel((30, 39)) == colour_of(2)
+    assert drawn.getpixel((10, 39)) == (90, 90, 90) == drawn.getpixel((50, 39))
 
 
 def test_the_command_names_colours_and_draws(
