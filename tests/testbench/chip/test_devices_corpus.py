@@ -92,7 +92,7 @@ def test_segments_of_a_pipeline_run_one_after_another(
         name: tensor.tobytes() for name, tensor in expected.items()
     }
     arguments = ["run", str(paths[0]), "--then", str(paths[1]), "--seed", "7"]
-    assert run_command_line(arguments) == 0
+    assert run_command_line([*arguments, "--json"]) == 0
     assert "TFLite_Detection_PostProcess:3" in capsys.readouterr().out
     assert run_command_line([*arguments, "--until", "layer:0"]) == 2
 
