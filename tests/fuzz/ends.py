@@ -7,6 +7,9 @@ import io
 import json
 import re
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -22,7 +25,7 @@ from darwinn_formats.limits import SECONDS
 from darwinn_sim.errors import Deadlock
 from darwinn_testbench.cli import commands, failure
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.report.verdict import EXIT_CODES, verdict_of
+from darwinn_testbench.report.verdict import EXIT_CODES, Verdict, verdict_of
 
 from tests.fuzz.formats import BY_NAME, FILE, FUNCTIONS, SAMPLES, Command
 from tests.fuzz.processes import Process, Write
@@ -36,6 +39,9 @@ OUT_OF_TIME = "out of time"
 """A program without end, which the command has ended."""
 
 DEADLOCK = "deadlock"
+
+_ORDERS = 20
+_ORDERS_SECONDS = 120
 
 _CODES = range(4)
 _ESCAPED = -1
@@ -205,3 +211,21 @@ def difference(done: Sequence[Done]) -> str:
     return (
         f"the models differ: {run.end} and {cycles.end}" if only_runs or only_ends_in_time else ""
     )
+
+
+def is_race(data: bytes) -> bool:
+    """Whether a program ends otherwise in another legal order: each model is right in its own."""
+    with tempfile.NamedTemporaryFile(suffix=".package") as file:
+        file.write(data)
+        file.flush()
+        command = [sys.executable, "-m", "darwinn_testbench", "run", file.name]
+        asked = subprocess.run(
+            [*command, "--schedules", str(_ORDERS), "--json"],
+            capture_output=True,
+            check=False,
+            timeout=_ORDERS_SECONDS,
+        )
+    try:
+        return bool(json.loads(asked.stdout)["verdict"] == Verdict.RACE.value)
+    except (ValueError, KeyError, TypeError):
+        return False

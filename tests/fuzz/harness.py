@@ -127,7 +127,8 @@ class Harness:
         done, findings = ends.outcome_of(process)
         if self.agree and not findings and (found := ends.difference(done)):
             both = BY_NAME[process.task.mutant.format].both
-            if both is not None and both(self.seeds.changed(process.task.mutant)):
+            data = self.seeds.changed(process.task.mutant)
+            if both is not None and both(data) and not ends.is_race(data):
                 findings.append(found)
         return Outcome(process.task, done, findings, process.seconds, process.peak)
 

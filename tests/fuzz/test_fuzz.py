@@ -20,6 +20,7 @@ from darwinn_testbench.confinement import Confinement
 from program_mutations import instructions_of
 
 from tests.fuzz import formats, harness, mutation
+from tests.fuzz.ends import is_race
 from tests.fuzz.harness import Harness, Task
 from tests.fuzz.mutants import Mutant, Seeds
 from tests.fuzz.mutation import Edit, Inapplicable
@@ -105,6 +106,15 @@ def test_an_error_of_the_project_is_allowed(
     outcome = quick.outcome(Task(0, MANIFEST))
     assert not outcome.findings
     assert [each.end for each in outcome.done] == ["FormatError"]
+
+
+def test_models_may_disagree_on_a_race(seeds: Seeds) -> None:
+    executable = ("serialized_multi_executable", "serialized_executables", 0)
+    at = (*executable, "instruction_bitstreams", 0, "bitstream")
+    edit = Edit(at, "field", (18, "sync_increment", 0, 2))
+    mutant = Mutant("darwinn", "convolution.package", (edit,))
+    assert is_race(seeds.changed(mutant))
+    assert not Harness(seeds).outcome(Task(0, mutant)).findings
 
 
 def test_models_that_disagree_are_found(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
