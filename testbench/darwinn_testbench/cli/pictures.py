@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.cli import options
+from darwinn_testbench.cli.commands import SUMMARIES
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
@@ -62,55 +63,63 @@ Std = Annotated[float | None, option("--std S", "See --mean.")]
 Threshold = Annotated[float, option("--threshold T", "Least score of an answer.")]
 Most = Annotated[int, option("--top K", "Answers for a picture, at most.", min=1, max=100_000)]
 
+_HELP = """The whole model runs: the chip's part on the simulated chip, the others in LiteRT.
+Pictures are prepared as pycoral does it; --fit, --mean and --std change that.
+"""
 
-def show(
-    task: str,
-    images: Sequence[Path],
-    model: str,
-    *,
-    labels: Path | None,
-    output: Path | None,
-    fit: Fit | None,
-    mean: float | None,
-    std: float | None,
-    threshold: float,
-    most: int,
-    companions: Sequence[str] | None,
-    then: Sequence[str] | None,
-    strict: bool,
-    no_assumptions: bool,
-    json: bool,
-) -> NoReturn:
-    """Ask MODEL about the pictures, print what it says, and end with the exit code."""
-    # Imported here: no other command should wait for what draws.
-    from darwinn_testbench.vision.drawing import annotated, encoded, writable
 
-    normalisation = normalisation_of(mean, std)
-    targets = _targets(images, output, writable)
-    question = Question({} if labels is None else read_labels(labels), most, threshold)
+def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
+    """The command that asks a model about pictures: ``task`` of ``look``, and its own defaults."""
+    least, most = threshold, top
 
-    def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
-        target = targets.get(row.name)
-        if target is not None:
-            write_result(target, encoded(annotated(image, seen), target.suffix))
+    def command(
+        images: Images,
+        model: CompiledModel,
+        labels: LabelFile = None,
+        output: Output = None,
+        fit: FitOption = None,
+        mean: Mean = None,
+        std: Std = None,
+        threshold: Threshold = least,
+        top: Most = most,
+        companions: options.Companions = None,
+        then: Then = None,
+        strict: options.Strict = False,
+        no_assumptions: options.NoAssumptions = False,
+        json: options.Json = False,
+    ) -> None:
+        # Imported here: no other command should wait for what draws.
+        from darwinn_testbench.vision.drawing import annotated, encoded, writable
 
-    with progress_bar() as progress:
-        report = look(
-            task,
-            images,
-            options.compiled_source_of(model),
-            question,
-            companions=companions or (),
-            then=then or (),
-            fit=fit,
-            normalisation=normalisation,
-            strict=strict,
-            assumptions=not no_assumptions,
-            progress=progress,
-            finished=write,
-        )
-    shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
-    finish(report, file=model, as_json=json, body=_body, next_step=shown)
+        normalisation = normalisation_of(mean, std)
+        targets = _targets(images, output, writable)
+        question = Question({} if labels is None else read_labels(labels), top, threshold)
+
+        def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
+            target = targets.get(row.name)
+            if target is not None:
+                write_result(target, encoded(annotated(image, seen), target.suffix))
+
+        with progress_bar() as progress:
+            report = look(
+                task,
+                images,
+                options.compiled_source_of(model),
+                question,
+                companions=companions or (),
+                then=then or (),
+                fit=fit,
+                normalisation=normalisation,
+                strict=strict,
+                assumptions=not no_assumptions,
+                progress=progress,
+                finished=write,
+            )
+        shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
+        finish(report, file=model, as_json=json, body=_body, next_step=shown)
+
+    command.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
+    return command
 
 
 def normalisation_of(mean: float | None, std: float | None) -> Normalisation | None:
