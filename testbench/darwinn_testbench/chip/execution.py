@@ -32,7 +32,7 @@ from darwinn_testbench.chip.inputs import (
 )
 from darwinn_testbench.chip.pipeline import Pipeline, Segment, SegmentInference
 from darwinn_testbench.chip.preload import Preload
-from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules
+from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules, faulted
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.chip.whole import (
     WholeModel,
@@ -149,10 +149,7 @@ def run(
     pipeline = Pipeline([first, *(open_segment(each, **options) for each in then)])
     session, bound = first.sessions[0], first.sessions[0].model
     sets = choose_inputs(inputs, first.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
-    if then and (until or taps):
-        raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
-    if until and (schedules or hazards):
-        raise InputError("schedules and hazards are of whole inferences: a stopped run has none")
+    _refuse_looking(until, taps, is_pipeline=bool(then), again=bool(schedules or hazards))
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
@@ -162,6 +159,7 @@ def run(
     done: list[Inferred] = []
     again: list[Schedules | Hazards] = []
     fault: SimulationError | None = None
+    start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
     try:
         used = used_narrow_bytes(session.program)
@@ -189,12 +187,13 @@ def run(
                 for name, tensor in results.items()
             ]
         if schedules:
-            start = seed if schedule_seed is None else schedule_seed
             again.append(check_schedules(pipeline, done, schedules, start, progress))
         if hazards:
             again.append(check_hazards(pipeline, [each.inputs for each in done], progress))
     except SimulationError as error:
         fault = error
+        if schedules and len(done) < len(sets) and (last := faulted(error, sets[len(done)])):
+            again = [check_schedules(pipeline, [*done, *last], schedules, start, progress)]
     return Report(
         command="run",
         file=bound.file,
@@ -216,10 +215,18 @@ def run(
             **{_FIGURES[type(each)]: each for each in again},
         },
         decided=_decided(fault, again),
-        message="; ".join(filter(None, (_note(first), *map(str, again))))
-        if fault is None
-        else str(fault),
+        message="; ".join(filter(None, (str(fault or _note(first)), *map(str, again)))),
     )
+
+
+def _refuse_looking(
+    until: StopPoint | None, taps: Sequence[Tap], *, is_pipeline: bool, again: bool
+) -> None:
+    """Refuse to look inside where that has no meaning."""
+    if is_pipeline and (until or taps):
+        raise InputError("a stop point or a tap belongs to one segment: run that segment alone")
+    if until and again:
+        raise InputError("schedules and hazards are of whole inferences: a stopped run has none")
 
 
 def _note(first: Segment) -> str:
@@ -235,11 +242,13 @@ _FIGURES = {Schedules: "schedules", Hazards: "hazards"}
 
 
 def _decided(fault: SimulationError | None, again: Sequence[Schedules | Hazards]) -> Verdict | None:
-    """The verdict that is not that of the rows; None if there is none."""
-    if fault is not None:
-        return verdict_of(fault)
+    """The verdict that is not that of the rows; None if there is none. What is a fault in one order
+    and none in another is a race.
+    """
     found = worst(each.verdict for each in again)
-    return found if found.failed else None
+    if found.failed:
+        return found
+    return None if fault is None else verdict_of(fault)
 
 
 def states_figure(sessions: Sequence[Session]) -> dict[str, list[str]]:

@@ -12,20 +12,31 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from darwinn_sim.errors import SimulationError
+from darwinn_sim.errors import NotEnded, SimulationError
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.report import Verdict, counted, one_line
+from darwinn_testbench.report import Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 
 class Inferred(NamedTuple):
-    """What an inference was given, by tensor name, and what the chips sent to the host."""
+    """What an inference was given, by tensor name, and what the chips sent to the host, or the
+    ``fault`` that ended it, which is then the last one."""
 
     inputs: TensorMap
     outputs: dict[str, AnyArray]
+    fault: str = ""
+
+
+def faulted(error: Exception, inputs: TensorMap) -> list[Inferred]:
+    """The inference that an error has ended, if it may end otherwise in another order: not one that
+    is refused, nor one without end, which would take as long in each.
+    """
+    if isinstance(error, NotEnded) or verdict_of(error) is not Verdict.FAULT:
+        return []
+    return [Inferred(inputs, {}, one_line(error))]
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,8 @@ class Difference:
     """Where the order ``schedule`` (a seed) first gives something else, in inference ``run``.
 
     ``byte`` of ``output`` is ``actual`` instead of ``expected``, and ``differing`` of its ``size``
-    bytes are others; or there is a ``fault``, and no output.
+    bytes are others; or there is a ``fault``, and no output. Neither: there is no fault, where the
+    fixed order has one.
     """
 
     schedule: int
@@ -50,6 +62,8 @@ class Difference:
         where = f"schedule {self.schedule}, run {self.run}"
         if self.fault:
             return f"{where}: {self.fault}"
+        if self.output is None:
+            return f"{where}: no fault"
         return (
             f"{where}, output {self.output}: byte {self.byte:#x} is {self.actual:#04x}, not "
             f"{self.expected:#04x}; {self.differing:,} of {self.size:,} bytes differ"
@@ -59,12 +73,14 @@ class Difference:
 @dataclass(frozen=True)
 class Schedules:
     """What ``count`` schedules gave, the first of which has the seed ``seed``, the next one more;
-    a difference for each that gave something else."""
+    a difference for each that gave something else than the fixed order, which had this ``fault``.
+    """
 
     count: int
     seed: int
     seconds: float
     differences: tuple[Difference, ...]
+    fault: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -74,7 +90,7 @@ class Schedules:
     def __str__(self) -> str:
         tried = f"{counted(self.count, 'schedule')} from seed {self.seed}"
         if not self.differences:
-            return f"{tried}: the same bytes"
+            return f"{tried}: {'a fault in each' if self.fault else 'the same bytes'}"
         first = self.differences[0]
         return (
             f"{len(self.differences)} of {tried} differ: {first} "
@@ -114,7 +130,7 @@ def check_schedules(
         difference = _difference(pipeline, done, seed + number)
         found += [] if difference is None else [difference]
     _power_up(pipeline, None)
-    return Schedules(count, seed, time.perf_counter() - begin, tuple(found))
+    return Schedules(count, seed, time.perf_counter() - begin, tuple(found), done[-1].fault)
 
 
 def _power_up(pipeline: Pipeline, schedule: int | None) -> None:
@@ -128,11 +144,13 @@ def _power_up(pipeline: Pipeline, schedule: int | None) -> None:
 def _difference(pipeline: Pipeline, done: Sequence[Inferred], schedule: int) -> Difference | None:
     """The first difference of one order; None if there is none."""
     _power_up(pipeline, schedule)
-    for run, (inputs, outputs) in enumerate(done):
+    for run, (inputs, outputs, fault) in enumerate(done):
         try:
             actual = pipeline.sent(pipeline.infer(inputs))
         except SimulationError as error:
-            return Difference(schedule, run, fault=one_line(error))
+            return None if fault else Difference(schedule, run, fault=one_line(error))
+        if fault:
+            return Difference(schedule, run)
         for name, expected in outputs.items():
             a, b = (np.frombuffer(each.tobytes(), np.uint8) for each in (expected, actual[name]))
             places = np.flatnonzero(a != b)

@@ -128,31 +128,35 @@ class Check(ABC):
     def _device(self) -> DeviceProgram | None:
         """What runs on the simulated chip; None if nothing does."""
 
-    def reorder(self, progress: ProgressCallback) -> None:
+    def reorder(self, progress: ProgressCallback, fault: Exception | None = None) -> None:
         """Make the inferences of the chip again, in other orders of its units or with an eye on
-        hazards, if that was asked."""
+        hazards, if that was asked. After a ``fault`` there is nothing to do unless it is the
+        chip's and may depend on the order."""
         asked, device = self.asked, self._device
-        if device is None or not device.done:
+        if device is None or not device.done or (fault and not device.done[-1].fault):
             return
         pipeline = Pipeline([device.session])
         if asked.schedules:
             seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
             self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
-        if asked.hazards:
+        if asked.hazards and fault is None:
             inputs = [each.inputs for each in device.done]
             self.hazards = check_hazards(pipeline, inputs, progress)
 
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
         asked = self.asked
-        decided, message = verdict_of(fault) if fault else self._verdict(), str(fault)
-        if fault is None:
-            again = [each for each in (self.schedules, self.hazards) if each is not None]
-            message = "; ".join(filter(None, (self._summary(), *map(str, again))))
-            failed = [each.verdict for each in again if each.verdict.failed]
-            if failed:
-                found = [row.verdict for row in self.rows] if decided is None else [decided]
-                decided = worst((*found, *failed))
+        decided = verdict_of(fault) if fault else self._verdict()
+        again = [each for each in (self.schedules, self.hazards) if each is not None]
+        told = str(fault) if fault else self._summary()
+        message = "; ".join(filter(None, (told, *map(str, again))))
+        failed = [each.verdict for each in again if each.verdict.failed]
+        if failed and fault:
+            # What is a fault in one order and none in another is a race.
+            decided = worst(failed)
+        elif failed:
+            found = [row.verdict for row in self.rows] if decided is None else [decided]
+            decided = worst((*found, *failed))
         return Report(
             command="verify",
             file=self.file,

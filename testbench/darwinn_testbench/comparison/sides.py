@@ -18,6 +18,7 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
 
@@ -25,7 +26,7 @@ from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
 from darwinn_testbench.chip.pipeline import Segment
-from darwinn_testbench.chip.schedules import Inferred
+from darwinn_testbench.chip.schedules import Inferred, faulted
 from darwinn_testbench.chip.session import Device, Inference, Session
 from darwinn_testbench.chip.whole import WholeInference, WholeModel, whole_of
 from darwinn_testbench.comparison.asked import Asked
@@ -142,7 +143,12 @@ class DeviceProgram:
         self, tensors: TensorMap, taps: Sequence[ChipTap] = (), *, as_far_as_it_goes: bool = False
     ) -> Inference:
         given = {**self.session.states, **tensors}
-        found = self.session.infer(given, taps=taps, as_far_as_it_goes=as_far_as_it_goes)
+        try:
+            found = self.session.infer(given, taps=taps, as_far_as_it_goes=as_far_as_it_goes)
+        except SimulationError as error:
+            if self.done is not None:
+                self.done += faulted(error, given)
+            raise
         if self.done is not None:
             self.done.append(Inferred(given, found.outputs))
         return found

@@ -180,6 +180,7 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
         raise
     except (SimulationError, ExecutionError) as error:
         fault = error
+        check.reorder(progress, fault)
     finally:
         check.close()
     return check.report(time.perf_counter() - begin, fault)

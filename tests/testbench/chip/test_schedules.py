@@ -26,6 +26,18 @@ are there."""
 ORDERED = sample.package()
 
 
+def _reset_too_early() -> bytes:
+    """A fence resets the flag that the producer waits for, as soon as nothing but narrow-to-wide
+    moves: in the fixed order before the producer has looked."""
+    program = sample.operations()
+    at = [name for name, _ in program].index("RingProducer")
+    fields = {"tiles": 0xFFFF, "wait_idle": 0x3DF, "reset_flags": (1 << 19) - 1}
+    return sample.package([*program[: at - 1], ("TileFence", fields), *program[at - 1 :]])
+
+
+DEADLOCK = _reset_too_early()
+
+
 def found(report: Report[Any]) -> Schedules:
     schedules = report.figures["schedules"]
     assert isinstance(schedules, Schedules)
@@ -66,6 +78,33 @@ def test_the_first_byte_that_differs_is_told() -> None:
     for each in found(report).differences:
         assert each.byte is not None and each.expected == expected[each.byte] != each.actual
         assert each.size == len(expected) and 0 < each.differing <= each.size
+
+
+@pytest.mark.parametrize("check", [run, verify])
+def test_a_fault_of_the_fixed_order_alone_is_a_race(check: Any) -> None:
+    assert check(DEADLOCK, runs=1).verdict is Verdict.FAULT
+    report = check(DEADLOCK, runs=1, schedules=13)
+    assert report.verdict is Verdict.RACE
+    assert report.message.startswith("deadlock: ")
+    assert "1 of 13 schedules from seed 0 differ: schedule 12, run 0: no fault" in report.headline
+    assert found(report).fault.startswith("deadlock: ")
+    (difference,) = found(report).differences
+    assert (difference.schedule, difference.output, difference.fault) == (12, None, "")
+
+
+@pytest.mark.parametrize("check", [run, verify])
+def test_a_fault_of_every_order_is_a_fault(check: Any) -> None:
+    report = check(sample.package(sample.without("NarrowToWide")), runs=2, schedules=5)
+    assert report.verdict is Verdict.FAULT
+    assert report.headline.endswith("; 5 schedules from seed 0: a fault in each")
+    assert not found(report).differences
+
+
+@pytest.mark.parametrize("check", [run, verify])
+def test_what_is_refused_is_so_once(check: Any) -> None:
+    refused = sample.package(sample.changed("TensorSum", opcode=63))
+    report = check(refused, runs=1, schedules=5)
+    assert report.verdict is Verdict.REFUSED and "schedules" not in report.figures
 
 
 def test_strict_mode_finds_the_fault_itself() -> None:
