@@ -32,10 +32,10 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
     """(height, width, channels) of a tensor that a picture can be; None of any other.
 
     That is one picture of 1, 3 or 4 channels, or a grey one without a dimension for them. A vector
-    with a leading 1 is none.
+    with a leading 1 is none; a matrix with one is if it is as wide as high, else a sequence.
     """
     inner = shape[1:] if shape[:1] == (1,) else shape
-    if len(inner) == 2 and inner is shape:
+    if len(inner) == 2 and (inner is shape or inner[0] == inner[1] > 1):
         inner = (*inner, 1)
     if len(inner) != 3 or inner[2] not in IMAGE_MODES or 0 in inner:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from darwinn_formats.files import Source
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.whole import cpu_line
@@ -18,7 +19,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, seconds, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.vision.answers import Answer, Box, Person, Question, Region, Seen
-from darwinn_testbench.vision.labels import read_labels
+from darwinn_testbench.vision.labels import Labels, labels_of_model, read_labels
 from darwinn_testbench.vision.look import PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
 
@@ -29,7 +30,11 @@ Images = Annotated[list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF,
 CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]
 LabelFile = Annotated[
     Path | None,
-    option("--labels FILE", "Names of the classes: a line each, or lines of a number and a name."),
+    option(
+        "--labels FILE",
+        "Names of the classes: a line each, or lines of a number and a name. By default those that "
+        "the model has in its metadata.",
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -93,7 +98,8 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
 
         normalisation = normalisation_of(mean, std)
         targets = _targets(images, output, writable)
-        question = Question({} if labels is None else read_labels(labels), top, threshold)
+        source = options.compiled_source_of(model)
+        question = Question(names_of(labels, then[-1] if then else source), top, threshold)
 
         def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
             target = targets.get(row.name)
@@ -104,7 +110,7 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
             report = look(
                 task,
                 images,
-                options.compiled_source_of(model),
+                source,
                 question,
                 companions=companions or (),
                 then=then or (),
@@ -120,6 +126,11 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
 
     command.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
     return command
+
+
+def names_of(labels: Path | None, source: Source) -> Labels:
+    """The names of classes: those of a file, or what the model has itself."""
+    return labels_of_model(source) if labels is None else read_labels(labels)
 
 
 def normalisation_of(mean: float | None, std: float | None) -> Normalisation | None:

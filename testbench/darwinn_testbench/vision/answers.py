@@ -14,6 +14,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.vision.labels import Labels, name_of_class
 from darwinn_testbench.vision.preparation import Placement
+from darwinn_testbench.vision.yolo import Found, found_by, head_of
 
 KEYPOINTS = (
     "nose",
@@ -136,10 +137,54 @@ def classes(outputs: Sequence[Output], _: Placement, question: Question) -> Seen
 
 
 def boxes(outputs: Sequence[Output], placement: Placement, question: Question) -> Seen:
-    """The boxes of an SSD's post-processing, as pycoral takes its outputs."""
+    """The boxes of an SSD's post-processing, as pycoral takes its outputs, or of a YOLO's head."""
+    found = _of_yolo(outputs, placement, question)
+    if found is None:
+        return _ssd(outputs, placement, question)
+    return Seen(
+        tuple(
+            _box(question.labels, int(number), score, edges.tolist(), placement)
+            for number, score, edges in zip(found.classes, found.scores, found.edges, strict=True)
+        )
+    )
+
+
+def _of_yolo(
+    outputs: Sequence[Output], placement: Placement, question: Question, extra: int = 0
+) -> Found | None:
+    """What the head of a YOLO finds; None if the outputs are no such head."""
+    shapes = [value.shape for _, value in outputs]
+    size = placement.width, placement.height
+    head = head_of(shapes, *size, extra)
+    if head is None:
+        return None
+    value = real(*outputs[head.output])
+    try:
+        return found_by(head, value, size, question.threshold, question.most)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _box(
+    labels: Labels, number: int, score: float, edges: Sequence[float], placement: Placement
+) -> Box:
+    """A box of the picture, from left, top, right and bottom as shares of the input."""
+    left, top, right, bottom = edges
+    return Box(
+        name_of_class(labels, number),
+        number,
+        _rounded(score),
+        int(placement.x(left * placement.width)),
+        int(placement.y(top * placement.height)),
+        int(placement.x(right * placement.width)),
+        int(placement.y(bottom * placement.height)),
+    )
+
+
+def _ssd(outputs: Sequence[Output], placement: Placement, question: Question) -> Seen:
     values = [real(port, value) for port, value in outputs]
     if len(values) != 4:
-        raise _other(outputs, "boxes, classes, scores and count of an SSD")
+        raise _other(outputs, "boxes, classes, scores and count of an SSD, or the head of a YOLO")
     # The order of TensorFlow 1, and that of TensorFlow 2 by signatures.
     order = (0, 1, 2, 3) if values[3].size == 1 else (1, 3, 0, 2)
     places, numbers, scores, count = (values[k] for k in order)
@@ -156,17 +201,8 @@ def boxes(outputs: Sequence[Output], placement: Placement, question: Question) -
         top, left, bottom, right = place.tolist()
         if not np.isfinite([*place, number]).all():
             raise InputError(f"box {len(found)} of the model is {place.tolist()}, class {number}")
-        found.append(
-            Box(
-                name_of_class(question.labels, int(number)),
-                int(number),
-                _rounded(score),
-                int(placement.x(left * placement.width)),
-                int(placement.y(top * placement.height)),
-                int(placement.x(right * placement.width)),
-                int(placement.y(bottom * placement.height)),
-            )
-        )
+        edges = (left, top, right, bottom)
+        found.append(_box(question.labels, int(number), score, edges, placement))
     kept = sorted((each for each in found if each.score >= question.threshold), key=_surest)
     return Seen(tuple(kept[: question.most]))
 
@@ -205,7 +241,12 @@ def regions(outputs: Sequence[Output], placement: Placement, question: Question)
 
 
 def people(outputs: Sequence[Output], placement: Placement, question: Question) -> Seen:
-    """The people of PoseNet's or BodyPix's decoder, or MoveNet's only one."""
+    """The people of PoseNet's or BodyPix's decoder, of a YOLO's head, or MoveNet's only one."""
+    yolo = _of_yolo(outputs, placement, question, 3 * len(KEYPOINTS))
+    if yolo is not None:
+        parts = yolo.extra.reshape(-1, len(KEYPOINTS), 3)
+        points = parts[..., 1::-1] * (placement.height, placement.width)
+        return _people(points, parts[..., 2], yolo.scores.tolist(), placement, question)
     values = [real(port, value) for port, value in outputs]
     single = [each for each in values if each.shape[-2:] == (len(KEYPOINTS), 3)]
     if len(values) == 1 and single and single[0].size == len(KEYPOINTS) * 3:

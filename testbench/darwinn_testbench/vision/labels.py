@@ -1,13 +1,22 @@
-"""Label files: a name for each class."""
+"""Names of classes: label files, and what a model has of them in itself.
+
+A `.tflite` with metadata has an archive of files behind the model (TensorFlow Lite metadata,
+"associated files"): lists of labels, or the metadata of Ultralytics' exporter, with the names.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
+import json
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import Source, content_of, read_file
 
 from darwinn_testbench.errors import InputError
 
@@ -15,6 +24,26 @@ Labels = Mapping[int, str]
 """Names by number of the class."""
 
 _MAX_BYTES = 1 << 24
+"""Of a label file."""
+
+_MAX_MEMBERS = 16
+_MAX_MEMBER = 1 << 20
+"""Bytes of what is read of a model's archive."""
+
+_NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+"""What zipfile raises for what is no archive, or a damaged or encrypted one."""
+
+_CLASS = re.compile(r"\d{1,9}")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBERED = re.compile(r"(\d{1,9})[:\s]\s*(\S.*)")
 
 
@@ -26,19 +55,64 @@ def read_labels(path: Path) -> dict[int, str]:
         OSError: it cannot be read.
     """
     try:
-        lines = read_file(path, _MAX_BYTES).decode("utf-8-sig").splitlines()
+        text = read_file(path, _MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8: no label file") from None
     except FormatError as error:
         raise InputError(str(error)) from error
+    return _names_of_lines(text)
+
+
+def _names_of_lines(text: str) -> dict[int, str]:
     names: dict[int, str] = {}
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_LINE_END.split(text)):
         numbered = _NUMBERED.fullmatch(line.strip())
         if numbered is not None:
             names[int(numbered[1])] = numbered[2]
         elif line.strip():
             names[number] = line.strip()
     return names
+
+
+def labels_of_model(source: Source) -> dict[int, str]:
+    """The names that a model file has in itself; none where there are none that can be read.
+
+    Raises:
+        FormatError, OSError: the file cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content_of(source))) as archive:
+            texts = {
+                each.filename: archive.read(each).decode("utf-8-sig")
+                for each in archive.infolist()[:_MAX_MEMBERS]
+                if each.file_size <= _MAX_MEMBER and each.filename.endswith((".txt", ".json"))
+            }
+    except _NO_ARCHIVE:
+        return {}
+    metadata = {name: text for name, text in texts.items() if text.lstrip().startswith("{")}
+    for text in metadata.values():
+        names = _names_of_metadata(text)
+        if names:
+            return names
+    lists = [name for name in texts.keys() - metadata.keys() if name.endswith(".txt")]
+    named = sorted(name for name in lists if "label" in name.lower())
+    chosen = named or lists
+    return _names_of_lines(texts[chosen[0]]) if named or len(lists) == 1 else {}
+
+
+def _names_of_metadata(text: str) -> dict[int, str]:
+    """The names in what Ultralytics' exporter writes: JSON, before that a literal of Python."""
+    found = None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+            break
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    names = found.get("names") if isinstance(found, dict) else None
+    if not isinstance(names, dict) or not all(_CLASS.fullmatch(str(each)) for each in names):
+        return {}
+    return {int(number): str(name) for number, name in names.items()}
 
 
 def name_of_class(labels: Labels, number: int) -> str:

@@ -13,13 +13,15 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 
 from darwinn_testbench.chip.images import open_image, picture_shape
+from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.whole import cpu_figures, open_segment
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.vision.answers import LOOKS, Answer, Question, Seen
+from darwinn_testbench.vision.answers import KEYPOINTS, LOOKS, Answer, Question, Seen
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+from darwinn_testbench.vision.yolo import head_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,6 +33,12 @@ FITS = {
     "pose": Fit.STRETCH,
 }
 """How a picture comes to the size of the input, by command, if nothing else is said."""
+
+_NONE_TO_ONE = Normalisation(0, 255)
+"""Pixels as YOLO networks are given them, whatever range the input's quantisation stands for."""
+
+_EXTRA = {"detect": 0, "pose": 3 * len(KEYPOINTS)}
+"""Numbers of a YOLO's boxes behind their classes, by the commands that know such heads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +70,13 @@ def _unreadable(path: Path, error: Exception) -> PictureRow:
         seconds=0.0,
         answers=(),
     )
+
+
+def _is_yolo(task: str, ports: Sequence[TensorPort], shape: tuple[int, int, int]) -> bool:
+    if task not in _EXTRA:
+        return False
+    height, width, _ = shape
+    return head_of([port.shape for port in ports], width, height, _EXTRA[task]) is not None
 
 
 Finished = Callable[[PictureRow, "Image.Image", Seen], object]
@@ -109,6 +124,8 @@ def look(
     port = image_port(segment.ports, segment.file)
     shape = picture_shape(port.shape)
     assert shape is not None
+    if normalisation is None and _is_yolo(task, pipeline.ports, shape):
+        normalisation = _NONE_TO_ONE
     rows: list[PictureRow] = []
     cpu_seconds = 0.0
     fault: SimulationError | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from darwinn_testbench.vision.answers import (
     regions,
 )
 from darwinn_testbench.vision.drawing import annotated, colour_of
-from darwinn_testbench.vision.labels import read_labels
+from darwinn_testbench.vision.labels import labels_of_model, read_labels
 from darwinn_testbench.vision.preparation import Fit, Normalisation, Placement, prepare
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,9 +64,15 @@ def test_rounding_keeps_the_middle_within_the_picture(wide: int) -> None:
     assert (tensor == 9).all()
 
 
-@pytest.mark.parametrize("shape", [(1, 0, 4, 3), (1, 4, 0, 1), (0, 4), (1, 16)])
+@pytest.mark.parametrize(
+    "shape", [(1, 0, 4, 3), (1, 4, 0, 1), (0, 4), (1, 16), (1, 96, 64), (1, 1, 1)]
+)
 def test_a_tensor_without_pixels_is_no_picture(shape: tuple[int, ...]) -> None:
     assert picture_shape(shape) is None
+
+
+def test_a_grey_picture_may_have_no_dimension_for_channels() -> None:
+    assert picture_shape((28, 28)) == picture_shape((1, 28, 28)) == (28, 28, 1)
 
 
 def test_grey_of_16_bits_is_that_of_its_upper_8(tmp_path: Path) -> None:
@@ -168,6 +176,53 @@ def test_label_files_of_both_kinds(tmp_path: Path) -> None:
 def test_a_label_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_bytes(b"\xef\xbb\xbf7 cat\r\n8 dog\r\n")
     assert read_labels(tmp_path / "labels.txt") == {7: "cat", 8: "dog"}
+
+
+def test_only_ends_of_lines_end_a_label(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("one\u2028two\x0cthree\r\nfour\rfive\n", newline="")
+    assert read_labels(tmp_path / "labels.txt") == {
+        0: "one\u2028two\x0cthree",
+        1: "four",
+        2: "five",
+    }
+
+
+def with_files(files: dict[str, str]) -> bytes:
+    """A model with an archive behind it, as of TensorFlow Lite's metadata."""
+    stream = io.BytesIO(b"what stands for a model")
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return stream.getvalue()
+
+
+NAMES = {0: "person", 7: "it's a truck"}
+
+
+@pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        ({"labels.txt": "cat\ndog\n"}, {0: "cat", 1: "dog"}),
+        ({"vocabulary.txt": "a\nb", "my_labels.txt": "7 cat\n"}, {7: "cat"}),
+        ({"a.txt": "a", "b.txt": "b"}, {}),
+        ({"temp_meta.txt": repr({"task": "detect", "names": NAMES})}, NAMES),
+        ({"metadata.json": json.dumps({"names": NAMES})}, NAMES),
+        ({"metadata.json": json.dumps({"names": ["cat"]})}, {}),
+        ({"temp_meta.txt": "{" * 100_000}, {}),
+        ({"labels.txt": "x" * (1 << 21)}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_model_names_its_classes_itself(files: dict[str, str], labels: dict[int, str]) -> None:
+    assert labels_of_model(with_files(files)) == labels
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0), st.integers(0, 255))
+def test_a_damaged_archive_has_no_names_or_others(place: int, value: int) -> None:
+    data = bytearray(with_files({"labels.txt": "cat\ndog\n"}))
+    data[place % len(data)] = value
+    assert len(labels_of_model(bytes(data))) <= 3
 
 
 def test_classes_are_those_of_the_highest_scores() -> None:
@@ -360,6 +415,20 @@ def test_an_ssd_in_two_segments_finds_the_cat(
     # Its head is in the middle of the upper half of 1280 x 720 pixels.
     assert cat["left"] < 600 < cat["right"]
     assert cat["top"] < 200 < cat["bottom"]
+
+
+@pytest.mark.parametrize(
+    ("model", "kite"), [("yolov5n_int8_160", "33"), ("yolov8n_full_integer_quant", "kite")]
+)
+def test_yolo_finds_kites_and_people(
+    wild: Path, capsys: pytest.CaptureFixture[str], model: str, kite: str
+) -> None:
+    words = ["detect", str(path_of(wild, model))]
+    found = asked(wild, capsys, words, "kite_and_cold.jpg")
+    (large, *_) = [each for each in found if each["label"] == kite]
+    assert 560 < large["left"] < 620 < 660 < large["right"] < 700
+    assert 50 < large["top"] < 90 < 130 < large["bottom"] < 170
+    assert {each["number"] for each in found} == {0, 33}
 
 
 def test_posenet_finds_the_people_who_are_near(
