@@ -64,6 +64,7 @@ def command(
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     require_reference: options.RequireReference = False,
+    chip_only: options.ChipOnly = False,
     timeout: Timeout = DEFAULT_TIMEOUT,
     html: Html = None,
     junit: results.JUnit = None,
@@ -96,6 +97,7 @@ def command(
         strict=strict,
         assumptions=not no_assumptions,
         require_reference=require_reference,
+        chip_only=chip_only,
         timeout=timeout,
     )
     with progress_bar() as progress:

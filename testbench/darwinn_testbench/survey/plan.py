@@ -159,6 +159,7 @@ def _task(row: SurveyRow, options: Options, hashes: dict[str, str]) -> Task:
         runs=options.runs,
         strict=options.strict,
         assumptions=options.assumptions,
+        chip_only=options.chip_only,
         require_reference=options.require_reference,
         timeout=options.timeout,
     )

@@ -121,7 +121,8 @@ class Options:
     """How the models are run, as ``verify`` is told; without ``references`` they are only run.
 
     ``runs`` is the number of inferences; None is one with each kind of inputs. Without
-    ``assumptions`` values that are executed by an assumed rule are refused.
+    ``assumptions`` values that are executed by an assumed rule are refused. ``chip_only`` leaves
+    out the operators that the CPU runs.
     """
 
     references: bool = True
@@ -130,6 +131,7 @@ class Options:
     strict: bool = False
     assumptions: bool = True
     require_reference: bool = False
+    chip_only: bool = False
     timeout: float = DEFAULT_TIMEOUT
 
 
@@ -245,6 +247,7 @@ class PipelineTask(_RowTask):
             runs=options.runs,
             strict=options.strict,
             assumptions=options.assumptions,
+            chip_only=options.chip_only,
         )
         ran = Verdict.NOT_COMPARED if options.require_reference else Verdict.RAN
         return {
@@ -261,6 +264,7 @@ class PipelineTask(_RowTask):
         words += [] if options.runs is None else ["--runs", str(options.runs)]
         words += ["--strict"] if options.strict else []
         words += [] if options.assumptions else ["--no-assumptions"]
+        words += ["--chip-only"] if options.chip_only else []
         return shlex.join(["darwinn", "run", self.row.file, *words])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from darwinn_formats.darwinn import load
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.grading import Assumption
 from darwinn_testbench.cli.application import run_command_line
@@ -22,6 +23,7 @@ from darwinn_testbench.survey.field_values import FieldValues, field_values, of_
 from darwinn_testbench.survey.page import page_of
 from darwinn_testbench.survey.run import survey
 from darwinn_testbench.survey.task import Options, PipelineTask, SurveyRow
+from whole_models import segments, whole_model
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +200,21 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     found = PipelineTask(row, Options(timeout=60.0)).perform()
     assert found.verdict is Verdict.BAD_INPUT
     assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
+
+
+def test_the_part_of_the_cpu_can_be_left_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    unknown = whole_model(segments(), names=(CUSTOM_OPERATOR, "Unheard"))
+    (zoo / "model_edgetpu.tflite").write_bytes(unknown)
+    code, found = surveyed(zoo, tmp_path / "out", capfd)
+    assert (code, found["rows"][0]["verdict"]) == (3, "refused")
+    assert "Unheard" in found["rows"][0]["message"]
+    code, found = surveyed(zoo, tmp_path / "out", capfd, "--chip-only")
+    assert (code, found["rows"][0]["verdict"]) == (0, "ran")
+    assert "--chip-only" in found["rows"][0]["command"]
 
 
 def test_values_are_those_of_every_instruction(zoo: Path) -> None:
