@@ -219,7 +219,7 @@ def _check_external(stores: Stores, tensor: schema.Tensor) -> None:
     layout = found and found.tensor_layout
     wanted = schema.TensorLayout(tensor.scalar_type, tensor.sizes, tensor.dim_order)
     if found is None:
-        reason = f"no data file has {tensor.name!r}"
+        reason = f"no data file has {tensor.name!r}: --data FILE gives one (.ptd)"
     elif layout != wanted:
         reason = f"{tensor.name!r} is {layout} in the data file, not {wanted}"
     else:

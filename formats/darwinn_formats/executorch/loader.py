@@ -167,24 +167,50 @@ class ProgramFile:
 
 _EMPTY = memoryview(b"")
 
+DEFAULT_DATA = "_default_external_constant.ptd"
+"""What the exporter calls the file of external data that is given no name."""
+
 
 def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
     """Load a program or a bundled program.
 
-    ``external`` are files of external data. When there are none, and the program needs them, a
-    .ptd file of the program's own name beside it is taken.
+    ``external`` are files of external data. Without any, those beside the program are taken: a .ptd
+    of its own name, and where that does not have what a tensor needs, the one that ExecuTorch's
+    exporter writes (``DEFAULT_DATA``).
 
     Raises:
         FormatError: with file, offset and field, for anything that is not a valid program.
         OSError: when a file cannot be read.
     """
-    files = tuple(map(load_data, external))
-    if not files and not isinstance(source, bytes):
-        beside = Path(source).with_suffix(".ptd")
-        if beside.is_file():
-            files = (load_data(beside),)
+    given = tuple(map(load_data, external))
+    beside = () if given or isinstance(source, bytes) else _beside(Path(source))
     with errors_name(source):
-        return _load(name_of(source), content_of(source), files)
+        return _load(name_of(source), content_of(source), given, beside)
+
+
+def _beside(path: Path) -> tuple[Path, ...]:
+    """The files beside a program that may have external data, that of its own name first."""
+    places = (path.with_suffix(".ptd"), path.with_name(DEFAULT_DATA))
+    return tuple(place for place in dict.fromkeys(places) if place.is_file())
+
+
+def _data_of(
+    program: Program, given: tuple[DataFile, ...], beside: Sequence[Path]
+) -> tuple[DataFile, ...]:
+    """The files of external data of a program: those given, or as many beside it as it needs."""
+    wanted = {
+        value.val.name
+        for plan in program.execution_plan
+        for value in plan.values
+        if isinstance(value.val, Tensor) and value.val.is_external
+    }
+    found = list(given)
+    for place in beside:
+        have = {entry.key for file in found for entry in file.root.named_data}
+        # A file of the program's own name may also be for its delegates, which do not say.
+        if wanted - have or place.name != DEFAULT_DATA:
+            found.append(load_data(place))
+    return tuple(found)
 
 
 def load_data(source: Source) -> DataFile:
@@ -220,13 +246,14 @@ def dump_data(root: FlatTensor, segments: Sequence[Buffer]) -> bytes:
     return container.write_data(replace(root, segments=placed), segments)
 
 
-def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
+def _load(
+    name: str, data: bytes, given: tuple[DataFile, ...], beside: Sequence[Path]
+) -> ProgramFile:
     sha256, size = hashlib.sha256(data).hexdigest(), len(data)
     if not signatures.has_identifier(data, signatures.EXECUTORCH_BUNDLE):
-        program, header = _load_program(memoryview(data), 0, fb.Budget(size), files)
-        return ProgramFile(
-            name, "program", sha256, size, program, header, 0, None, files, memoryview(data)
-        )
+        view, budget = memoryview(data), fb.Budget(size)
+        program, header, files = _load_program(view, 0, budget, given, beside)
+        return ProgramFile(name, "program", sha256, size, program, header, 0, None, files, view)
     container.check_identifier(data, signatures.EXECUTORCH_BUNDLE, 0)
     budget = fb.Budget(size)
     bundle = fb.verify(data, BundledProgram, budget=budget).read()
@@ -234,7 +261,7 @@ def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
         raise FormatError("BundledProgram.program", "the program is absent", offset=0)
     span = bundle.program
     try:
-        program, header = _load_program(span.data, span.offset, budget, files)
+        program, header, files = _load_program(span.data, span.offset, budget, given, beside)
         check.check_bundle(bundle, program)
     except FormatError as error:
         raise error.within("BundledProgram") from None
@@ -244,20 +271,25 @@ def _load(name: str, data: bytes, files: tuple[DataFile, ...]) -> ProgramFile:
 
 
 def _load_program(
-    data: memoryview, base: int, budget: fb.Budget, files: Sequence[DataFile]
-) -> tuple[Program, ExtendedHeader | None]:
+    data: memoryview,
+    base: int,
+    budget: fb.Budget,
+    given: tuple[DataFile, ...],
+    beside: Sequence[Path],
+) -> tuple[Program, ExtendedHeader | None, tuple[DataFile, ...]]:
     container.check_identifier(data, signatures.EXECUTORCH_PROGRAM, base)
     header = container.read_program_header(data, base)
     flat = data if header is None else data[: header.program_size]
     container.check_root(flat, base)
     program = fb.verify(flat, Program, base=base, budget=budget).read()
+    files = _data_of(program, given, beside)
     external = {entry.key: entry for file in reversed(files) for entry in file.root.named_data}
     try:
         container.check_segments(program.segments, header, len(data))
         check.check_program(check.Stores(program, external))
     except FormatError as error:
         raise error.within("Program") from None
-    return program, header
+    return program, header, files
 
 
 def _segment(

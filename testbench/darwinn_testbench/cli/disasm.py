@@ -35,6 +35,7 @@ def command(
     executable: options.Executable = None,
     chunk: Chunk = None,
     function: options.Function = None,
+    data: options.DataFiles = None,
     output: Output = None,
     json: options.Json = False,
 ) -> None:
@@ -49,8 +50,10 @@ def command(
     program = format_of(source)
     if program is not None:
         options.only_for("DarwiNN files", executable=executable, chunk=chunk)
-        _finish(list_program(source, program, function=function), file, output, json, _lines)
-    options.only_for("programs of other formats", function=function)
+        _finish(
+            list_program(source, program, data or (), function=function), file, output, json, _lines
+        )
+    options.only_for("programs of other formats", function=function, data=data)
     _finish(disassemble(source, executable=executable, chunk=chunk), file, output, json, _listing)
 
 

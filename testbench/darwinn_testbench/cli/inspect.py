@@ -69,7 +69,12 @@ _COVERAGE_COLUMNS: tuple[Column[CoverageRow], ...] = (
 )
 
 
-def command(files: Files, show_coverage: Coverage = False, json: options.Json = False) -> None:
+def command(
+    files: Files,
+    data: options.DataFiles = None,
+    show_coverage: Coverage = False,
+    json: options.Json = False,
+) -> None:
     """Show the executables of a file, their inputs and outputs, and their instruction statistics.
 
     The whole file is verified: every offset and length, every instruction, every bit. Of programs
@@ -83,7 +88,8 @@ def command(files: Files, show_coverage: Coverage = False, json: options.Json = 
     source = options.source_of(file)
     program = format_of(source)
     if program is not None:
-        _show_program(source, program, file, as_json=json)
+        _show_program(source, program, file, data or (), as_json=json)
+    options.only_for("programs of other formats", data=data)
     report = inspect(source)
     finish(
         report,
@@ -104,9 +110,11 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
     )
 
 
-def _show_program(source: Source, found: Format, file: str, *, as_json: bool) -> NoReturn:
+def _show_program(
+    source: Source, found: Format, file: str, data: Sequence[str], *, as_json: bool
+) -> NoReturn:
     finish(
-        inspect_program(source, found),
+        inspect_program(source, found, data),
         file=file,
         as_json=as_json,
         body=_program_body,

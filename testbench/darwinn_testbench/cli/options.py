@@ -177,6 +177,18 @@ Companions = Annotated[
     list[str] | None,
     option("--with FILE", "A file compiled together with FILE, which may hold its parameters."),
 ]
+FurtherFiles = Annotated[
+    list[str] | None,
+    option(
+        "--with --data FILE",
+        "A file compiled together with FILE, which may hold its parameters; of an ExecuTorch "
+        "program external data (.ptd).",
+    ),
+]
+DataFiles = Annotated[
+    list[str] | None,
+    option("--data FILE", "External data (.ptd) of an ExecuTorch program."),
+]
 
 
 Out = Annotated[

@@ -19,7 +19,7 @@ from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.formats import format_of, split_data
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import run_program
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
@@ -106,7 +106,7 @@ def command(
     preload: Preloads = None,
     then: Then = None,
     model: options.Model = 0,
-    companions: options.Companions = None,
+    companions: options.FurtherFiles = None,
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     chip_only: options.ChipOnly = False,
@@ -130,6 +130,7 @@ def command(
     options.no_rtl(engine)
     options.schedule_of(schedules, schedule_seed)
     source = options.source_of(file)
+    data, others = split_data(companions or ())
     if format_of(source) is not None:
         options.only_for(
             "DarwiNN files",
@@ -138,7 +139,7 @@ def command(
             preload=preload,
             then=then,
             model=model or None,
-            with_=companions,
+            with_=others or None,
             schedules=schedules or None,
             chip_only=chip_only,
             hazards=hazards,
@@ -152,13 +153,15 @@ def command(
                 function=function,
                 engine=engine,
                 natives=None if natives is None else load_natives(natives),
+                data=data,
                 seed=seed,
                 runs=runs,
                 inputs_kind=inputs_kind or (),
                 progress=progress,
             )
         _finish(report, file, output, json)
-    options.only_for("programs of other formats", function=function, natives=natives)
+    given = {"function": function, "natives": natives, "data": data or None}
+    options.only_for("programs of other formats", **given)
     options.no_original(engine)
     stop, taps = _examine(until, tap or ())
     preloads = [each for text in preload or () for each in parse_preload(text)]
@@ -167,7 +170,7 @@ def command(
             source,
             inputs,
             model=model,
-            companions=companions or (),
+            companions=others,
             then=then or (),
             seed=seed,
             runs=runs,

@@ -13,7 +13,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.formats import format_of, split_data
 
 EXAMPLES = """**Examples**
 
@@ -101,7 +101,7 @@ def command(
     inputs_kind: options.InputsKind = None,
     policy: PolicyText = None,
     model: options.Model = 0,
-    companions: options.Companions = None,
+    companions: options.FurtherFiles = None,
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     chip_only: options.ChipOnly = False,
@@ -159,7 +159,7 @@ def command(
     if is_program:
         options.only_for(
             "DarwiNN files",
-            with_=companions,
+            with_=split_data(companions or ())[1] or None,
             model=model or None,
             schedules=schedules or None,
             chip_only=chip_only,

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_formats.files import Source
+from darwinn_formats.signatures import is_executorch
 
 from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.policy import Policy
-from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.handler import Natives, head_of
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Verdict
 
@@ -29,6 +30,7 @@ class Asked:
     maps: Sequence[str]
     model: int
     companions: Sequence[Source]
+    data: Sequence[Source]
     natives: Natives | None
     engine: Engine
     waves: Path | None
@@ -51,3 +53,7 @@ class Asked:
     def uncompared(self) -> Verdict:
         """The verdict of what is compared with nothing."""
         return Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
+
+    def data_of(self, source: Source) -> Sequence[Source]:
+        """The external data of one of the programs."""
+        return self.data if is_executorch(head_of(source)) else ()

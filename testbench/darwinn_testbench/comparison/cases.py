@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats import executorch
-from darwinn_formats.files import Source
 
 from darwinn_testbench.chip.inputs import (
     Origin,
@@ -77,7 +76,7 @@ def cases_of(asked: Asked, left: Side) -> Cases:
         return choose_values(asked.inputs, ports, seed=asked.seed, runs=runs, inputs_kind=kinds)
 
     if expected is None:
-        bundled = [] if asked.inputs is not None else _bundled(asked.source)
+        bundled = [] if asked.inputs is not None else _bundled(asked)
         if bundled:
             refuse_drawing(None, asked.inputs_kind)
             wanted = [call for call in bundled if function in (None, call.function)]
@@ -101,9 +100,10 @@ def cases_of(asked: Asked, left: Side) -> Cases:
     )
 
 
-def _bundled(source: Source) -> list[StoredCall]:
-    found = format_of(source)
-    file = None if found is None else found.handler.load(source)
+def _bundled(asked: Asked) -> list[StoredCall]:
+    found = format_of(asked.source)
+    data = asked.data_of(asked.source)
+    file = None if found is None else found.handler_with(data).load(asked.source)
     return bundled_calls(file) if isinstance(file, executorch.ProgramFile) else []
 
 

@@ -324,7 +324,13 @@ def open_reference(asked: Asked) -> Side | None:
 
 
 def _open_program(asked: Asked, source: Source, function: str | None = None) -> Reference:
-    return open_program(source, function=function, natives=asked.natives, engine=asked.engine)
+    return open_program(
+        source,
+        function=function,
+        natives=asked.natives,
+        data=asked.data_of(source),
+        engine=asked.engine,
+    )
 
 
 def is_uncompiled(source: Source) -> bool:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from darwinn_formats.files import Source
+from darwinn_formats.files import Source, name_of
+from darwinn_formats.signatures import is_executorch
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.chip.inputs import Inputs
@@ -23,8 +24,8 @@ from darwinn_testbench.comparison.program_check import ProgramCheck
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.policy import Policy
-from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.handler import Natives, head_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Report
@@ -78,7 +79,8 @@ def verify(
         maps: which input or output of the reference is which: ``NAME=OTHER``, where OTHER is a
             name or an index; for programs ``:nchw`` or a shape such as ``:1x8`` may follow.
         model: which model of a compiled file.
-        companions: files compiled together with it, of which one may cache its parameters.
+        companions: files compiled together with it, of which one may cache its parameters; and
+            external data (.ptd) of an ExecuTorch program, be it ``source`` or ``reference``.
         natives: native functions of BEF files, or the module that has them (``load_natives``).
         engine: what executes programs of other formats; RTL runs a compiled model in Verilog as
             well, whose outputs must equal the model's.
@@ -114,6 +116,9 @@ def verify(
     if isinstance(natives, str):
         # A module is executed only where it is of use.
         natives = load_natives(natives) if programs else None
+    data, companions = split_data(companions)
+    if data and not any(map(_is_executorch, (source, reference))):
+        raise InputError(f"{name_of(data[0])}: external data is for ExecuTorch programs")
     asked = Asked(
         source=source,
         reference=reference,
@@ -123,6 +128,7 @@ def verify(
         maps=maps,
         model=model,
         companions=companions,
+        data=data,
         natives=natives,
         engine=engine,
         waves=waves,
@@ -184,3 +190,7 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
     finally:
         check.close()
     return check.report(time.perf_counter() - begin, fault)
+
+
+def _is_executorch(side: Source | Reference | None) -> bool:
+    return isinstance(side, bytes | str | os.PathLike) and is_executorch(head_of(side))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,15 +36,20 @@ class PartRow(Row):
     lines: tuple[str, ...]
 
 
-def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
+def inspect_program(
+    source: Source, found: Format, data: Sequence[Source] = ()
+) -> Report[FunctionRow]:
     """Load and check a program file of the format ``found``, and tell everything that is in it.
 
+    ``data`` are files of external data.
+
     Raises:
-        FormatError, TextError: the file is not valid.
+        FormatError, TextError: a file is not valid.
+        InputError: programs of the format have no such data.
         OSError: the file cannot be read.
     """
-    data = content_of(source)
-    handler = found.handler
+    content = content_of(source)
+    handler = found.handler_with(data)
     file = handler.load(source)
     rows = tuple(
         FunctionRow(
@@ -63,22 +68,26 @@ def inspect_program(source: Source, found: Format) -> Report[FunctionRow]:
         rows=rows,
         figures={
             "kind": found.name,
-            "size": len(data),
-            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
             "description": handler.describe(file),
         },
     )
 
 
-def list_program(source: Source, found: Format, *, function: str | None = None) -> Report[PartRow]:
+def list_program(
+    source: Source, found: Format, data: Sequence[Source] = (), *, function: str | None = None
+) -> Report[PartRow]:
     """The program of a file of the format ``found`` as text, or one function of it.
+
+    ``data`` are files of external data.
 
     Raises:
         FormatError, TextError: the file is not valid.
-        InputError: there is no such function, or nothing to list.
+        InputError: there is no such function, nothing to list, or no such data in the format.
         OSError: the file cannot be read.
     """
-    handler = found.handler
+    handler = found.handler_with(data)
     parts = list(_parts(handler.listing(handler.load(source))))
     rows = [
         PartRow(name=name, verdict=Verdict.PASS, index=index, lines=lines)

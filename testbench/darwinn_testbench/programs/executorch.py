@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from darwinn_formats import executorch
@@ -17,10 +19,17 @@ from darwinn_testbench.reference.executorch.reference import ports_of
 from darwinn_testbench.reference.protocol import Reference
 
 
-def _load(source: Source) -> executorch.ProgramFile | executorch.DataFile:
-    if is_executorch_data(head_of(source)):
-        return executorch.load_data(source)
-    return executorch.load(source)
+def is_data(source: Source) -> bool:
+    """Whether a file is external data, by its content."""
+    return is_executorch_data(head_of(source))
+
+
+def _load(
+    source: Source, data: Sequence[Source] = ()
+) -> executorch.ProgramFile | executorch.DataFile:
+    return (
+        executorch.load_data(source) if is_data(source) else executorch.load(source, external=data)
+    )
 
 
 def _describe(file: executorch.ProgramFile | executorch.DataFile) -> dict[str, Any]:
@@ -46,16 +55,34 @@ def _functions(
         yield FunctionFigures(plan.name, texts(inputs), texts(outputs), count)
 
 
-def _open(source: Source, opening: Opening) -> Reference:
+def _open(source: Source, opening: Opening, data: Sequence[Source] = ()) -> Reference:
+    file = executorch.load(source, external=data)
     if opening.function is None:
-        return ExecutorchReference(source)
-    file = executorch.load(source)
+        return ExecutorchReference(file)
     if opening.function not in file.methods:
         known = ", ".join(file.methods)
         raise InputError(f"{file.file}: there is no method {opening.function}, only {known}")
     return ExecutorchReference(file, methods=[opening.function])
 
 
+def _with_data(
+    data: Sequence[Source],
+) -> Handler[executorch.ProgramFile | executorch.DataFile]:
+    return replace(
+        HANDLER,
+        load=partial(_load, data=data),
+        open=partial(_open, data=data),
+        original=partial(OriginalRuntime, external=data),
+    )
+
+
 HANDLER = Handler(
-    _load, _describe, _list, _functions, _open, original=OriginalRuntime, missing=unavailable
+    _load,
+    _describe,
+    _list,
+    _functions,
+    _open,
+    with_data=_with_data,
+    original=OriginalRuntime,
+    missing=unavailable,
 )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TextIO
 
 from darwinn_formats.files import Source, name_of
-from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
+from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_executorch_data, is_iree
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
@@ -53,6 +53,22 @@ class Format:
         handler: Handler[Any] = getattr(module, self.handler_name)
         return handler
 
+    def handler_with(self, data: Sequence[Source]) -> Handler[Any]:
+        """The handler of a program whose data is in further files.
+
+        Raises:
+            InputError: programs of the format have none.
+        """
+        handler = self.handler
+        if not data:
+            return handler
+        if handler.with_data is None:
+            raise InputError(
+                f"{name_of(data[0])}: {self.name} programs have no data in further files: "
+                "--with and --data are for DarwiNN and ExecuTorch files"
+            )
+        return handler.with_data(data)
+
 
 FORMATS: tuple[Format, ...] = (
     Format("ExecuTorch", is_executorch, "executorch", extra="executorch"),
@@ -77,11 +93,22 @@ def format_of(source: Source) -> Format | None:
     return next((entry for entry in FORMATS if entry.looks_like(head)), None)
 
 
+def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
+    """External data of ExecuTorch programs among files, by their content; and the others.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    data = [file for file in files if is_executorch_data(head_of(file))]
+    return data, [file for file in files if file not in data]
+
+
 def open_program(
     source: Source,
     *,
     function: str | None = None,
     natives: Natives | None = None,
+    data: Sequence[Source] = (),
     engine: Engine = Engine.MODEL,
     output: TextIO | None = None,
 ) -> Reference:
@@ -89,11 +116,11 @@ def open_program(
 
     ``function`` is what will be called, where that matters for what the program needs; ``natives``
     are native functions of a BEF file, and ``output`` takes what its kernels print (by default
-    standard error).
+    standard error); ``data`` are files of external data of an ExecuTorch program.
 
     Raises:
         FormatError: the file is not valid.
-        InputError: it is a program of none of the formats.
+        InputError: it is a program of none of the formats, or has no data elsewhere.
         Unsupported: it needs what the reference does not have; all of it is named.
         Unavailable: there is no original runtime, or it refuses the program.
         OSError: the file cannot be read.
@@ -101,7 +128,7 @@ def open_program(
     found = format_of(source)
     if found is None:
         raise InputError(f"{name_of(source)}: no program of {', '.join(e.name for e in FORMATS)}")
-    handler = found.handler
+    handler = found.handler_with(data)
     if engine is not Engine.ORIGINAL:
         return handler.open(source, Opening(function, natives, output or sys.stderr))
     if handler.original is None:

@@ -60,6 +60,7 @@ class Handler(Generic[LoadedT]):
         suite: runs every function of a loaded file as a test, prints as the original does, gives
             the exit status and writes what was not expected to the last argument; None where
             programs are no tests.
+        with_data: the same for programs whose data is in further files; None where there are none.
         original: the original runtime of a file; None if there is none to be installed.
         missing: why the original runtime cannot be used, or nothing.
     """
@@ -70,6 +71,7 @@ class Handler(Generic[LoadedT]):
     functions: Callable[[LoadedT], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
     suite: Suite | None = None
+    with_data: Callable[[Sequence[Source]], Handler[LoadedT]] | None = None
     original: Callable[[Source], Reference] | None = None
     missing: Callable[[], str | None] = lambda: None
 

@@ -43,6 +43,7 @@ def run_program(
     function: str | None = None,
     engine: Engine = Engine.MODEL,
     natives: Natives | None = None,
+    data: Sequence[Source] = (),
     seed: int = 0,
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
@@ -54,7 +55,7 @@ def run_program(
     where the program leaves a size open. State that the program has stays from call to call. A BEF
     file of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the
     test that it is: every function without arguments, in order. What kernels print is in the
-    figures.
+    figures. ``data`` are files of external data.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -62,12 +63,16 @@ def run_program(
         Unsupported, Unavailable: it needs what the engine does not have; it is named.
     """
     printed = io.StringIO()
-    suite = _suite_of(source, function) if inputs is None and engine is Engine.MODEL else None
+    suite = (
+        _suite_of(source, function)
+        if not data and inputs is None and engine is Engine.MODEL
+        else None
+    )
     if suite is not None:
         refuse_drawing(runs, inputs_kind)
         return _run_suite(source, suite, natives, printed)
     program = open_program(
-        source, function=function, engine=engine, natives=natives, output=printed
+        source, function=function, engine=engine, natives=natives, data=data, output=printed
     )
     ports = inputs_of(program, function, name_of(source))
     few = few_runs(runs, inputs_kind)

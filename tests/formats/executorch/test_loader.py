@@ -523,6 +523,23 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
 # --- the corpus -----------------------------------------------------------------------------------
 
 
+def test_external_data_under_the_name_of_the_exporter(tmp_path: Path) -> None:
+    path, own, default = (
+        tmp_path / name for name in ("net.pte", "net.ptd", "_default_external_constant.ptd")
+    )
+    path.write_bytes(files.external_program())
+    default.write_bytes(files.data_bytes())
+    assert [each.file for each in executorch.load(path).external] == [str(default)]
+    own.write_bytes(files.data_bytes("other"))
+    assert [each.file for each in executorch.load(path).external] == [str(own), str(default)]
+    own.write_bytes(files.data_bytes())
+    default.write_bytes(b"what is not needed is not read")
+    assert [each.file for each in executorch.load(path).external] == [str(own)]
+    path.write_bytes(files.program_bytes())
+    own.unlink()
+    assert executorch.load(path).external == ()
+
+
 def test_every_program_of_the_corpus_survives(corpus: Path) -> None:
     paths = sorted((corpus / "pte").glob("*.*pte"))
     assert len(paths) == 23

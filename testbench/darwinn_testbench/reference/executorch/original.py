@@ -47,13 +47,13 @@ class OriginalRuntime(Interface):
         ExecutionError: the runtime refuses the program.
     """
 
-    def __init__(self, program: Source) -> None:
+    def __init__(self, program: Source, external: Sequence[Source] = ()) -> None:
         reason = unavailable()
         if reason:
             raise Unsupported("runtime", [reason])
         self._torch: Any = importlib.import_module("torch")
         self._runtime: Any = importlib.import_module("executorch.runtime").Runtime.get()
-        super().__init__(executorch.load(program))
+        super().__init__(executorch.load(program, external=external))
         names = [entry.file for entry in self.file.external]
         if len(names) > 1:
             raise ExecutionError("the runtime's Python interface takes one file of external data")
