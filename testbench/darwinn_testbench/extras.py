@@ -9,6 +9,7 @@ from darwinn_testbench.errors import Unavailable
 _EXTRAS = {
     "PIL": ("pictures", "pictures need Pillow"),
     "matplotlib": ("pictures", "charts need Matplotlib"),
+    "vl_convert": ("pictures", "charts need vl-convert"),
     "igraph": ("pictures", "graphs of networks need igraph"),
     "perfetto": ("timeline", "timelines need Perfetto's library"),
     "ai_edge_litert": ("litert", "operators on the CPU and references of .tflite need LiteRT"),
@@ -21,15 +22,16 @@ def advice(error: BaseException) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     library = error.name.partition(".")[0]
-    return _advice(library) if library in _EXTRAS else None
+    return advice_of(library) if library in _EXTRAS else None
 
 
 def require(library: str) -> None:
     """Raise ``Unavailable``, with what to install, if a library of an extra is not there."""
     if find_spec(library) is None:
-        raise Unavailable(_advice(library))
+        raise Unavailable(advice_of(library))
 
 
-def _advice(library: str) -> str:
+def advice_of(library: str) -> str:
+    """What a library of an extra is needed for, and what to install."""
     extra, purpose = _EXTRAS[library]
     return f"{purpose}: pip install 'darwinn-testbench[{extra}]'"

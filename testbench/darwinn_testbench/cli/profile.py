@@ -16,6 +16,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
+    SHORT,
     ProfileFigures,
     ProfileRow,
     profile,
@@ -35,15 +36,18 @@ EXAMPLES = """**Examples**
 
 `darwinn profile model_edgetpu.tflite --chip beagle-std --host usb2`
 
+`darwinn profile model_edgetpu.tflite --reference model.tflite --html profile.html`
+
 `darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
 """
-
-_SHORT = 0.001
-"""Share of the inference: the table leaves out shorter times without a layer."""
 
 Csv = Annotated[Path | None, option("--csv PATH", "Also write the layers as CSV; - is stdout.")]
 Timeline = Annotated[
     Path | None, option("--timeline PATH", "Also write a trace for the Perfetto UI (.pftrace).")
+]
+Html = Annotated[
+    Path | None,
+    option("--html PATH", "Also write a page with charts and the network; - is stdout."),
 ]
 Operations = Annotated[
     bool, option("--operations", "Also say what each layer computes, which takes longer.")
@@ -61,6 +65,7 @@ def command(
     companions: options.Companions = None,
     csv: Csv = None,
     timeline: Timeline = None,
+    html: Html = None,
     json: options.Json = False,
 ) -> None:
     """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
@@ -70,7 +75,7 @@ def command(
     with them nothing of the inference is left out. Layers can overlap; the shares of all rows add
     up to more than 100 % where they do.
     """
-    options.only_one_on_stdout(json=json, csv=csv, timeline=timeline)
+    options.only_one_on_stdout(json=json, csv=csv, timeline=timeline, html=html)
     with progress_bar() as progress:
         report = profile(
             options.compiled_source_of(file),
@@ -79,7 +84,7 @@ def command(
             companions=companions or (),
             chip_name=chip,
             host_name=host,
-            operations=operations,
+            operations=operations or html is not None,
             assumptions=not no_assumptions,
             progress=progress,
         )
@@ -91,11 +96,16 @@ def command(
             progress("writing the timeline", 0, None)
             profiled = figures.profiled
             write_result(timeline, to_perfetto(profiled.timing, profiled.names))
+    if html is not None:
+        # Imported here: no other command should wait for it.
+        from darwinn_testbench.profile.page import profile_page
+
+        write_result(html, profile_page(report))
     if csv is not None:
         write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":
         print_line(f"{timeline}: the timeline; https://ui.perfetto.dev opens it")
-    data_on_stdout = "-" in (str(csv), str(timeline))
+    data_on_stdout = "-" in (str(csv), str(timeline), str(html))
     report_command = timing_options.advised(
         "report", file, chip=chip, host=host, model=model, companions=companions
     )
@@ -104,7 +114,7 @@ def command(
         file=file,
         as_json=json,
         body=_nothing if data_on_stdout else _body,
-        next_step=f"{report_command} --output report.html shows it in pictures",
+        next_step=f"{report_command} --output report.html adds the verdict",
         summary_on_stderr=data_on_stdout,
     )
 
@@ -118,7 +128,7 @@ def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:
     waits = ", ".join(
         f"{name} {100 * share:.1f} %" for name, share in figures.waiting.items() if share >= 0.001
     )
-    shown = [row for row in report.rows if row.number is not None or row.share >= _SHORT]
+    shown = [row for row in report.rows if row.number is not None or row.share >= SHORT]
     return [
         table(layer_columns(shown), shown),
         "",
@@ -144,6 +154,6 @@ def _left_out(rows: Sequence[ProfileRow], shown: Sequence[ProfileRow]) -> str:
     if not count:
         return ""
     return (
-        f"{counted(count, 'time')} between layers of less than {100 * _SHORT:g} % not shown, "
+        f"{counted(count, 'time')} between layers of less than {100 * SHORT:g} % not shown, "
         f"{cycles:,} cycles together; --json and --csv have all."
     )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from pathlib import Path
-
-from markupsafe import Markup
 
 from darwinn_testbench.chip.images import open_image
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.run import Accuracy, Confusion, worst
 from darwinn_testbench.evaluation.task import EvaluationRow
-from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.pages import Page, Picture, Section, render, table_of
 from darwinn_testbench.report import Column, Report
 from darwinn_testbench.vision.drawing import encoded
 from darwinn_testbench.vision.labels import Labels, name_of_class
@@ -77,44 +74,43 @@ def worst_columns(labels: Labels) -> tuple[Column[EvaluationRow], ...]:
 
 
 def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section]:
-    yield table_section("Right", accuracy_columns(), accuracies(report))
+    yield Section("Right", parts=[table_of(accuracy_columns(), accuracies(report))])
     confusion = report.figures.get("confusion", ())
     if confusion:
         text = (
             f"Pictures for which chip and LiteRT have another surest class, {len(confusion)} pairs."
         )
-        yield table_section(
-            "Where they part", confusion_columns(labels), confusion[:_MOST_PAIRS], text
-        )
+        pairs = table_of(confusion_columns(labels), confusion[:_MOST_PAIRS])
+        yield Section("Where they part", text, [pairs])
     rows = worst(report.rows)
     if rows:
-        yield table_section("Greatest differences of a score", worst_columns(labels), rows)
+        table = table_of(worst_columns(labels), rows)
+        yield Section("Greatest differences of a score", parts=[table])
     for row in rows:
         picture = _thumbnail(row.name)
-        if picture:
+        if picture is not None:
             says = (
                 f"chip {_best(row.chip, row.scores, labels)}, "
                 f"LiteRT {_best(row.reference, row.reference_scores, labels)}"
             )
-            yield Section(Path(row.name).name, says, picture=picture)
+            yield Section(Path(row.name).name, says, [picture])
     failed = [row for row in report.rows if row.message]
     if failed:
         columns: tuple[Column[EvaluationRow], ...] = (
             Column("picture", lambda row: row.name),
             Column("why", lambda row: row.message),
         )
-        yield table_section("Not asked about", columns, failed)
+        yield Section("Not asked about", parts=[table_of(columns, failed)])
 
 
-def _thumbnail(path: str) -> str:
-    """The picture, small, as markup; empty if it cannot be read any more."""
+def _thumbnail(path: str) -> Picture | None:
+    """The picture, small; None if it cannot be read any more."""
     try:
         image = open_image(Path(path), 3)
     except (InputError, OSError):
-        return ""
+        return None
     image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-    data = base64.b64encode(encoded(image, ".jpg")).decode()
-    return Markup('<img alt="" src="data:image/jpeg;base64,{}">').format(data)
+    return Picture(encoded(image, ".jpg"), "image/jpeg", Path(path).name)
 
 
 def _best(classes: tuple[int, ...], scores: tuple[float, ...], labels: Labels) -> str:

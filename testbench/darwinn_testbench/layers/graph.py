@@ -13,6 +13,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.report import Report
+from darwinn_testbench.report.tables import shortened
 
 FORMATS = ("svg", "png", "dot")
 
@@ -44,6 +45,11 @@ class Node:
     lines: tuple[str, ...]
     colour: str
     before: tuple[str, ...]
+
+    @property
+    def is_port(self) -> bool:
+        """Whether it is an input or output of the executable, and no layer."""
+        return self.colour == _PORT_COLOUR
 
 
 def nodes(report: Report[LayerRow]) -> tuple[Node, ...]:
@@ -127,9 +133,8 @@ def _size(numbers: Sequence[int]) -> str:
     return "x".join(map(str, numbers))
 
 
-def _short(name: str, most: int = 30) -> str:
-    name = printable(name)
-    return name if len(name) <= most else "…" + name[1 - most :]
+def _short(name: str, most: int = 32) -> str:
+    return shortened(printable(name), most)
 
 
 def _dot(graph: Sequence[Node]) -> str:
@@ -153,7 +158,7 @@ def _picture(graph: Sequence[Node], kind: str) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch
 
-    places, paths = _layout(graph)
+    places, paths = layout(graph)
     across = [x for x, _ in [*places, *(point for path in paths for point in path)]]
     width = max(across) - min(across) + _WIDTH + 0.4
     height = max(y for _, y in places) + _HEIGHT + 0.4
@@ -193,7 +198,7 @@ def _picture(graph: Sequence[Node], kind: str) -> bytes:
 Point = tuple[float, float]
 
 
-def _layout(graph: Sequence[Node]) -> tuple[list[Point], list[list[Point]]]:
+def layout(graph: Sequence[Node]) -> tuple[list[Point], list[list[Point]]]:
     """Middles of the boxes and the lines between them, in inches, from top to bottom.
 
     Boxes are in rows so that lines lead down, and long lines go around boxes: the method of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
@@ -10,7 +11,16 @@ from darwinn_sim.analysis.narrow_usage import highest_address, used_narrow_bytes
 from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 
-from darwinn_testbench.profile.figures import Region
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a memory: ``start`` and ``size`` in bytes."""
+
+    memory: str
+    name: str
+    start: int
+    size: int
+
 
 HOST, NARROW, WIDE = "host memory", "narrow memory of a tile", "wide memory of a tile"
 

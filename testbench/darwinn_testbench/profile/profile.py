@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -26,7 +26,7 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.model import choose_model, open_models
-from darwinn_testbench.comparison.layer_names import LayerName, layer_names
+from darwinn_testbench.comparison.layer_names import LayerName, layer_names, with_names
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
@@ -36,6 +36,9 @@ from darwinn_testbench.report.result import PYTHON_ONLY
 
 WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
 """What a unit waits for: neither work nor the time after the end."""
+
+SHORT = 0.001
+"""Share of the inference: shorter times without a layer are not shown one by one."""
 
 UNIT_NAMES = (*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES))
 """Units around the tiles, then those of each tile."""
@@ -87,12 +90,12 @@ class UnitFigures:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What a profile is made of, for pictures and timelines."""
+    """What a profile is made of, for charts and timelines; the network if it was asked for."""
 
     timing: Timing
     executable: Executable
     caching: Executable | None
-    operations: tuple[LayerRow, ...] = ()
+    network: Report[LayerRow] | None = None
     names: Mapping[int, LayerName] = field(default_factory=dict)
 
 
@@ -164,7 +167,7 @@ def profile(
         assumptions=assumptions,
     )
     assumed = [timed.program.assumptions]
-    found: tuple[LayerRow, ...] = ()
+    viewed: Report[LayerRow] | None = None
     if operations:
         viewed = view_layers(
             source,
@@ -173,7 +176,7 @@ def profile(
             assumptions=assumptions,
             progress=progress,
         )
-        found, assumed = viewed.rows, [viewed.assumptions]
+        assumed = [viewed.assumptions]
     names: dict[int, LayerName] = {}
     if reference is not None:
         names = layer_names(
@@ -184,8 +187,10 @@ def profile(
             assumptions=assumptions,
             progress=progress,
         )
+    if viewed is not None:
+        viewed = replace(viewed, rows=with_names(viewed.rows, names))
     compiled = bound.compiled
-    figures = _figures(timed, Profiled(timed, compiled.inference, compiled.caching, found, names))
+    figures = _figures(timed, Profiled(timed, compiled.inference, compiled.caching, viewed, names))
     message = (
         f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
         f"{rate_of(timed.chip)} behind {figures.host}, "
@@ -196,7 +201,7 @@ def profile(
     return Report(
         command="profile",
         file=bound.file,
-        rows=_rows(timed, found, names),
+        rows=_rows(timed, viewed.rows if viewed else (), names),
         figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
         message="; ".join(filter(None, notes)),
     )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from darwinn_formats.files import Source
@@ -19,28 +16,19 @@ from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import between_programs, verify
-from darwinn_testbench.profile import figures
-from darwinn_testbench.profile.figures import Point
-from darwinn_testbench.profile.memory import regions
-from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.pages import Page, Section, Table, render, table_of
+from darwinn_testbench.profile.environment import environment
+from darwinn_testbench.profile.page import memory_sections, summary, time_sections, times
 from darwinn_testbench.profile.profile import (
     ProfileFigures,
     ProfileRow,
     profile,
 )
-from darwinn_testbench.profile.tables import (
-    LAYER_NOTE,
-    MEMORY_COLUMNS,
-    OUTPUT_COLUMNS,
-    UNIT_COLUMNS,
-    layer_columns,
-)
+from darwinn_testbench.profile.tables import OUTPUT_COLUMNS
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.version import __version__
 
-_LIBRARIES = ("numpy", "numba", "ai-edge-litert", "matplotlib")
 _MAX_TRANSFERS = 500
 """Transfers that the page lists; --json of `darwinn dma` has all of them."""
 
@@ -109,6 +97,7 @@ def make_report(
         verdict=verified.verdict,
         summary=f"{verified.headline}. {profiled.message}.",
         sections=tuple(_sections(verified, profiled, () if chip_only else cpu_times(source))),
+        times=times(profiled),
     )
     return ReportPage(verified, render(page))
 
@@ -117,37 +106,22 @@ def _sections(
     verified: Report[OutputRow], profiled: Report[ProfileRow], on_cpu: Sequence[CpuTime]
 ) -> list[Section]:
     found: ProfileFigures = profiled.figures["profile"]
-    timing, inference = found.profiled.timing, found.profiled.executable
-    points = [Point(row.name, row.products, row.bytes or 0, row.cycles) for row in profiled.rows]
-    link = found.memory_bytes["host link, in"] + found.memory_bytes["host link, out"]
-    whole = Point("inference", sum(point.products for point in points), link, timing.cycles)
-    places = regions(inference, timing.program, found.profiled.caching)
+    outputs = table_of(OUTPUT_COLUMNS, verified.rows)
     return [
-        _timing_summary(found),
+        summary(found),
         *_assumptions(verified),
-        table_section("Outputs", OUTPUT_COLUMNS, verified.rows, _inputs(verified)),
+        Section("Outputs", _inputs(verified), [outputs]),
         *(_on_cpu(each) for each in on_cpu),
-        Section("Time by layer", picture=figures.time_by_layer(timing)),
-        Section("Time by unit", picture=figures.time_by_unit(timing)),
-        Section("Timeline", picture=figures.timeline(timing)),
-        Section(
-            "Roofline",
-            "Products of all multipliers, those that meet zeros of padding included.",
-            figures.roofline(timing, points, whole),
-        ),
-        table_section("Layers", layer_columns(profiled.rows), profiled.rows, LAYER_NOTE),
-        table_section("Units", UNIT_COLUMNS, found.units),
-        Section("Memory", picture=figures.memory_map(places)),
-        Section("Narrow memory in use", picture=figures.memory_in_use(timing)),
-        table_section("Bytes moved", MEMORY_COLUMNS, list(found.memory_bytes.items())),
+        *time_sections(profiled),
+        *memory_sections(profiled),
         *_dma(verified.figures["dma"]),
-        _environment(found),
+        environment(found),
     ]
 
 
 def _on_cpu(found: CpuTime) -> Section:
     text = f"The times of the summary are those of chip and host link, without this. {found}."
-    return table_section("On the CPU", CPU_COLUMNS, found.operators, text)
+    return Section("On the CPU", text, [table_of(CPU_COLUMNS, found.operators)])
 
 
 def _assumptions(verified: Report[OutputRow]) -> list[Section]:
@@ -156,23 +130,7 @@ def _assumptions(verified: Report[OutputRow]) -> list[Section]:
     if not found:
         return []
     text = "No known program holds these values: what they do is assumed (docs/isa.md)."
-    return [Section("Assumptions", text, headings=("value and rule",), rows=tuple(found))]
-
-
-def _timing_summary(found: ProfileFigures) -> Section:
-    rows = (
-        ("cycles (approximate)", found.cycles),
-        ("clock, MHz", found.clock_hz / 1e6),
-        ("chip", found.chip),
-        ("host link", found.host),
-        ("milliseconds of an inference", found.milliseconds),
-        ("of them the host's fixed cost", found.fixed_milliseconds),
-        ("multipliers used, %", 100 * found.utilisation),
-        ("parameters streamed at each inference, bytes", found.streamed_parameter_bytes),
-        ("parameters cached on the chip, bytes", found.cached_parameter_bytes),
-    )
-    text = "The times are those of a cycle-approximate model, not measured on a chip."
-    return Section("Summary", text, headings=("figure", "value"), rows=rows)
+    return [Section("Assumptions", text, [Table(("value and rule",), found)])]
 
 
 def _inputs(verified: Report[OutputRow]) -> str:
@@ -204,27 +162,6 @@ def _dma(runs: Sequence[DmaFigures]) -> list[Section]:
         text = f"{run.hints} hints, {run.issued} transfers, interrupts and fences issued"
         if len(rows) > len(entries):
             text += f"; the first {len(entries)} are shown"
-        sections.append(table_section(f"DMA of {run.name}", _TRANSFER_COLUMNS, entries, text))
+        table = table_of(_TRANSFER_COLUMNS, entries, folded=True)
+        sections.append(Section(f"DMA of {run.name}", text, [table]))
     return sections
-
-
-def _environment(found: ProfileFigures) -> Section:
-    timing = found.profiled.timing
-    parameters = {
-        **timing.chip.as_json(),
-        **({} if timing.host is None else timing.host.as_json()),
-    }
-    rows: list[tuple[object, ...]] = [
-        ("darwinn-testbench", __version__, "", ""),
-        ("Python", sys.version.split()[0], "", ""),
-        ("machine", platform.platform(), "", ""),
-        *((name, metadata.version(name), "", "") for name in _LIBRARIES),
-    ]
-    for name, parameter in parameters.items():
-        assert isinstance(parameter, dict)
-        rows.append((name, parameter["value"], parameter["unit"], parameter["source"]))
-    return Section(
-        "Environment, versions and parameters",
-        headings=("what", "value", "unit", "source"),
-        rows=tuple(rows),
-    )

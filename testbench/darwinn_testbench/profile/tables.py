@@ -8,6 +8,7 @@ from darwinn_sim import chip
 
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
+from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
 from darwinn_testbench.report import Column
 
@@ -37,6 +38,12 @@ UNIT_COLUMNS: tuple[Column[UnitFigures], ...] = (
 MEMORY_COLUMNS: tuple[Column[tuple[str, int]], ...] = (
     Column("bytes moved", lambda item: item[0]),
     Column("bytes", lambda item: item[1], "right"),
+)
+REGION_COLUMNS: tuple[Column[Region], ...] = (
+    Column("memory", lambda region: region.memory),
+    Column("what", lambda region: region.name),
+    Column("from", lambda region: region.start, "right"),
+    Column("bytes", lambda region: region.size, "right"),
 )
 _SHOWN_CAUSES = 3
 OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (

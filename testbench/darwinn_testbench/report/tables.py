@@ -56,6 +56,19 @@ def column_width(column: Column[Item], rows: Iterable[Item]) -> int:
     return max([len(column.heading), *(_cell(column.cell(row)).cell_len for row in rows)])
 
 
+def shortened(text: str, most: int) -> str:
+    """``text`` in at most ``most`` characters: what is left out is left out in the middle.
+
+    Names of tensors and files begin with what they share and end with what tells them apart.
+    """
+    if len(text) <= most:
+        return text
+    if most < 2:
+        return "…"[:most]
+    end = most // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
 def seconds(value: float) -> str:
     """A measured time: nothing below a millisecond is worth a wider column."""
     return f"{value:.3f}"

@@ -1,99 +1,110 @@
-"""Pictures of a survey, as SVG text: its models side by side, and what depends on assumptions."""
+"""Charts of a survey: its models side by side, and what depends on assumptions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from darwinn_formats.errors import printable
-from matplotlib.axes import Axes
-
-from darwinn_testbench.profile.picture import picture_of, pictures_of
+from darwinn_testbench.pages import Chart, Columns
+from darwinn_testbench.pages.charts import bars, names_down
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.survey.field_values import KNOWN, REFUSED
 from darwinn_testbench.survey.task import SurveyRow
 
-_COLOURS = {Verdict.PASS: "#1a7f37", Verdict.RAN: "#0969da", Verdict.REFUSED: "#9a6700"}
+_VERDICTS = {Verdict.PASS: "#1a7f37", Verdict.RAN: "#0969da", Verdict.REFUSED: "#9a6700"}
 _OTHER = "#b42318"
-_COMPARED = {"exact": "#1a7f37", "policy": "#8ccb9b", "missing": "#d0d7de"}
+_COMPARED = {
+    "exact": ("byte for byte", "#1a7f37"),
+    "policy": ("by policy only", "#8ccb9b"),
+    "missing": ("not at all", "#8a8f98"),
+}
+_COLOURS = {
+    **{str(verdict): _VERDICTS.get(verdict, _OTHER) for verdict in Verdict},
+    **dict(_COMPARED.values()),
+}
 MODELS_NOTE = (
-    "Left the cycles of an inference. Right how the operators of the reference were compared: dark "
-    "green byte for byte, light green by policy only, grey not at all; white: no reference."
+    "First the cycles of an inference, approximate, coloured by the verdict. Then how the "
+    "operators of the reference were compared; no bar: no reference."
 )
 
 
-def verdicts(rows: Sequence[SurveyRow]) -> str:
+def key_of(row: SurveyRow) -> str:
+    """What all parts of the page that are about the row have."""
+    return f"row {row.name}"
+
+
+def verdicts(rows: Sequence[SurveyRow]) -> Chart:
     """One bar: how many rows have which verdict."""
-    with picture_of(0) as (axes, picture):
-        left = 0
-        for verdict in Verdict:
-            count = sum(row.verdict is verdict for row in rows)
-            if count:
-                label = f"{count} {verdict}"
-                axes.barh(0, count, 0.5, left, color=colour_of(verdict), label=label)
-                left += count
-        axes.set_yticks([])
-        axes.set_xlim(0, left)
-        axes.set_xlabel("rows")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(Verdict), frameon=False)
-    return picture.getvalue()
+    counts = {
+        str(verdict): sum(row.verdict is verdict for row in rows)
+        for verdict in Verdict
+        if any(row.verdict is verdict for row in rows)
+    }
+    columns: Columns = {
+        "name": ["rows"] * len(counts),
+        "part": list(counts),
+        "value": [*counts.values()],
+    }
+    return bars(columns, unit="rows", label="verdicts", parts=list(counts), colours=_COLOURS)
 
 
-def models(rows: Sequence[SurveyRow]) -> str:
+def models(rows: Sequence[SurveyRow]) -> list[Chart]:
     """For each row its verdict (the colour), its cycles, and how its operators were compared."""
-    names = [printable(row.name) for row in rows]
-    colours = [colour_of(row.verdict) for row in rows]
-    compared = any(row.operators for row in rows)
-    with pictures_of(len(rows) + 2, 1 + compared) as ((cycles, *operators), picture):
-        cycles.barh(range(len(rows)), [row.cycles or 0 for row in rows], color=colours)
-        if any(row.cycles for row in rows):
-            cycles.set_xscale("log")
-        cycles.set_xlabel("cycles, approximate; colour: the verdict")
-        cycles.set_yticks(range(len(rows)), names, parse_math=False)
-        for label, colour in zip(cycles.get_yticklabels(), colours, strict=True):
-            label.set_color(colour)
-        cycles.set_ylim(len(rows) - 0.4, -0.6)
-        for axes in operators:
-            _compared(axes, rows)
-    return picture.getvalue()
-
-
-def _compared(axes: Axes, rows: Sequence[SurveyRow]) -> None:
-    left = np.zeros(len(rows))
-    for name, colour in _COMPARED.items():
-        width = np.array([_share(row, name) for row in rows])
-        axes.barh(range(len(rows)), width, left=left, color=colour)
-        left += width
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("% of the operators")
-
-
-def dependence(rows: Sequence[SurveyRow]) -> str:
-    """Which rows (down) hold which values that are assumed or refused (across); empty if none."""
-    held = [
-        (printable(row.name), each) for row in rows for each in row.values if each.grade != KNOWN
+    timed = [row for row in rows if row.cycles]
+    cycles: Columns = {
+        "name": [row.name for row in timed],
+        "value": [row.cycles for row in timed],
+        "part": [str(row.verdict) for row in timed],
+        "key": [key_of(row) for row in timed],
+    }
+    parts = list(dict.fromkeys(cycles["part"]))
+    label = "cycles of each model"
+    found = [bars(cycles, unit="cycles", label=label, parts=parts, colours=_COLOURS, log=True)]
+    compared = [
+        (row, text, _share(row, name))
+        for row in rows
+        for name, (text, _) in _COMPARED.items()
+        if _share(row, name)
     ]
+    shares: Columns = {
+        "name": [row.name for row, _, _ in compared],
+        "value": [share for _, _, share in compared],
+        "part": [text for _, text, _ in compared],
+        "key": [key_of(row) for row, _, _ in compared],
+    }
+    parts = [text for text, _ in _COMPARED.values()]
+    label = "how operators were compared"
+    more = bars(shares, unit="% of the operators", label=label, parts=parts, colours=_COLOURS)
+    return [*(found if timed else ()), *([more] if compared else ())]
+
+
+def dependence(rows: Sequence[SurveyRow]) -> Chart | None:
+    """Which rows (down) hold which values that are assumed or refused (across); None if none."""
+    held = [(row, each) for row in rows for each in row.values if each.grade != KNOWN]
     if not held:
-        return ""
-    files = list(dict.fromkeys(name for name, _ in held))
-    fields = sorted({f"{each.instruction}.{each.field}" for _, each in held})
-    with picture_of(len(files) + 8) as (axes, picture):
-        for name, each in held:
-            x = fields.index(f"{each.instruction}.{each.field}")
-            colour = _OTHER if each.grade == REFUSED else _COLOURS[Verdict.REFUSED]
-            axes.plot(x, files.index(name), "s", color=colour, markersize=7)
-        axes.set_xticks(range(len(fields)), fields, rotation=45, ha="left")
-        axes.set_yticks(range(len(files)), files, parse_math=False)
-        axes.xaxis.tick_top()
-        axes.set_xlim(-0.5, max(len(fields), 12) - 0.5)
-        axes.set_ylim(len(files) - 0.5, -0.5)
-        axes.grid(alpha=0.3)
-    return picture.getvalue()
-
-
-def colour_of(verdict: Verdict) -> str:
-    """The colour of a verdict, as the page has it."""
-    return _COLOURS.get(verdict, _OTHER)
+        return None
+    columns: Columns = {
+        "name": [row.name for row, _ in held],
+        "value": [f"{each.instruction}.{each.field}" for _, each in held],
+        "grade": ["refused" if each.grade == REFUSED else "assumed" for _, each in held],
+        "key": [key_of(row) for row, _ in held],
+    }
+    across = {"orient": "top", "labelAngle": -45, "grid": True}
+    colours = {"domain": ["assumed", "refused"], "range": [_VERDICTS[Verdict.REFUSED], _OTHER]}
+    spec = {
+        "height": {"step": 17},
+        "mark": {"type": "square", "size": 60, "opacity": 1},
+        "encoding": {
+            "y": names_down("name"),
+            "x": {"field": "value", "type": "nominal", "title": None, "axis": across},
+            "color": {"field": "grade", "type": "nominal", "scale": colours},
+            "tooltip": [
+                {"field": "name", "title": ""},
+                {"field": "value", "title": "value"},
+                {"field": "grade", "title": "is"},
+            ],
+        },
+    }
+    return Chart(spec, columns, label="values that are not known")
 
 
 def _share(row: SurveyRow, name: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darwinn_testbench.profile.page import Page, Section, render, table_section
+from darwinn_testbench.pages import Page, Section, render, table_of
 from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
 from darwinn_testbench.survey.columns import (
@@ -64,20 +64,22 @@ def page_of(report: Report[SurveyRow]) -> bytes:
 def _sections(report: Report[SurveyRow]) -> Iterator[Section]:
     rows, found = report.rows, report.figures
     if rows:
-        yield Section("Verdicts", picture=figures.verdicts(rows))
+        yield Section("Verdicts", parts=[figures.verdicts(rows)])
         yield Section("Models", figures.MODELS_NOTE, figures.models(rows))
-    yield table_section("Rows", _COLUMNS, rows, _note(report))
-    yield table_section("What was found", _REASON_COLUMNS, rows)
+    yield Section("Rows", _note(report), [table_of(_COLUMNS, rows, key=figures.key_of)])
+    found_in_rows = table_of(_REASON_COLUMNS, rows, key=figures.key_of)
+    yield Section("What was found", parts=[found_in_rows])
     depends = figures.dependence(rows)
-    if depends:
-        text = "Yellow: executed by an assumption. Red: refused."
-        yield Section("Rows that hold values which are not known", text, depends)
+    if depends is not None:
+        text = "Values that are executed by an assumption, and values that are refused."
+        yield Section("Rows that hold values which are not known", text, [depends])
     for grade in reversed(GRADES):
         fields = [each for each in found["fields"] if each.grade == grade]
         if fields:
-            yield table_section(f"Values: {grade}", FIELD_COLUMNS, fields, _MEANING[grade])
+            table = table_of(FIELD_COLUMNS, fields)
+            yield Section(f"Values: {grade}", _MEANING[grade], [table])
     if found["left_out"]:
-        yield table_section("Files left out", _LEFT_OUT_COLUMNS, found["left_out"])
+        yield Section("Files left out", parts=[table_of(_LEFT_OUT_COLUMNS, found["left_out"])])
 
 
 def _note(report: Report[SurveyRow]) -> str:

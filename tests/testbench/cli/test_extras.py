@@ -56,7 +56,6 @@ def test_outputs_that_are_given_are_compared(folder: Path) -> None:
     [
         (("verify", "dense_edgetpu.tflite", "--reference", "dense.tflite"), "litert"),
         (("profile", "dense_edgetpu.tflite", "--timeline", "trace.pftrace"), "timeline"),
-        (("report", "dense_edgetpu.tflite", "--output", "page.html"), "pictures"),
         (("layers", "dense_edgetpu.tflite", "--graph", "graph.svg"), "pictures"),
         (("classify", "picture.png", "dense_edgetpu.tflite"), "pictures"),
         (("evaluate", "dense_edgetpu.tflite", "."), "pictures"),
@@ -68,6 +67,15 @@ def test_what_needs_one_names_it(folder: Path, words: tuple[str, ...], extra: st
     assert code == 3
     assert line.endswith(f"pip install 'darwinn-testbench[{extra}]'")
     assert "refused" in line
+
+
+def test_a_page_is_written_without_charts(folder: Path) -> None:
+    page = folder / "page.html"
+    assert without(folder, "report", "dense_edgetpu.tflite", "--output", str(page))[0] == 0
+    text = page.read_text()
+    assert "pip install &#39;darwinn-testbench[pictures]&#39;" in text
+    assert "<h2>Layers</h2>" in text
+    assert 'class="chart"' not in text
 
 
 @pytest.mark.parametrize("command", ["classify", "evaluate"])

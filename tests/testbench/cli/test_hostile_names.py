@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.pages.charts import library
 from darwinn_testbench.report import Report, Row, Verdict, table, to_junit, to_markdown
 from darwinn_testbench.report.github import workflow_commands
 from darwinn_testbench.report.tables import Column, cell_text
@@ -65,7 +66,7 @@ def test_pictures_and_pages_are_well_formed(hostile: Path, tmp_path: Path) -> No
     ET.parse(graph)
     assert run_command_line(["report", str(hostile), "--output", str(page)]) == 0
     text = page.read_text()
-    assert harmless(text)
+    assert harmless(text.replace(library(), ""))
     assert SHOWN in text
 
 

@@ -26,9 +26,11 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense
 from darwinn_testbench.compiler.network import Sample
+from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
-from darwinn_testbench.profile.figures import Point, Region
-from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
+from darwinn_testbench.profile.figures import Point
+from darwinn_testbench.profile.memory import Region
+from darwinn_testbench.profile.profile import SHORT, ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
 from darwinn_testbench.report import Report
 from hypothesis import given, settings
@@ -44,6 +46,9 @@ NETWORKS: dict[str, Sample] = {
 @pytest.fixture(scope="module", params=NETWORKS)
 def profiled(request: pytest.FixtureRequest) -> Report[ProfileRow]:
     return profile(darwinn.dump(compile_network(NETWORKS[request.param])), operations=True)
+
+
+BINS = 1000
 
 
 def figures_of(report: Report[ProfileRow]) -> ProfileFigures:
@@ -283,29 +288,57 @@ def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path
 def test_occupancy_is_that_of_counting_cycles(spans: list[tuple[int, int]], cycles: int) -> None:
     starts = np.array([start for start, _ in spans], np.int64)
     ends = np.array([start + length for start, length in spans], np.int64)
-    edges = np.linspace(0, cycles, figures._BINS + 1)
+    edges = np.linspace(0, cycles, BINS + 1)
     slow = [
         sum(max(0.0, min(b, end) - max(a, start)) for start, end in zip(starts, ends, strict=True))
         / (b - a)
         for a, b in pairwise(edges)
     ]
-    assert np.allclose(figures._binned(starts, ends, cycles), slow, atol=1e-6)
+    assert np.allclose(figures._binned(starts, ends, cycles, BINS), slow, atol=1e-6)
 
 
-def test_pictures_are_svg_elements_with_text(profiled: Report[ProfileRow]) -> None:
+def test_charts_hold_what_they_are_of(profiled: Report[ProfileRow]) -> None:
     timing = figures_of(profiled).profiled.timing
     whole = Point("inference", 1000, 10, timing.cycles)
-    pictures = {
-        "by layer": (figures.time_by_layer(timing), "layer 0"),
-        "by unit": (figures.time_by_unit(timing), "tiles: tensor unit"),
-        "timeline": (figures.timeline(timing), "DMA input"),
-        "roofline": (figures.roofline(timing, [], whole), "whole inference"),
-        "memory": (figures.memory_map([Region("narrow", "used", 0, 10)]), "narrow"),
+    charts = {
+        "layer:0": figures.time_by_layer(profiled.rows),
+        "tiles: tensor unit": figures.time_by_unit(timing),
+        "DMA input": figures.timeline(timing),
+        "whole inference": figures.roofline(timing, [], whole),
+        "used": figures.memory_map([Region("narrow", "used", 0, 10)]),
     }
-    for name, (picture, text) in pictures.items():
-        assert picture.startswith("<svg"), name
-        assert picture.rstrip().endswith("</svg>"), name
-        assert text in picture, name
+    for text, chart in charts.items():
+        assert any(text in values for values in chart.columns.values()), text
+        assert len(set(map(len, chart.columns.values()))) == 1, text
+        assert compiled(chart)["marks"], text
+
+
+def test_bars_of_layers_are_the_rows(profiled: Report[ProfileRow]) -> None:
+    """All parts together are the row's cycles, the busy part is the mean of the tiles."""
+    columns = figures.time_by_layer(profiled.rows).columns
+    cycles: dict[str, int] = defaultdict(int)
+    busy: dict[str, int] = defaultdict(int)
+    for key, part, value in zip(columns["key"], columns["part"], columns["value"], strict=True):
+        cycles[key] += value
+        busy[key] += value if part == "busy" else 0
+    shown = [row for row in profiled.rows if row.number is not None or row.share >= SHORT]
+    assert shown[0].name == "before layer 0"
+    for row in shown:
+        assert cycles[figures.key_of(row)] == pytest.approx(row.cycles, abs=8)
+        assert busy[figures.key_of(row)] == pytest.approx(row.busy / chip.TILES, abs=1)
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 99)), min_size=1, max_size=2000)
+)
+def test_a_thinned_series_keeps_its_height(steps: list[tuple[int, int]]) -> None:
+    cycles = np.array(sorted({cycle for cycle, _ in steps}), np.int64)
+    sizes = np.array([size for _, size in steps][: len(cycles)], np.int64)
+    thin, most = figures._thinned(cycles, sizes, 10_001)
+    assert len(thin) == len(most) <= figures._MOST_POINTS + 1
+    assert most.max() == sizes.max()
+    assert (np.diff(thin) > 0).all()
+    assert set(thin[:-1].tolist()) <= set(cycles.tolist())
 
 
 # The command

@@ -97,7 +97,7 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     )
 
     text = html.read_text()
-    assert "<svg" in text
+    assert 'class="chart"' in text
     assert all(row["name"] in text and row["message"] in text for row in first["rows"])
     assert all(each["file"] in text for each in first["left_out"])
     assert junit.read_text().count("<testcase") == 5
@@ -268,6 +268,6 @@ def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_p
         replace(report, rows=changed, figures={**report.figures, "fields": (strange,)})
     ).decode()
     assert "TensorMac.hiccup" in page
-    assert '<td class="number">75</td>' in page
+    assert '<td class="right" data-by="75">75</td>' in page
     assert "a rule of this test" in page
     assert "Rows that hold values which are not known" in page

@@ -1,0 +1,121 @@
+"""A page as one HTML file that needs nothing else: no network, no other files."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from darwinn_formats.errors import printable
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from darwinn_testbench.extras import advice_of
+from darwinn_testbench.pages import charts
+from darwinn_testbench.pages.content import Chart, Graph, Page, Part
+from darwinn_testbench.report.tables import cell_text
+from darwinn_testbench.report.verdict import Verdict
+
+_MARGIN = 12
+"""Pixels around the boxes of a graph."""
+_MOST_ROWS = 2000
+"""Rows of a table that a page holds; the commands' --json has all."""
+
+
+def render(page: Page) -> bytes:
+    """The page as HTML; names from files are escaped.
+
+    Without the library of charts (the extra ``pictures``) a line stands in the place of each.
+
+    Raises:
+        ValueError: the specification of a chart is not valid.
+    """
+    environment = Environment(
+        loader=PackageLoader("darwinn_testbench.pages", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(shown=cell_text, kind=_kind, sorted_by=_sorted_by, lines=_lines)
+    environment.filters.update(base64=lambda data: base64.b64encode(data).decode(), frame=_frame)
+    environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
+    parts = [part for section in page.sections for part in section.parts]
+    drawn = [part for part in parts if isinstance(part, Chart) and charts.installed()]
+    data = {
+        "charts": [_chart(each) for each in drawn],
+        "spans": {printable(key): span for key, span in page.times.spans.items()},
+        "duration": page.times.duration,
+    }
+    text = environment.get_template("frame.html.j2").render(
+        page=page,
+        data=Markup(_json(data)),
+        library=Markup(charts.library()) if drawn else "",
+        advice="" if charts.installed() else advice_of("vl_convert"),
+        graph_colours=_graph_colours(parts),
+        most_rows=_MOST_ROWS,
+    )
+    return text.encode()
+
+
+def _kind(part: Any) -> str:
+    return type(part).__name__.lower()
+
+
+def _chart(chart: Chart) -> Mapping[str, Any]:
+    columns = {name: _column(values) for name, values in chart.columns.items()}
+    return {"spec": charts.compiled(chart), "columns": columns, "time": chart.time}
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Numbers as they are; of texts each once, and which of them stands where."""
+    plain = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)
+    if not any(isinstance(value, str) for value in plain):
+        return plain
+    texts = ["" if value is None else printable(str(value)) for value in plain]
+    place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return {"of": list(place), "at": [place[text] for text in texts]}
+
+
+def _json(value: Any) -> str:
+    """JSON that can stand in a script: nothing in it ends one."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _sorted_by(cell: Any) -> str:
+    """What a table is sorted by, where that is not the text of the cell."""
+    if isinstance(cell, Verdict):
+        return str(list(Verdict).index(cell))
+    return repr(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else ""
+
+
+def _graph_colours(parts: Sequence[Part]) -> dict[str, str]:
+    """A colour for each kind of box; the first kinds are told apart."""
+    boxes = chain.from_iterable(part.boxes for part in parts if isinstance(part, Graph))
+    kinds = dict.fromkeys(box.kind for box in boxes if box.kind)
+    return {kind: charts.COLOURS[place % len(charts.COLOURS)] for place, kind in enumerate(kinds)}
+
+
+def _frame(graph: Graph) -> tuple[float, float, float, float]:
+    """Left, top, width and height of a graph in pixels."""
+    wide, high = graph.box_size
+    points = list(chain.from_iterable(graph.paths))
+    points += [(box.x, box.y) for box in graph.boxes]
+    xs, ys = zip(*(points or [(0.0, 0.0)]), strict=True)
+    left, top = min(xs) - wide / 2 - _MARGIN, min(ys) - high / 2 - _MARGIN
+    right, bottom = max(xs) + wide / 2 + _MARGIN, max(ys) + high / 2 + _MARGIN
+    return left, top, right - left, bottom - top
+
+
+def _lines(path: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in path)
+
+
+def _printable(value: Any) -> Any:
+    """Any text but what is markup already."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
