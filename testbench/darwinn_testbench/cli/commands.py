@@ -25,6 +25,7 @@ SUMMARIES: Mapping[str, str] = {
     "dma": (
         "Compare the DMA that the program issues with the DMA hints of the file, entry by entry."
     ),
+    "explain": ("Say of each operator where it runs, chip or CPU, why, and what to change."),
     "layers": "Recover the network from the executable alone, layer by layer.",
     "run": (
         "Run a compiled model: load its parameters, then one inference for each set of inputs."

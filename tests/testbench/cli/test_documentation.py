@@ -20,6 +20,9 @@ from darwinn_testbench.comparison.operator_coverage import OperatorFigures, Oper
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
 from darwinn_testbench.evaluation.task import EvaluationRow
+from darwinn_testbench.explain.advice import Advice
+from darwinn_testbench.explain.crossing import Crossing, Piece
+from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.rows import LayerRow, ParameterRange
@@ -37,6 +40,10 @@ from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
+    Advice,
+    Crossing,
+    ExplainRow,
+    Piece,
     Accuracy,
     Confusion,
     EvaluationRow,

@@ -1,0 +1,192 @@
+"""`darwinn explain`: where the operators of a network run, why, and what to change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
+
+from rich.console import RenderableType
+
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
+from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.explain.crossing import Crossing, Piece
+from darwinn_testbench.explain.explain import ExplainRow, explain
+from darwinn_testbench.explain.placement import Place
+from darwinn_testbench.report import Column, Report, counted, table
+
+EXAMPLES = """**Examples**
+
+`darwinn explain model.tflite`
+
+`darwinn explain model.tflite model_edgetpu.tflite`
+
+`darwinn explain model_edgetpu.tflite --host usb2`
+
+`darwinn explain model.tflite --json | jq '.rows[] | select(.place == "CPU") | {operator, reason}'`
+"""
+
+Model = Annotated[
+    str,
+    argument("MODEL", "A .tflite: before compilation, or compiled; - is standard input."),
+]
+Compiled = Annotated[
+    str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
+]
+All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
+
+_MOST_ADVICE = 12
+_MOST_KINDS = 2
+"""Kinds of operators that a line names."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Operators that follow one another and of which there is the same to say."""
+
+    rows: tuple[ExplainRow, ...]
+
+    @property
+    def number(self) -> str:
+        first, last = self.rows[0].number, self.rows[-1].number
+        return str(first) if first == last else f"{first}-{last}"
+
+    @property
+    def operators(self) -> str:
+        kinds = Counter(row.operator for row in self.rows).most_common()
+        shown = kinds if len(kinds) <= _MOST_KINDS + 1 else kinds[:_MOST_KINDS]
+        names = ", ".join(name if count == 1 else f"{count} {name}" for name, count in shown)
+        rest = len(self.rows) - sum(count for _, count in shown)
+        return f"{names} and {rest} others" if rest else names
+
+    @property
+    def why(self) -> str:
+        row = self.rows[0]
+        if row.place is not Place.UNKNOWN and row.predicted is not row.place:
+            return f"{row.reason or 'on the chip'} (predicted: {row.predicted.value})"
+        return row.reason or ", ".join(row.doubts)
+
+
+_COLUMNS: tuple[Column[_Line], ...] = (
+    Column("#", lambda line: line.number, "right"),
+    Column("operator", lambda line: line.operators, may_shrink=True),
+    Column("result", lambda line: line.rows[-1].result),
+    Column("on", lambda line: line.rows[0].place.value),
+    Column("why", lambda line: line.why),
+)
+
+_CROSSINGS: tuple[Column[Crossing], ...] = (
+    Column("what", lambda each: each.what),
+    Column("", lambda each: each.direction),
+    Column("bytes", lambda each: each.bytes, "right"),
+    Column("ms", lambda each: f"{each.milliseconds:.3f}", "right"),
+    Column("tensor", lambda each: each.tensor, may_shrink=True),
+)
+
+
+def command(
+    model: Model,
+    compiled: Compiled = None,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = None,
+    companions: options.Companions = None,
+    every: All = False,
+    no_assumptions: options.NoAssumptions = False,
+    json: options.Json = False,
+) -> None:
+    """Say of each operator where it runs, chip or CPU, why, and what to change.
+
+    Of a model that is not compiled all is predicted, from the conditions that the vendor documents
+    (docs/explain.md has them, and how often they are right). With COMPILED the places are those of
+    the compiled file, and the conditions say why. Then what goes between CPU and chip at each
+    inference, with the time that the host link takes for it, and what stays on the chip.
+    """
+    with progress_bar() as progress:
+        report = explain(
+            options.compiled_source_of(model),
+            None if compiled is None else options.compiled_source_of(compiled),
+            companions=companions or (),
+            chip_name=chip,
+            host_name=host,
+            assumptions=not no_assumptions,
+            progress=progress,
+        )
+    finish(
+        report,
+        file=model,
+        as_json=json,
+        body=lambda found: _body(found, every),
+        next_step=_next_step(report, model, compiled),
+    )
+
+
+def _body(report: Report[ExplainRow], every: bool) -> Sequence[RenderableType]:
+    figures = report.figures
+    return [
+        table(_COLUMNS, _lines(report.rows, every)),
+        "",
+        *(part for piece in figures["pieces"] for part in _piece(piece, report)),
+        *_prediction(report),
+        *_changes(report),
+    ]
+
+
+def _lines(rows: Sequence[ExplainRow], every: bool) -> Iterator[_Line]:
+    """The rows, those that say the same in one line unless each is wanted."""
+    for _, group in groupby(rows, lambda row: row.number if every else _said(row)):
+        yield _Line(tuple(group))
+
+
+def _said(row: ExplainRow) -> tuple[object, ...]:
+    doubts = row.doubts if row.place is Place.CHIP else ()
+    return (row.place, row.predicted, row.reason, doubts)
+
+
+def _piece(piece: Piece, report: Report[ExplainRow]) -> list[RenderableType]:
+    figures = report.figures
+    name = f"piece {piece.number}: " if len(figures["pieces"]) > 1 else ""
+    share = 100 * piece.cached / figures["cache_bytes"]
+    said = "predicted: " if piece.milliseconds is None and not piece.message else ""
+    lines = [
+        f"{name}{said}parameters: {piece.cached:,} bytes cached on the chip ({share:.1f} % of its "
+        f"memory for them), {piece.streamed:,} streamed at each inference",
+    ]
+    if piece.milliseconds is not None:
+        lines.append(
+            f"{name}an inference takes about {piece.milliseconds:.3f} ms (event model, "
+            f"{figures['chip']}, {figures['host']}), {piece.fixed_milliseconds:.2f} of it the "
+            "host's fixed cost"
+        )
+    heading = f"{name}over the host link {figures['host']} at each inference"
+    return [*map(wrapped, lines), "", heading, table(_CROSSINGS, piece.crossings), ""]
+
+
+def _prediction(report: Report[ExplainRow]) -> list[RenderableType]:
+    agreement = report.figures.get("agreement")
+    if agreement is None:
+        return []
+    same, of = agreement["same"], agreement["of"]
+    return [f"{same} of {counted(of, 'operator')} where the conditions of docs/explain.md say", ""]
+
+
+def _changes(report: Report[ExplainRow]) -> list[RenderableType]:
+    found = report.figures["advice"]
+    if not found:
+        return ["nothing to change: all of it runs on the chip"]
+    shown = [wrapped(f"- {each}") for each in found[:_MOST_ADVICE]]
+    if len(found) > len(shown):
+        shown.append(wrapped(f"and {len(found) - len(shown)} more; --json has them all"))
+    return ["what to change:", *shown]
+
+
+def _next_step(report: Report[ExplainRow], model: str, compiled: str | None) -> str:
+    if report.figures["basis"] == "prediction":
+        return f"darwinn explain {model} COMPILED shows what a compiler made of it"
+    if compiled is None:
+        return f"darwinn explain MODEL {model} names the operators inside, with the model before"
+    return f"darwinn verify {compiled} --reference {model} says whether it is right"

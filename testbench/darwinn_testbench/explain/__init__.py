@@ -1,0 +1,1 @@
+"""Where the operators of a network run, why, and what to change."""

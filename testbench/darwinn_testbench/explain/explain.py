@@ -1,0 +1,257 @@
+"""Where each operator of a network runs, why, what that costs, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from darwinn_formats import tflite
+from darwinn_formats.darwinn import DarwinnFile, load
+from darwinn_formats.darwinn.loader import flatten
+from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_sim import timing
+from darwinn_sim.isa import grading
+
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
+from darwinn_testbench.chip.model import BoundModel, bind_file
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.explain.advice import Situation, advice
+from darwinn_testbench.explain.conditions import SECOND_PIECE, SUPPORTED, UNSPECIFIED
+from darwinn_testbench.explain.crossing import (
+    CACHE_BYTES,
+    Piece,
+    compiled_piece,
+    predicted_piece,
+)
+from darwinn_testbench.explain.graph import Graph, Node, graph_of
+from darwinn_testbench.explain.placement import (
+    Place,
+    Prediction,
+    is_compiled,
+    pieces,
+    placed,
+    predict,
+)
+from darwinn_testbench.report import Report, Row, Verdict, counted
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+COMPILED, PREDICTED = "compiled file", "prediction"
+"""What places are known from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRow(Row):
+    """An operator. ``name`` is its first result's, ``result`` type and shape of that.
+
+    ``place`` is where it runs, ``predicted`` where the conditions place it; without a compiled file
+    they are the same. ``reason`` says in a few words what keeps it on the CPU, ``log`` how the
+    vendor's compiler calls that, ``doubts`` what may keep it there. ``parameter_bytes`` are those
+    of its constants in the file.
+    """
+
+    number: int
+    operator: str
+    result: str
+    place: Place
+    predicted: Place
+    reason: str
+    log: str
+    advice: str
+    source: str
+    doubts: tuple[str, ...]
+    parameter_bytes: int
+
+
+def explain(
+    source: Source,
+    compiled: Source | None = None,
+    *,
+    companions: Sequence[Source] = (),
+    chip_name: str = DEFAULT_CHIP,
+    host_name: str | None = None,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+) -> Report[ExplainRow]:
+    """Say of each operator where it runs, and why.
+
+    Args:
+        source: a ``.tflite``: the model before compilation, or a compiled one alone.
+        compiled: the same model compiled, which shows where its operators went. Without it, of a
+            model before compilation, all is predicted.
+        companions: files compiled together with it.
+        chip_name, host_name: descriptions as for ``profile``; the times follow from them.
+        assumptions: time values of instruction fields whose meaning is assumed.
+        progress: told what is being done.
+
+    The figures are ``basis`` (``compiled file`` or ``prediction``), ``operators`` by place,
+    ``pieces`` (:class:`Piece`), ``cache_bytes``, ``advice``, ``host``, and with both files
+    ``agreement``, how many operators are where the conditions place them.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: the files are not a model before compilation and a compiled one; a package
+            without a graph around it.
+    """
+    description = timing.chip_description(chip_name)
+    link = link_of(description, host_name)
+    graph, itself_compiled = _read(source)
+    if itself_compiled and compiled is not None:
+        raise InputError(f"{name_of(source)}: is compiled; the model before compilation goes first")
+    shell_source = source if itself_compiled else compiled
+    progress("reading", 0, None)
+    predictions = predict(graph)
+    places = [each.place for each in predictions]
+    unknown: list[Node] = []
+    if shell_source is None:
+        on_chip = [
+            node for node, place in zip(graph.nodes, places, strict=True) if place is Place.CHIP
+        ]
+        found = [predicted_piece(graph, on_chip, link)] if on_chip else []
+    else:
+        file = load(shell_source)
+        if file.shell is None:
+            raise InputError(f"{file.file}: has no graph around it; inspect and cycles show it")
+        shell = graph_of(file.shell)
+        if compiled is not None:
+            _check_ends(name_of(source), graph, file.file, shell)
+            places, unknown = placed(graph, shell)
+        progress("timing", 0, None)
+        found = [
+            compiled_piece(number, bound, description, link, assumptions)
+            for number, bound in enumerate(_bound(file, shell, companions))
+        ]
+    rows = tuple(map(_row, graph.nodes, places, predictions))
+    situation = Situation(graph.nodes, places, predictions, found, graph.graphs)
+    basis = PREDICTED if shell_source is None else COMPILED
+    return Report(
+        command="explain",
+        file=name_of(source),
+        rows=rows,
+        figures={
+            "basis": basis,
+            "compiled": None if compiled is None else name_of(compiled),
+            "operators": {place.value: places.count(place) for place in Place},
+            "unmatched": [str(node) for node in unknown],
+            **_agreement(places, predictions, compiled is not None),
+            "pieces": tuple(found),
+            "cache_bytes": CACHE_BYTES,
+            "chip": description.name,
+            "host": link.name if link else NO_HOST,
+            "advice": advice(situation),
+            "assumptions": grading.merged(
+                piece.timed.assumed for piece in found if piece.timed is not None
+            ),
+        },
+        decided=Verdict.PASS,
+        message=_message(places, basis, found, itself_compiled, unknown),
+    )
+
+
+def _read(source: Source) -> tuple[Graph, bool]:
+    """The graph of a ``.tflite``, and whether it is compiled."""
+    data = content_of(source)
+    if data[4:8] != tflite.IDENTIFIER:
+        raise InputError(f"{name_of(source)}: not a .tflite: what is explained is a graph")
+    with errors_name(source):
+        model = tflite.load(data)
+    return graph_of(model), is_compiled(model)
+
+
+def _check_ends(name: str, graph: Graph, compiled: str, shell: Graph) -> None:
+    """Refuse a compiled file of another model: its inputs or outputs are other ones.
+
+    Raises:
+        InputError: naming the first that differs.
+    """
+    ends = (("inputs", graph.inputs, shell.inputs), ("outputs", graph.outputs, shell.outputs))
+    for what, mine, its in ends:
+        wanted = ", ".join(str(graph.values[k]) for k in mine)
+        found = ", ".join(str(shell.values[k]) for k in its)
+        if wanted != found:
+            reason = f"its {what} are {found or 'none'}, not {wanted or 'none'}"
+            raise InputError(f"{compiled}: not {name} compiled: {reason}")
+
+
+def _bound(file: DarwinnFile, shell: Graph, companions: Sequence[Source]) -> list[BoundModel]:
+    """The models of the chip's operators in their order."""
+    models = bind_file(file, companions)
+    held = {
+        place.operator: {
+            id(each) for package in flatten(place.packages) for each in package.executables
+        }
+        for place in file.operators
+    }
+    return [
+        model
+        for node in pieces(shell)
+        for model in models
+        if id(model.compiled.inference) in held.get(node.index, ())
+    ]
+
+
+def _row(node: Node, place: Place, prediction: Prediction) -> ExplainRow:
+    first = prediction.objections[0] if prediction.objections else None
+    why, log, source, change = "", SUPPORTED, "", ""
+    if place is Place.CPU:
+        if prediction.behind is not None:
+            why, log = f"behind {prediction.behind}", SECOND_PIECE
+        elif first is not None:
+            why, log = first.text, first.condition.message
+        else:
+            why, log = "not known", UNSPECIFIED
+        if first is not None:
+            source, change = first.condition.source, first.condition.advice
+    elif place is Place.UNKNOWN:
+        why, log = "not found in the compiled file", ""
+    return ExplainRow(
+        name=node.outputs[0].name if node.outputs else "",
+        verdict=Verdict.PASS,
+        number=node.index,
+        operator=node.name,
+        result=str(node.outputs[0]) if node.outputs else "",
+        place=place,
+        predicted=prediction.place,
+        reason=why,
+        log=log,
+        advice=change,
+        source=source,
+        doubts=tuple(each.text for each in prediction.doubts),
+        parameter_bytes=node.parameter_bytes,
+    )
+
+
+def _agreement(
+    places: Sequence[Place], predictions: Sequence[Prediction], both: bool
+) -> dict[str, Any]:
+    """How many operators are where they are predicted to be, of those whose place is known."""
+    known = [
+        (place, each.place)
+        for place, each in zip(places, predictions, strict=True)
+        if place is not Place.UNKNOWN
+    ]
+    if not both:
+        return {}
+    same = sum(place is predicted for place, predicted in known)
+    return {"agreement": {"same": same, "of": len(known)}}
+
+
+def _message(
+    places: Sequence[Place],
+    basis: str,
+    found: Sequence[Piece],
+    alone: bool,
+    unknown: Sequence[Node],
+) -> str:
+    if alone:
+        on_cpu = counted(places.count(Place.CPU), "operator")
+        text = f"{counted(len(found), 'piece')} on the chip, {on_cpu} on the CPU"
+    else:
+        chip = f"{places.count(Place.CHIP)} of {counted(len(places), 'operator')} on the chip"
+        text = f"{chip} in {counted(len(found), 'piece')}" if found else chip
+    if unknown:
+        text += f"; {counted(len(unknown), 'operator')} of the compiled file found no counterpart"
+    notes = [piece.message for piece in found if piece.message]
+    if basis == PREDICTED:
+        notes.append("predicted from the conditions of docs/explain.md, nothing is compiled")
+    return "; ".join([text, *notes])
