@@ -5,10 +5,12 @@
 
 N mutations of each kind (``tests/support/program_faults.py``) are made of each program, by seed.
 A mutant is caught where it is refused, faults, waits for ever, or gives other bytes than the
-program, in strict mode on the inputs that ``verify`` draws by default; where its DMA is not as its
-hints say; or where it gives other bytes in one of the schedules. What nothing catches is looked at
-more closely: of a mutation of synchronisation 100 schedules, of another one 50 inputs of all kinds.
-If these give the same bytes, and there is no hazard, it is equivalent, else missed.
+program, in strict mode on the inputs that ``verify`` draws by default; where one of its function
+tables is wrong; where its DMA is not as its hints say; or where it gives other bytes in one of the
+schedules. What nothing catches is looked at more closely: of a mutation of synchronisation 100
+schedules, of another one 50 inputs of all kinds. If these give the same bytes, and there is no
+hazard, it is equivalent, else missed. Of a wrong table entry bytes say nothing, since the oracle
+takes tables from the program: only what finds the entry itself counts.
 
 Programs are the project's samples, and those of DARWINN_CORPUS and DARWINN_WILD. What came of a
 mutant is a line of FOLDER/detection.jsonl at once: the same command goes on there. Exits with 1 if
@@ -43,6 +45,7 @@ from darwinn_testbench.chip.dma_check import dma_figures
 from darwinn_testbench.chip.inputs import TensorMap, choose_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Device, Session
+from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.report import Verdict, one_line, verdict_of
 
@@ -85,18 +88,30 @@ PROGRAMS = {
 }
 """Where each program is: in the folder of samples, or in one that a variable names."""
 
-BYTES, REFUSED, FAULT, DEADLOCK, DMA, SCHEDULES, HAZARDS = CAUGHT = (
+FURTHER_PROGRAMS = {
+    Kind.TABLE: {
+        "color_red_64x64": ("DARWINN_CORPUS", "darwinn/color_red_64x64_edgetpu.tflite"),
+        "mobilenet_v1_0.25_128": (
+            "DARWINN_CORPUS",
+            "darwinn/mobilenet_v1_0.25_128_quant_edgetpu.tflite",
+        ),
+    }
+}
+"""Programs of which mutations of a kind alone are made: half of the others have no tables."""
+
+BYTES, REFUSED, FAULT, DEADLOCK, TABLES, DMA, SCHEDULES, HAZARDS = CAUGHT = (
     "bytes",
     "refused",
     "fault",
     "deadlock",
+    "tables",
     "DMA",
     "schedules",
     "hazards",
 )
 """What catches a mutant, in the order in which it is asked."""
 
-BY_VERIFY = frozenset((BYTES, REFUSED, FAULT, DEADLOCK))
+BY_VERIFY = frozenset((BYTES, REFUSED, FAULT, DEADLOCK, TABLES))
 EQUIVALENT, MISSED, NOTHING = "equivalent", "MISSED", "no place"
 
 
@@ -137,7 +152,7 @@ class Program:
     """A program, what it gives on the inputs of ``verify``, and on more of them."""
 
     def __init__(self, name: str, seed: int, samples: str) -> None:
-        folder, path = PROGRAMS[name]
+        folder, path = _places()[name]
         root = samples if folder == SAMPLE else os.environ[folder]
         (self.bound,) = open_models(Path(root) / path)
         self.decoded = programs_of(self.bound.compiled)
@@ -170,6 +185,15 @@ def _outputs(session: Session, tensors: TensorMap) -> bytes:
     session.reset_states()
     results = session.infer(tensors).outputs
     return b"".join(results[name].tobytes() for name in sorted(results))
+
+
+@cache
+def _places() -> dict[str, tuple[str, str]]:
+    """Where each program is that mutations of any kind are made of."""
+    found = dict(PROGRAMS)
+    for more in FURTHER_PROGRAMS.values():
+        found |= more
+    return found
 
 
 @cache
@@ -211,7 +235,9 @@ def look_at(task: Task, samples: str) -> Outcome:
 
 
 def _judged(program: Program, mutation: Mutation, task: Task) -> tuple[str, str]:
-    for asked in (_verified, _reordered, _hazardous, _looked_at_closely):
+    everything = (_verified, _tabulated, _reordered, _hazardous, _looked_at_closely)
+    of_tables = (_tabulated, _looked_at_closely)
+    for asked in of_tables if mutation.kind is Kind.TABLE else everything:
         found = asked(program, mutation, task)
         if found is not None:
             return found
@@ -274,6 +300,13 @@ def _compared(program: Program, session: Session) -> Found:
             if figures.verdict.failed:
                 dma = DMA, figures.message
     return dma
+
+
+def _tabulated(program: Program, mutation: Mutation, task: Task) -> Found:
+    """What `verify` finds in the function tables."""
+    model = mutated_model(program.bound.compiled, mutation)
+    wrong = FunctionTables.of(model.inference).wrong
+    return (TABLES, str(wrong[0])) if wrong else None
 
 
 def _reordered(program: Program, mutation: Mutation, task: Task, first: int = 0) -> Found:
@@ -423,7 +456,9 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--mutants", type=int, default=10, metavar="N")
     options.add_argument("--schedules", type=int, default=20, metavar="N")
     options.add_argument("--seed", type=int, default=0, metavar="N")
-    options.add_argument("--only", default="", metavar="WORD")
+    options.add_argument(
+        "--only", default="", metavar="WORD", help="programs or kinds with it in their name"
+    )
     options.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     options.add_argument("--seconds", type=float, metavar="S")
     options.add_argument("--out", type=Path, default=Path("detection"), metavar="FOLDER")
@@ -433,17 +468,15 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = options_of(arguments)
-    names = [
-        name
-        for name, (folder, _) in PROGRAMS.items()
-        if options.only in name and (folder == SAMPLE or os.environ.get(folder))
-    ]
     tasks = [
         Task(name, kind, number, options.seed, options.schedules)
         for number in range(options.mutants)
         for kind in Kind
-        for name in names
+        for name, (folder, _) in (PROGRAMS | FURTHER_PROGRAMS.get(kind, {})).items()
+        if (options.only in name or options.only in kind)
+        and (folder == SAMPLE or os.environ.get(folder))
     ]
+    names = list(dict.fromkeys(task.program for task in tasks))
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "detection.jsonl"
     outcomes = list(outcomes_of(tasks, file, options.jobs, options.seconds))

@@ -84,6 +84,9 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     if operators is not None:
         lines += [f"not byte for byte: {reason}" for reason in operators.reasons]
         lines += [f"operators: {operators}"] if operators.records else []
+    functions = figures.get("functions")
+    if functions is not None and functions.tables:
+        lines += [*functions.remarks, f"function tables: {functions}"]
     within: list[RenderableType] = [table(_TENSOR_COLUMNS, tensors), ""] if tensors else []
     return [*within, table(_columns(rows), rows), *lines, _head(figures)]
 

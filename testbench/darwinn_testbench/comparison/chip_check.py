@@ -35,6 +35,7 @@ from darwinn_testbench.comparison.check import (
 )
 from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.comparison.expectation import Expectation, References, device_inputs
+from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.comparison.sides import DeviceProgram, RtlProgram, open_device
 from darwinn_testbench.comparison.tapped_inference import TappedInference
@@ -45,7 +46,7 @@ from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
 from darwinn_testbench.reference.tflite.graph import Network
-from darwinn_testbench.report import Verdict, worst
+from darwinn_testbench.report import Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback
 
 _MOST_ASSUMPTIONS = 3
@@ -97,6 +98,7 @@ class ChipCheck(Check):
             self.rtl = RtlProgram(self.device, asked.seed, asked.waves, asked.stall_seed)
         self.tensors: list[TensorRow] = []
         self.operators: list[Sequence[OperatorRecord]] = []
+        self.functions = FunctionTables()
         self.warnings: list[str] = []
         self.whole = None if whole is None else WholeJudge(asked, whole, self.references)
 
@@ -106,6 +108,9 @@ class ChipCheck(Check):
         self.device.load_parameters()
         if self.rtl is not None:
             self.rtl.load_parameters()
+        # What cannot be executed is refused as such, before its tables are looked at.
+        _ = self.device.session.program
+        self.functions = FunctionTables.of(self.device.model.compiled.inference)
 
     def close(self) -> None:
         """End the simulation of the RTL; its waves are complete then."""
@@ -224,6 +229,7 @@ class ChipCheck(Check):
             "divergences": self.divergences,
             "assumptions": self.device.session.assumed,
             "operators": self._coverage,
+            "functions": self.functions,
             "warnings": self.warnings,
             **states_figure([self.device.session]),
             **({} if self.whole is None else self.whole.figures),
@@ -238,7 +244,8 @@ class ChipCheck(Check):
         return [row for row in self.device.dma if row.verdict.failed]
 
     def _verdict(self) -> Verdict:
-        """That of the outputs, without a reference also what is wrong with the DMA.
+        """That of the outputs and of the function tables, without a reference also what is wrong
+        with the DMA.
 
         DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
         Whoever requires a reference requires it of every operator.
@@ -247,6 +254,8 @@ class ChipCheck(Check):
         found = [row.verdict for row in self.rows] or [uncompared]
         if self._coverage.missing and uncompared.failed:
             found.append(uncompared)
+        if self.functions.wrong:
+            found.append(Verdict.MISMATCH)
         if self.references is None:
             found += [row.verdict for row in self._wrong_dma]
         return worst(found)
@@ -269,6 +278,8 @@ class ChipCheck(Check):
             parts.append(str(coverage))
         if self.whole is not None:
             parts.append(self.whole.summary(self.rows))
+        if self.functions.wrong:
+            parts.append(f"{counted(len(self.functions.wrong), 'function table')} wrong")
         if self._wrong_dma:
             parts.append(f"the DMA of {len(self._wrong_dma)} runs differs from the hints")
         else:

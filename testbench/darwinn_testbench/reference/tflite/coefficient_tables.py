@@ -8,7 +8,7 @@ the executable, and everything else from the uncompiled model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -54,7 +54,7 @@ class CoefficientTable:
     ``coefficients`` has shape (8, 5), the constant term first; segment k holds from
     ``lower_bounds[k - 1]`` on. ``symmetric``: evaluated at the absolute value; ``odd``: the sign of
     the argument is restored. ``range_reduction``: with x = m * 4^k and 1 <= m < 4, the value at x
-    is that at m times 2^-k.
+    is that at m times 2^-k. It is loaded at ``pc`` of ``chunk``.
     """
 
     coefficients: NDArray[np.float32]
@@ -64,6 +64,8 @@ class CoefficientTable:
     symmetric: bool = False
     odd: bool = False
     range_reduction: bool = False
+    chunk: int = 0
+    pc: int = 0
 
     def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Values at ``x``: clip, choose the segment, Horner's rule in float32."""
@@ -76,7 +78,9 @@ class CoefficientTable:
         return np.where(clipped < 0, -value, value) if self.odd else value
 
     def _polynomial(self, y: NDArray[np.float32]) -> NDArray[np.float32]:
-        rows = self.coefficients[np.searchsorted(self.lower_bounds, y, side="right")]
+        # A program need not sort them: the segment is how many of them are not above.
+        segment = sum((y >= bound for bound in self.lower_bounds), np.zeros(y.shape, np.intp))
+        rows = self.coefficients[segment]
         value: NDArray[np.float32] = rows[..., -1]
         for power in range(rows.shape[-1] - 2, -1, -1):
             value = value * y + rows[..., power]
@@ -137,15 +141,17 @@ def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:
     Raises:
         FormatError: an instruction stream that cannot be decoded.
     """
-    for program in _programs(executable):
-        loaded: int | None = None
-        for opcode, row in zip(program.opcode.tolist(), program.row.tolist(), strict=True):
+    for chunk, program in enumerate(_programs(executable)):
+        loaded: tuple[int, int] | None = None
+        instructions = (program.opcode.tolist(), program.row.tolist(), program.pc.tolist())
+        for opcode, row, pc in zip(*instructions, strict=True):
             if opcode == _TABLE:
-                loaded = row
+                loaded = row, pc
             elif opcode in _USERS and loaded is not None:
                 user = program.columns[opcode]
                 if int(user["function"][row]) & _TABLE_FUNCTION:
-                    yield _table(program.columns[_TABLE], loaded, user, row)
+                    table = _table(program.columns[_TABLE], loaded[0], user, row)
+                    yield replace(table, chunk=chunk, pc=loaded[1])
                     loaded = None
 
 
