@@ -18,6 +18,7 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.register_profile(
     "mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
+settings.register_profile("recording", settings.get_profile("mutation"), max_examples=20)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")

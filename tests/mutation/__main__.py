@@ -55,7 +55,8 @@ GOAL = 0.95
 
 SOURCES = ("sim/darwinn_sim", "formats/darwinn_formats/darwinn")
 TESTS = (
-    "tests/formats/**/test_*.py",
+    "tests/formats/darwinn/test_*.py",
+    "tests/formats/flatbuffer/test_*.py",
     "tests/sim/**/test_*.py",
     "tests/testbench/chip/test_*.py",
     "tests/testbench/layers/test_*.py",

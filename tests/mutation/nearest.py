@@ -17,9 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.mutation.mutants import Mutant
-from tests.mutation.recorder import FILE_VARIABLE
+from tests.mutation.recorder import FILE_VARIABLE, PROFILE
 from tests.mutation.tree import Tree, names_in, reaching
 
 Place = tuple[str, str]
@@ -41,38 +42,66 @@ class Executed:
 def record(tree: Tree, folder: Path, test_files: Iterable[str]) -> Executed:
     """What the tests of these files execute, from what ``folder`` has of that and else anew."""
     folder.mkdir(parents=True, exist_ok=True)
+    kept = {file: folder / f"{_digest(tree, file)}.json" for file in test_files}
+    left = [file for file, path in kept.items() if not path.exists()]
+    for first in range(0, len(left), _FILES_AT_A_TIME):
+        some = left[first : first + _FILES_AT_A_TIME]
+        _say(f"recording {first + 1} to {first + len(some)} of {len(left)}: {some[0]} ...")
+        together = _recorded(tree, folder, some)
+        for file in some:
+            # One that ends the process takes the others with it.
+            noted = _recorded(tree, folder, [file]) if together is None else together
+            part = kept[file].with_suffix(".part")
+            part.write_text(json.dumps(_part(noted or _NOTHING, file)))
+            part.replace(kept[file])
     executed = Executed()
-    files = list(test_files)
-    for number, file in enumerate(files, 1):
-        digest = hashlib.sha256(file.encode() + (tree.folder / file).read_bytes()).hexdigest()
-        kept = folder / f"{digest[:24]}.json"
-        if not kept.exists():
-            _say(f"recording {number} of {len(files)}: {file}")
-            _record(tree, file, kept)
-        noted = json.loads(kept.read_text())
+    for path in kept.values():
+        noted = json.loads(path.read_text())
         executed.seconds.update(noted["seconds"])
         for source, function, test, lines in noted["executed"]:
             executed.tests[source, function][test] = frozenset(lines)
     return executed
 
 
+_FILES_AT_A_TIME = 12
+"""Files of tests that are recorded in one process: loading the simulator takes as long as most."""
+
+_Noted = dict[str, Any]
+_NOTHING: _Noted = {"seconds": {}, "executed": []}
+
+
+def _digest(tree: Tree, file: str) -> str:
+    return hashlib.sha256(file.encode() + (tree.folder / file).read_bytes()).hexdigest()[:24]
+
+
 def _say(text: str) -> None:
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _record(tree: Tree, file: str, kept: Path) -> None:
-    written = kept.with_suffix(".part")
+def _part(noted: _Noted, file: str) -> _Noted:
+    """What is of one file of tests."""
+    own = f"{file}::"
+    return {
+        "seconds": {test: each for test, each in noted["seconds"].items() if test.startswith(own)},
+        "executed": [each for each in noted["executed"] if each[2].startswith(own)],
+    }
+
+
+def _recorded(tree: Tree, folder: Path, files: Sequence[str]) -> _Noted | None:
+    """What the tests of these files execute, in one process; None if it does not get to its end."""
+    written = folder / f"{_digest(tree, files[0])}.part"
     written.unlink(missing_ok=True)
     ran = tree.pytest(
-        ["-p", "tests.mutation.recorder", file],
-        {FILE_VARIABLE: str(written)},
+        ["-p", "tests.mutation.recorder", *files],
+        {FILE_VARIABLE: str(written), "HYPOTHESIS_PROFILE": PROFILE},
         seconds=_RECORD_SECONDS,
     )
     if not written.exists():
-        _say(f"{file} could not be recorded, and is not asked: {ran.output[-300:]}\n")
-        kept.write_text(json.dumps({"seconds": {}, "executed": []}))
-        return
+        if len(files) == 1:
+            _say(f"{files[0]} could not be recorded, and is not asked: {ran.output[-300:]}\n")
+        return None
     noted = json.loads(written.read_text())
+    written.unlink()
     executed = []
     for source, by_test in noted["lines"].items():
         starts = functions_of((tree.folder / source).read_bytes())
@@ -88,8 +117,7 @@ def _record(tree: Tree, file: str, kept: Path) -> None:
                 for which, found in inside.items()
                 if which >= 0
             ]
-    written.write_text(json.dumps({"seconds": noted["seconds"], "executed": executed}))
-    written.replace(kept)
+    return {"seconds": noted["seconds"], "executed": executed}
 
 
 def functions_of(source: bytes) -> list[tuple[int, str]]:

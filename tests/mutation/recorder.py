@@ -1,7 +1,8 @@
 """A plugin of pytest that notes which lines each test function executes, and how long it takes.
 
 It writes them to the file that DARWINN_MUTATION_RECORD names. Lines of compiled kernels, and those
-that other processes execute, are not seen.
+that other processes execute, are not seen. Of a property a fifth of the examples is tried, which
+executes nearly the same lines; its time is that of all of them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import coverage
 import pytest
+from hypothesis import settings
 
 FILE_VARIABLE = "DARWINN_MUTATION_RECORD"
+PROFILE = "recording"
 
 
 class Recorder:
@@ -28,13 +31,16 @@ class Recorder:
         self._seconds: dict[str, float] = defaultdict(float)
         self._passed: set[str] = set()
         self._failed: set[str] = set()
+        self._factor: dict[str, float] = {}
 
     def pytest_sessionstart(self) -> None:
         self._coverage.start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self._coverage.switch_context(function_of(item.nodeid))
+        test = function_of(item.nodeid)
+        self._factor[test] = _factor(item)
+        self._coverage.switch_context(test)
         result = yield
         self._coverage.switch_context("")
         return result
@@ -58,8 +64,19 @@ class Recorder:
                     by_test[context].append(line)
             lines[Path(name).relative_to(self._root).as_posix()] = by_test
         good = self._passed - self._failed
-        seconds = {test: round(self._seconds[test], 3) for test in sorted(good)}
+        seconds = {
+            test: round(self._seconds[test] * self._factor[test], 3) for test in sorted(good)
+        }
         self._file.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+
+
+def _factor(item: pytest.Item) -> float:
+    """How many times as long a test takes as it does while it is recorded."""
+    chosen = getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
+    recording = settings.get_profile(PROFILE).max_examples
+    if chosen is None or chosen.max_examples != recording:
+        return 1.0
+    return settings.get_profile("mutation").max_examples / recording
 
 
 def function_of(test: str) -> str:
