@@ -29,6 +29,11 @@ FOUND = {
         "dense_slices_edgetpu.tflite",
         (Edit((*EXECUTABLES, 1, "instruction_bitstreams"), "drop", (0, 1)),),
     ),
+    "more inferences in a run than there can be buffers": Mutant(
+        "darwinn",
+        "dense.package",
+        (Edit((*EXECUTABLES, 0, "batch_size"), "set", (179343,)),),
+    ),
     "a zero point that is no value of the type": Mutant(
         "tflite",
         "convolution.tflite",

@@ -28,7 +28,7 @@ from darwinn_sim.analysis.operands import (
     to_observe,
 )
 from darwinn_sim.chip import WORD_BYTES
-from darwinn_sim.host.buffers import layer_bytes
+from darwinn_sim.host.buffers import batches_of, layer_bytes
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine import layers
@@ -192,7 +192,7 @@ class _MarkedRun:
         self._origins: dict[tuple[int, ...], Origin] = {}
         inputs = {
             layer.name: bytes([self._mark_of_input(k)])
-            * (layer_bytes(layer) * max(1, inference.batch_size))
+            * (layer_bytes(layer) * batches_of(inference))
             for k, layer in enumerate(inference.input_layers)
         }
         memory = accelerator.chip.core["memory"]

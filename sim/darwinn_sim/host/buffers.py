@@ -21,12 +21,16 @@ from darwinn_formats.limits import MEMORY, limits
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.interface import AddressMapping
 from darwinn_sim.host.memory import PAGE_BYTES, Region
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES
 
 BUFFER_ALIGNMENT = 64
 """Alignment of the buffers that a client passes in."""
 
 MAX_BUFFER_BYTES = 1 << 28
 """Bytes of all buffers of a run together: far above any model, far below a host's memory."""
+
+MAX_BUFFERS = PAGE_TABLE_ENTRIES
+"""Layers of all inferences of a run: each has pages of its own, and the table so many entries."""
 
 PARAMETERS = Buffer(Description.BASE_ADDRESS_PARAMETER, "", 0)
 
@@ -105,17 +109,33 @@ def layer_bytes(layer: Layer) -> int:
     return layer.size_bytes * max(1, layer.execution_count_per_inference)
 
 
+def batches_of(executable: Executable) -> int:
+    """Inferences in one run of ``executable``, each with buffers of its own.
+
+    Raises:
+        FormatError: they need more than ``MAX_BUFFERS``; a few bytes of a file could ask for any
+            number.
+    """
+    batches = max(1, executable.batch_size)
+    layers = len(executable.input_layers) + len(executable.output_layers)
+    if batches * max(1, layers) > MAX_BUFFERS:
+        raise FormatError(
+            "Executable.batch_size",
+            f"{batches} inferences of {layers} layers in a run need more than "
+            f"{MAX_BUFFERS} buffers",
+        )
+    return batches
+
+
 def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
     """Bytes of each buffer that a run of ``executable`` needs, for all batches.
 
     Field offsets, hints, layers, parameters and the scratch size are all asked, since none of them
     alone names everything: hints may cover the run in part, and a hint may read past a layer's end.
-    Raises ``FormatError`` for a negative size, and for more than ``MAX_BUFFER_BYTES``, or the limit
-    of memory, in all.
+    Raises ``FormatError`` as ``batches_of``, for a negative size, and for more than
+    ``MAX_BUFFER_BYTES``, or the limit of memory, in all.
     """
-    batches = max(1, executable.batch_size)
-    if batches > MAX_BUFFER_BYTES // BUFFER_ALIGNMENT:
-        raise FormatError("batch_size", f"{batches} inferences in a run are too many")
+    batches = batches_of(executable)
     sizes = required_buffers(executable)
     declared = {
         PARAMETERS: len(executable.parameters),

@@ -29,6 +29,7 @@ from darwinn_sim.host.buffers import (
     DriverError,
     MappedBuffer,
     Request,
+    batches_of,
     buffer_sizes,
     layer_bytes,
 )
@@ -392,7 +393,7 @@ class Driver:
         outputs = {
             layer.name or "": b"".join(
                 _output_bytes(request, layer, batch)
-                for batch in range(max(1, request.executable.batch_size))
+                for batch in range(batches_of(request.executable))
             )
             for layer in request.executable.output_layers
         }
@@ -408,14 +409,16 @@ def _output_bytes(request: Request, layer: Layer, batch: int) -> bytes:
 
 
 def _split_inputs(executable: Executable, inputs: Mapping[str, bytes]) -> dict[Buffer, bytes]:
-    """The bytes of each input buffer; raises ``DriverError`` for what does not fit the layers."""
+    """The bytes of each input buffer; raises ``DriverError`` for what does not fit the layers, and
+    ``FormatError`` as ``batches_of``.
+    """
     layers = {layer.name or "": layer for layer in executable.input_layers}
     wrong = layers.keys() ^ inputs.keys()
     if wrong:
         raise DriverError(
             f"inputs {sorted(inputs)} given where the executable has {sorted(layers)}"
         )
-    batches = max(1, executable.batch_size)
+    batches = batches_of(executable)
     parts: dict[Buffer, bytes] = {}
     for name, layer in layers.items():
         size = layer_bytes(layer)

@@ -8,7 +8,7 @@ where they are silent: docs/host-interface.md.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -81,7 +81,8 @@ class MappingTable:
 
     def remove(self, mapping: AddressMapping) -> None:
         """Take a mapping out; raises ``ValueError`` if it is not there."""
-        index = self._mappings.index(mapping)
+        first = bisect_left(self._addresses, mapping.address)
+        index = self._mappings.index(mapping, first)
         del self._mappings[index], self._addresses[index]
 
     def __iter__(self) -> Iterator[AddressMapping]:

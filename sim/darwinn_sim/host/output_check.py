@@ -9,7 +9,7 @@ import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable, Layer, to_tensor
 from darwinn_formats.errors import FormatError
 
-from darwinn_sim.host.buffers import Request, layer_bytes
+from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 
 
 class Elements(NamedTuple):
@@ -26,7 +26,7 @@ def unknown_output(request: Request) -> Elements | None:
     What a layer has between its elements does not count. None if all follow from written memory.
     """
     for layer in request.executable.output_layers:
-        for batch in range(max(1, request.executable.batch_size)):
+        for batch in range(batches_of(request.executable)):
             buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name or "", batch)
             mapped = request.buffers.get(buffer)
             known = None if mapped is None else mapped.region.payload_known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darwinn_formats.darwinn import Executable
 
-from darwinn_sim.host.buffers import buffer_sizes, layer_bytes
+from darwinn_sim.host.buffers import batches_of, buffer_sizes, layer_bytes
 from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
@@ -27,7 +27,7 @@ class HostBuffers:
         self._host = HostInterface(self._memory)
         driver = Driver(self._host, self._memory)
         driver.open()
-        batches = max(1, executable.batch_size)
+        batches = batches_of(executable)
         inputs = {
             layer.name or "": bytes(layer_bytes(layer) * batches)
             for layer in executable.input_layers

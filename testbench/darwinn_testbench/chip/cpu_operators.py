@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,6 +82,5 @@ def name_of_operator(model: tflite.Model, operator: tflite.Operator) -> str:
 
 def named_operators(operators: Sequence[CpuOperator]) -> str:
     """Their kinds and how many there are of each, for people."""
-    names = [each.name for each in operators]
-    counts = {name: names.count(name) for name in names}
+    counts = Counter(each.name for each in operators)
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.items())

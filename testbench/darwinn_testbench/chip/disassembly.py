@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,17 +49,16 @@ def disassemble(
     """
     file = load(source)
     chunks = tuple(chunks_of(file))
-    executables = [number for number, _, _ in chunks]
-    check_number("executable", executable, max(executables, default=-1) + 1, file.file)
-    counts = [executables.count(k) for k in dict.fromkeys(executables) if executable in (None, k)]
+    streams = defaultdict(list)
+    for number, _, stream in chunks:
+        streams[number].append(stream)
+    check_number("executable", executable, max(streams, default=-1) + 1, file.file)
+    counts = [len(streams[k]) for k in streams if executable in (None, k)]
     check_number("chunk", chunk, max(counts, default=0), file.file)
     chosen = [each for each in chunks if executable in (None, each[0]) and chunk in (None, each[1])]
-    layers_of = {
-        number: _layer_starts([stream for each, _, stream in chunks if each == number])
-        for number in dict.fromkeys(number for number, _, _ in chosen)
-    }
+    layers_of = {k: _layer_starts(streams[k]) for k in dict.fromkeys(each[0] for each in chosen)}
     rows = tuple(
-        _row(file, number, index, executables.count(number), stream, layers_of[number])
+        _row(file, number, index, len(streams[number]), stream, layers_of[number])
         for number, index, stream in chosen
     )
     return Report(command="disasm", file=file.file, rows=rows)

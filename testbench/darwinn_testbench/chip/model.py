@@ -7,6 +7,7 @@ the layers themselves say it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from darwinn_formats.darwinn import (
 )
 from darwinn_formats.files import Source
 from darwinn_sim import bare_stream
+from darwinn_sim.host.buffers import batches_of
 
 from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
@@ -191,9 +193,10 @@ def bind_model(
 
     Raises:
         InputError: layers that do not fit the tensors, or several of one name.
+        FormatError: more layers than a run may have.
     """
     executable = model.inference
-    batch = max(1, executable.batch_size)
+    batch = batches_of(executable)
     return BoundModel(
         file=model.file,
         number=number,
@@ -236,7 +239,7 @@ def _bind_layers(
     layers: Sequence[Layer], batch: int, tensors: Mapping[str, BoundTensor]
 ) -> tuple[BoundLayer, ...]:
     names = [layer.name for layer in layers]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise InputError(f"several layers have the name {', '.join(twice)}")
     return tuple(_bind_layer(layer, batch, tensors) for layer in layers)

@@ -24,15 +24,22 @@ from darwinn_formats.darwinn import (
 )
 from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import MemoryFault, PageFault, UninitialisedRead
-from darwinn_sim.host.buffers import AddressSpace, DriverError, buffer_sizes
+from darwinn_sim.host.buffers import (
+    MAX_BUFFERS,
+    AddressSpace,
+    DriverError,
+    batches_of,
+    buffer_sizes,
+)
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.host.driver import Driver, Placement
-from darwinn_sim.host.interface import HostInterface
+from darwinn_sim.host.interface import AddressMapping, HostInterface, MappingTable
 from darwinn_sim.host.interrupts import InterruptSource
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
 from darwinn_sim.host.mmu import EXTENDED_BIT
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.timing.host_buffers import HostBuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -360,6 +367,34 @@ def test_exhausted_address_space() -> None:
 
 
 # Buffers.
+
+
+@pytest.mark.parametrize("batches", [MAX_BUFFERS // 2 + 1, 179_343, (1 << 31) - 1])
+def test_any_number_of_inferences_in_a_run_is_refused_at_once(batches: int) -> None:
+    """Each has buffers: they took a time by the square of their number, and memory."""
+    program = executable(batch_size=batches)
+    for act in (buffer_sizes, batches_of, HostBuffers):
+        with pytest.raises(FormatError, match=f"{batches} inferences of 2 layers in a run need"):
+            act(program)
+
+
+def test_as_many_inferences_as_there_can_be_buffers() -> None:
+    assert batches_of(executable(batch_size=MAX_BUFFERS // 2)) == MAX_BUFFERS // 2
+    layers = executable().input_layers * MAX_BUFFERS
+    with pytest.raises(FormatError, match=f"1 inferences of {MAX_BUFFERS + 1} layers"):
+        batches_of(executable(input_layers=layers))
+
+
+def test_mappings_of_many_buffers_are_taken_out() -> None:
+    table = MappingTable()
+    mappings = [AddressMapping(64 * (k // 2), 0, TransferKind.INPUT, chunk=k) for k in range(200)]
+    for each in mappings:
+        table.add(each)
+    for each in mappings[::3]:
+        table.remove(each)
+    assert set(table) == set(mappings) - set(mappings[::3])
+    with pytest.raises(ValueError):
+        table.remove(mappings[0])
 
 
 def test_sizes_come_from_layers_hints_parameters_and_scratch() -> None:
