@@ -20,6 +20,7 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
+from darwinn_testbench.chip.array_files import member_name
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.inputs import (
@@ -27,7 +28,6 @@ from darwinn_testbench.chip.inputs import (
     Origin,
     choose_inputs,
     few_runs,
-    member_name,
     origin_of,
 )
 from darwinn_testbench.chip.pipeline import Pipeline, Segment, SegmentInference

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
-from urllib.parse import quote, unquote
 
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
 
+from darwinn_testbench.chip.array_files import StoredArray, stored_array, stored_arrays
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
 from darwinn_testbench.chip.input_kinds import InputKind, draw
 from darwinn_testbench.errors import InputError
@@ -26,26 +23,15 @@ from darwinn_testbench.policy import AnyArray
 TensorMap = Mapping[str, AnyArray]
 """Tensors by the name of their port."""
 
+Given = AnyArray | StoredArray
+"""An array, or one that is in a file and has not been read."""
+
 SEED_STEP = 1000
 """Between the seeds of two runs: seeds below it share no set of inputs."""
 
-_DATA_LIMIT = 1 << 30
-"""Bytes that the arrays of a file may have: an .npz unpacks to more than its size, and an .npy may
-be a file with holes."""
 
-_DAMAGED = (
-    ValueError,
-    EOFError,
-    KeyError,
-    SyntaxError,
-    tokenize.TokenError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What NumPy and zipfile raise for damaged files."""
+_MOST_SETS = 1 << 16
+"""Inferences of given data: a report has rows of each, and a small file can ask for any number."""
 
 
 @dataclass(frozen=True)
@@ -220,14 +206,15 @@ def read_inputs(
 
 def read_arrays(
     specifications: Sequence[str | os.PathLike[str]], ports: Sequence[TensorPort]
-) -> dict[str, AnyArray]:
-    """Arrays by port name from files, as :func:`read_inputs` takes them, of whatever shape.
+) -> dict[str, Given]:
+    """Arrays by port name from files, as :func:`read_inputs` takes them, of whatever shape: those
+    of NumPy's files are not read before their shapes are known to fit.
 
     Raises:
         InputError: a file that cannot be read as data, an unknown name.
         OSError: a file that cannot be read.
     """
-    arrays: dict[str, AnyArray] = {}
+    arrays: dict[str, Given] = {}
     for specification in [os.fspath(item) for item in specifications]:
         name, path = _split(specification, ports)
         free = [port for port in ports if port.name not in arrays]
@@ -256,11 +243,15 @@ def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[d
         wrong += [f"there is no input {', '.join(unknown)}"] if unknown else []
         wrong += [f"no data for {', '.join(missing)}"] if missing else []
         raise InputError("; ".join(wrong))
-    stacks = {port.name: _stack(np.asarray(arrays[port.name]), port) for port in ports}
-    counts = {name: len(stack) for name, stack in stacks.items()}
+    given = {
+        name: array if isinstance(array, StoredArray) else np.asarray(array)
+        for name, array in arrays.items()
+    }
+    counts = {port.name: _sets_in(given[port.name], port) for port in ports}
     if len(set(counts.values())) > 1:
         raise InputError(f"the inputs hold different numbers of sets: {counts}")
     runs = next(iter(counts.values()), 1)
+    stacks = {port.name: _stack(np.asarray(given[port.name]), port) for port in ports}
     return [{name: stack[run] for name, stack in stacks.items()} for run in range(runs)]
 
 
@@ -277,13 +268,13 @@ def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
     return "", Path(specification)
 
 
-def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, AnyArray]]:
+def _read(path: Path, ports: Sequence[TensorPort]) -> Sequence[tuple[TensorPort, Given]]:
     """The arrays of a file with the ports they are for: the first port, or several of an .npz."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return _read_archive(path, ports)
     if suffix == ".npy":
-        return [(ports[0], read_array(path))]
+        return [(ports[0], stored_array(path))]
     if suffix in IMAGE_SUFFIXES:
         return [(ports[0], _read_image(path, ports[0]))]
     try:
@@ -296,46 +287,10 @@ def _read(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, Any
     return [(ports[0], np.frombuffer(data, ports[0].dtype).reshape(-1, *ports[0].shape))]
 
 
-def read_array(path: Path) -> AnyArray:
-    """The array of an .npy file; InputError if it is damaged or too large."""
-    try:
-        # Mapped, so that a header which promises more than the file holds allocates nothing.
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except _DAMAGED as error:
-        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path}: an archive of arrays must be called .npz")
-    if array.nbytes > _DATA_LIMIT:
-        raise InputError(f"{path}: holds {array.nbytes} bytes, more than {_DATA_LIMIT}")
-    return np.array(array)
-
-
-def read_archive(path: Path) -> dict[str, AnyArray]:
-    """The arrays of an .npz file by name; InputError if it is damaged or too large."""
-    try:
-        with zipfile.ZipFile(path) as members:
-            sizes = sum(member.file_size for member in members.infolist())
-        if sizes > _DATA_LIMIT:
-            raise InputError(f"{path}: unpacks to {sizes} bytes, more than {_DATA_LIMIT}")
-        with np.load(path, allow_pickle=False) as archive:
-            return {unquote(name): np.asarray(archive[name]) for name in archive.files}
-    except _DAMAGED as error:
-        raise InputError(f"{path}: not a readable NumPy file: {error}") from error
-
-
-def member_name(name: str) -> str:
-    """What the tensor ``name`` is called in an .npz, so that nobody unpacks it somewhere else.
-
-    It is the name itself, unless that is no relative path of printable characters: then it is
-    written as in a URL, without slashes. :func:`read_archive` takes that back.
-    """
-    parts = name.split("/")
-    plain = name.isprintable() and not {"%", "\\"} & set(name) and not {"", ".", ".."} & set(parts)
-    return name if plain else quote(name, safe="")
-
-
-def _read_archive(path: Path, ports: Sequence[TensorPort]) -> list[tuple[TensorPort, AnyArray]]:
-    arrays = read_archive(path)
+def _read_archive(
+    path: Path, ports: Sequence[TensorPort]
+) -> Sequence[tuple[TensorPort, StoredArray]]:
+    arrays = stored_arrays(path)
     by_name = [(port, arrays[port.name]) for port in ports if port.name in arrays]
     if by_name:
         return by_name
@@ -362,22 +317,34 @@ def _read_image(path: Path, port: TensorPort) -> AnyArray:
     return pixels
 
 
-def _stack(array: AnyArray, port: TensorPort) -> AnyArray:
-    """``array`` as (sets, *port.shape) in the port's dtype."""
+def _sets_in(array: Given, port: TensorPort) -> int:
+    """How many sets of a port an array holds; InputError if it does not fit, or is too large."""
     inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
     single = array.size == port.elements
     several = array.ndim > len(inner) and array.shape[array.ndim - len(inner) :] == inner
+    where = f"{array.path}: " if isinstance(array, StoredArray) else ""
     if single and _transposed(array.shape, port.shape):
         raise InputError(
-            f"{port}: the data has shape {'x'.join(map(str, array.shape))}: the same dimensions "
-            "in another order"
+            f"{where}{port}: the data has shape {'x'.join(map(str, array.shape))}: the same "
+            "dimensions in another order"
         )
     if array.size == 0 or not (single or several):
         raise InputError(
-            f"{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
+            f"{where}{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
             "a further leading dimension means several inferences"
         )
-    return _as_dtype(array, port).reshape(-1, *port.shape)
+    if array.dtype != port.dtype and array.dtype.kind not in "fiub":
+        raise InputError(f"{where}{port}: data of dtype {array.dtype} cannot be used")
+    refuse_size(array.size * port.dtype.itemsize, f"input {port.name}")
+    count = array.size // port.elements
+    if count > _MOST_SETS:
+        raise InputError(f"{where}{port}: {count} inferences, more than {_MOST_SETS} of a file")
+    return count
+
+
+def _stack(array: AnyArray, port: TensorPort) -> list[AnyArray]:
+    """``array``, which fits, as sets of ``port.shape`` in the port's dtype."""
+    return [_as_dtype(each, port) for each in array.reshape(-1, *port.shape)]
 
 
 def _transposed(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
@@ -389,8 +356,6 @@ def _transposed(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
 def _as_dtype(array: AnyArray, port: TensorPort) -> AnyArray:
     if array.dtype == port.dtype:
         return array
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{port}: data of dtype {array.dtype} cannot be used")
     if port.dtype.kind == "f":
         return array.astype(port.dtype)
     limits = np.iinfo(port.dtype)

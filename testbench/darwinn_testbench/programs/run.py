@@ -13,6 +13,7 @@ from darwinn_formats.files import Source, name_of
 
 from darwinn_testbench.chip.execution import RunRow, run_row
 from darwinn_testbench.chip.inputs import (
+    Given,
     Inputs,
     TensorMap,
     TensorPort,
@@ -206,7 +207,7 @@ def _given_sets(
     items: Sequence[Mapping[str, Any]], ports: Sequence[Port]
 ) -> Iterator[dict[str, AnyArray]]:
     for item in items:
-        arrays = {name: np.asarray(value) for name, value in item.items()}
+        arrays: dict[str, Given] = {name: np.asarray(value) for name, value in item.items()}
         yield from input_sets(arrays, [_given_port(port, arrays) for port in ports])
 
 
@@ -223,7 +224,7 @@ def _reading_port(port: Port) -> TensorPort:
     return TensorPort(port.name, shape, dtype, port.scale or 0.0, port.zero_point or 0)
 
 
-def _given_port(port: Port, arrays: Mapping[str, AnyArray]) -> TensorPort:
+def _given_port(port: Port, arrays: Mapping[str, Given]) -> TensorPort:
     """The port with the sizes and the type of its data where the program leaves them open."""
     known = _reading_port(port)
     array = arrays.get(port.name)

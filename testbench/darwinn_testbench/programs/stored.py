@@ -12,7 +12,7 @@ import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
 
-from darwinn_testbench.chip.inputs import read_archive, read_array
+from darwinn_testbench.chip.array_files import stored_array, stored_arrays
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.protocol import Datum, Output
@@ -48,10 +48,10 @@ def read_stored(path: str | os.PathLike[str], runs: int = 1) -> list[StoredCall]
     """
     path = Path(path)
     if path.suffix.lower() == ".npy":
-        return _split({"": read_array(path)}, runs, path)
+        return _split({"": np.asarray(stored_array(path))}, runs, path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: stored outputs are in an .npz or .npy file")
-    arrays = read_archive(path)
+    arrays = {name: np.asarray(each) for name, each in stored_arrays(path).items()}
     if any(_CALL_KEY.fullmatch(key) for key in arrays):
         return list(_calls(arrays, path))
     outputs = {key: array for key, array in arrays.items() if not _TAP_KEY.fullmatch(key)}

@@ -8,10 +8,14 @@ import sys
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.chip.inputs import TensorPort, member_name, read_archive, read_inputs
+from darwinn_formats.errors import FormatError
+from darwinn_formats.limits import Limits, limited
+from darwinn_testbench.chip.array_files import member_name, stored_arrays
+from darwinn_testbench.chip.inputs import TensorPort, read_inputs
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
@@ -47,8 +51,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-def test_a_large_picture_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
-    path = large_png(tmp_path / "large.png", 13000)
+def read_alone(path: Path) -> tuple[str, int]:
+    """What is said of a file, and how much memory reading it takes, in MiB."""
     done = subprocess.run(
         [sys.executable, "-c", READ, str(path)],
         capture_output=True,
@@ -56,10 +60,93 @@ def test_a_large_picture_is_refused_before_it_takes_memory(tmp_path: Path) -> No
         check=True,
         timeout=300,
     )
-    said, mebibytes = done.stdout.splitlines()
-    assert said == f"InputError {path}: 13000 x 13000 pixels, more than {1 << 26}"
-    assert int(mebibytes) < 50
     assert not done.stderr
+    said, mebibytes = done.stdout.splitlines()
+    return said, int(mebibytes)
+
+
+def packed(path: Path, *shape: int, head: tuple[int, ...] = ()) -> Path:
+    """An archive with zeros of a shape, of which its head may say another one."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as stream,
+    ):
+        description = {"descr": "|u1", "fortran_order": False, "shape": head or shape}
+        np.lib.format.write_array_header_1_0(stream, description)
+        for _ in range(shape[0]):
+            stream.write(bytes(int(np.prod(shape[1:]))))
+    return path
+
+
+def test_a_large_picture_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    path = large_png(tmp_path / "large.png", 13000)
+    said, mebibytes = read_alone(path)
+    assert said == f"InputError {path}: 13000 x 13000 pixels, more than {1 << 26}"
+    assert mebibytes < 50
+
+
+def test_an_array_that_does_not_fit_is_not_unpacked(tmp_path: Path) -> None:
+    path = packed(tmp_path / "x.npz", 60, 1 << 20)
+    said, mebibytes = read_alone(path)
+    assert said.startswith(f"InputError {path}: x (uint8 1x4x4x3): the data has shape 60x1048576")
+    assert mebibytes < 20
+
+
+def test_an_archive_of_nothing_is_not_unpacked_although_it_fits(tmp_path: Path) -> None:
+    """Any number of inferences fits."""
+    path = packed(tmp_path / "x.npz", 2000, 1000, 48, head=(2_000_000, 4, 4, 3))
+    said, mebibytes = read_alone(path)
+    assert said.startswith(f"InputError {path}: unpacks to 96")
+    assert said.endswith(f" bytes, more than {1 << 26}")
+    assert mebibytes < 20
+
+
+def test_what_is_as_large_in_the_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    port = TensorPort("x", (1, 40, 40, 3), np.dtype(np.uint8))
+    np.savez(path, x=np.zeros((15_000, 40, 40, 3), np.uint8))
+    assert len(read_inputs([path], [port])) == 15_000
+    with limited(Limits(1, 1 << 20)), pytest.raises(InputError, match=r"1048576 \(--max-memory"):
+        read_inputs([path], [port])
+
+
+def test_a_small_file_does_not_ask_for_any_number_of_inferences(tmp_path: Path) -> None:
+    path = packed(tmp_path / "x.npz", 2000, 1000, head=(2_000_000,))
+    scalar = TensorPort("x", (1,), np.dtype(np.uint8))
+    with pytest.raises(InputError, match="2000000 inferences, more than 65536 of a file"):
+        read_inputs([path], [scalar])
+
+
+def test_what_data_becomes_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((100, 4, 4, 3), np.uint8))
+    port = TensorPort("x", (1, 4, 4, 3), np.dtype(np.float64))
+    assert len(read_inputs([path], [port])) == 100
+    with limited(Limits(memory=10_000)), pytest.raises(FormatError, match="input x: 38400 bytes"):
+        read_inputs([path], [port])
+
+
+def test_a_head_that_promises_more_than_there_is_allocates_nothing(tmp_path: Path) -> None:
+    path = packed(tmp_path / "x.npz", 1, 48, head=(1 << 50, 4, 4, 3))
+    said, mebibytes = read_alone(path)
+    assert "not a readable NumPy file: shape (1125899906842624, 4, 4, 3) of uint8 in" in said
+    assert mebibytes < 20
+
+
+@pytest.mark.parametrize("pack", [np.savez, np.savez_compressed])
+def test_every_changed_byte_of_data_is_noticed(tmp_path: Path, pack: Any) -> None:
+    path = tmp_path / "x.npz"
+    pack(path, x=np.arange(48, dtype=np.uint8).reshape(1, 4, 4, 3))
+    data = path.read_bytes()
+    begin = data.index(b"x.npy") + 5
+    for at in range(begin, data.index(b"PK\x01\x02")):
+        path.write_bytes(data[:at] + bytes((data[at] ^ 1,)) + data[at + 1 :])
+        try:
+            (found,) = read_inputs([path], [PORT])
+        except InputError:
+            continue
+        # Only what describes the member changed, not what it holds.
+        np.testing.assert_array_equal(found["x"].ravel(), np.arange(48))
 
 
 def test_a_picture_of_another_kind_is_not_opened_whatever_it_is_called(tmp_path: Path) -> None:
@@ -95,7 +182,7 @@ def test_names_stay_in_the_archive_and_come_back(tmp_path: Path, name: str) -> N
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w") as archive, archive.open(f"{member}.npy", "w") as stream:
         np.lib.format.write_array(stream, np.arange(3))
-    assert list(read_archive(path)) == [name]
+    assert list(stored_arrays(path)) == [name]
 
 
 def test_names_of_networks_stay_as_they_are() -> None:
@@ -116,6 +203,6 @@ def test_what_run_writes_verify_takes_back(
         (name,) = archive.namelist()
     assert not {"", "..", "."} & set(name.split("/"))
     assert name.isprintable()
-    assert list(read_archive(Path(stored))) == [hostile.decode()]
+    assert list(stored_arrays(Path(stored))) == [hostile.decode()]
     assert run_command_line(["verify", file, "--runs", "1", "--expected", stored]) == 0
     capsys.readouterr()
