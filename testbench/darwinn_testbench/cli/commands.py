@@ -45,6 +45,7 @@ SUMMARIES: Mapping[str, str] = {
         "Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, "
         "outputs."
     ),
+    "view": "Open the page of a profile in a browser, several files side by side.",
     "regress": (
         "Verify many executables: each case of the manifest, with each of its seeds, on each "
         "engine."

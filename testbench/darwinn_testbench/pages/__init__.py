@@ -7,6 +7,7 @@ one sees it in all. ``render`` makes the HTML file.
 """
 
 from darwinn_testbench.pages.content import (
+    Beside,
     Box,
     Chart,
     Columns,
@@ -21,6 +22,7 @@ from darwinn_testbench.pages.content import (
 from darwinn_testbench.pages.render import render
 
 __all__ = [
+    "Beside",
     "Box",
     "Chart",
     "Columns",

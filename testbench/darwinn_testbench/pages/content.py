@@ -90,7 +90,15 @@ class Picture:
     label: str = ""
 
 
-Part = Table | Chart | Graph | Picture
+@dataclass(frozen=True)
+class Beside:
+    """Other pages of the same server, side by side: what they are called, and where they are."""
+
+    names: Sequence[str]
+    addresses: Sequence[str]
+
+
+Part = Table | Chart | Graph | Picture | Beside
 
 
 @dataclass(frozen=True)

@@ -137,4 +137,6 @@ for (const part of all("[data-key]")) {
   part.addEventListener("click", () => { if (!String(getSelection())) choose(part.dataset.key); });
   part.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(part.dataset.key); });
 }
+// A wide graph begins at its first box, not at its left edge.
+for (const graph of all(".graph")) if (graph.querySelector(".box")) showInside(graph.querySelector(".box"));
 Promise.all(all(".chart").map(draw)).then(() => { root.dataset.ready = "yes"; });

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from darwinn_testbench.extras import advice_of
 from darwinn_testbench.pages import charts
-from darwinn_testbench.pages.content import Chart, Graph, Page, Part
+from darwinn_testbench.pages.content import Beside, Chart, Graph, Page, Part
 from darwinn_testbench.report.tables import cell_text
 from darwinn_testbench.report.verdict import Verdict
 
@@ -57,6 +57,7 @@ def render(page: Page) -> bytes:
         library=Markup(charts.library()) if drawn else "",
         advice="" if charts.installed() else advice_of("vl_convert"),
         graph_colours=_graph_colours(parts),
+        framed=any(isinstance(part, Beside) for part in parts),
         most_rows=_MOST_ROWS,
     )
     return text.encode()

@@ -1,0 +1,97 @@
+"""`darwinn view`: the page of a profile in a browser, several files side by side."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
+from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.terminal import print_line
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.profile.profile import ProfileRow, profile
+from darwinn_testbench.report import Report
+
+EXAMPLES = """**Examples**
+
+`darwinn view model_edgetpu.tflite --reference model.tflite`
+
+`darwinn view before_edgetpu.tflite after_edgetpu.tflite`
+
+`darwinn view model_edgetpu.tflite --no-browser --port 8000`, on a machine that is reached by
+`ssh -L 8000:127.0.0.1:8000`
+"""
+
+Files = Annotated[list[str], argument("FILE...", "Edge TPU .tflite, DarwiNN packages or streams.")]
+Reference = Annotated[
+    list[Path] | None,
+    option(
+        "--reference MODEL",
+        "The model before compilation, whose operators layers are called by. Repeat it, in the "
+        "order of the files.",
+    ),
+]
+Port = Annotated[
+    int, option("--port N", "Port on this machine; by default one that is free.", min=0, max=65535)
+]
+Browser = Annotated[
+    bool, option("--browser/--no-browser", "Whether to open the page in the browser.")
+]
+
+
+def command(
+    files: Files,
+    reference: Reference = None,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = None,
+    no_assumptions: options.NoAssumptions = False,
+    port: Port = 0,
+    browser: Browser = True,
+) -> None:
+    """Open the page of a profile in a browser, several files side by side.
+
+    It is the page of `darwinn profile --html`. The address is printed; only this machine reaches it, and only who knows it. Ctrl-C ends it.
+    """
+    # Imported here: help should not wait for them.
+    from darwinn_testbench.pages.server import PageServer
+    from darwinn_testbench.profile.beside import beside
+    from darwinn_testbench.profile.page import profile_page
+
+    references: Sequence[Path | None] = reference or [None] * len(files)
+    if len(references) != len(files):
+        raise InputError(f"{len(files)} files have {len(references)} references: give one for each")
+    # First of all, as a port that is taken should not be found out behind the work.
+    with PageServer(port) as server:
+        reports: list[Report[ProfileRow]] = []
+        for file, each in zip(files, references, strict=True):
+            with progress_bar() as progress:
+                reports.append(
+                    profile(
+                        options.compiled_source_of(file),
+                        reference=each,
+                        chip_name=chip,
+                        host_name=host,
+                        operations=True,
+                        assumptions=not no_assumptions,
+                        progress=progress,
+                    )
+                )
+        pages = {f"{number}.html": profile_page(report) for number, report in enumerate(reports, 1)}
+        first = beside(reports, list(pages)) if len(reports) > 1 else pages["1.html"]
+        server.publish({"": first, **pages})
+        _say(files, server.url)
+        if browser:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print_line("darwinn view: ended")
+
+
+def _say(files: Sequence[str], url: str) -> None:
+    print(url, flush=True)
+    print_line(f"darwinn view: {', '.join(files)}; Ctrl-C ends it")

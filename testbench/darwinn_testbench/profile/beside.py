@@ -1,0 +1,59 @@
+"""Profiles of several files on one page: their figures, and the page of each beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from darwinn_testbench.pages import Beside, Columns, Page, Section, render, table_of
+from darwinn_testbench.pages.charts import bars
+from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow
+from darwinn_testbench.report import Column, Report, worst
+
+Profile = Report[ProfileRow]
+
+
+def _figures(report: Profile) -> ProfileFigures:
+    found: ProfileFigures = report.figures["profile"]
+    return found
+
+
+FILE_COLUMNS: tuple[Column[Profile], ...] = (
+    Column("file", lambda report: report.file, may_shrink=True),
+    Column("cycles", lambda report: _figures(report).cycles, "right"),
+    Column("ms", lambda report: _figures(report).milliseconds, "right"),
+    Column("multipliers used, %", lambda report: 100 * _figures(report).utilisation, "right"),
+    Column("layers", lambda report: sum(row.number is not None for row in report.rows), "right"),
+    Column("streamed, B", lambda report: _figures(report).streamed_parameter_bytes, "right"),
+    Column("cached, B", lambda report: _figures(report).cached_parameter_bytes, "right"),
+)
+
+
+def beside(reports: Sequence[Profile], addresses: Sequence[str]) -> bytes:
+    """A page with the figures of each profile and, side by side, the pages at ``addresses``."""
+    names = [Path(report.file).name for report in reports]
+    parts = [
+        (f"{number} {name}", cause, round(share * found.cycles))
+        for number, (name, report) in enumerate(zip(names, reports, strict=True), 1)
+        for found in (_figures(report),)
+        for cause, share in found.waiting.items()
+        if share
+    ]
+    columns: Columns = {
+        "name": [name for name, _, _ in parts],
+        "part": [cause for _, cause, _ in parts],
+        "value": [cycles for _, _, cycles in parts],
+    }
+    causes = list(dict.fromkeys(columns["part"]))
+    chart = bars(columns, unit="cycles", label="cycles of each file", parts=causes)
+    return render(
+        Page(
+            title=" | ".join(names),
+            verdict=worst(report.verdict for report in reports),
+            summary="Cycles are those of the tensor units, mean of all tiles, by what they did.",
+            sections=(
+                Section("Files", parts=[table_of(FILE_COLUMNS, reports), chart]),
+                Section("Side by side", parts=[Beside(names, addresses)]),
+            ),
+        )
+    )
