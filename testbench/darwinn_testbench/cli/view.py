@@ -54,7 +54,8 @@ def command(
 ) -> None:
     """Open the page of a profile in a browser, several files side by side.
 
-    It is the page of `darwinn profile --html`. The address is printed; only this machine reaches it, and only who knows it. Ctrl-C ends it.
+    It is the page of `darwinn profile --html`. The address is printed; only this machine reaches
+    it, and only who knows it. Ctrl-C ends it.
     """
     # Imported here: help should not wait for them.
     from darwinn_testbench.pages.server import PageServer
