@@ -167,8 +167,8 @@ def _package_figures(package: Package) -> dict[str, Any]:
 def _executable_row(index: int, executable: Executable, model: int | None) -> ExecutableRow:
     chunks = [item.bitstream for item in executable.instruction_bitstreams]
     hints = executable.dma_hints
-    exchanged = [_layer("input", layer) for layer in executable.input_layers]
-    exchanged += [_layer("output", layer) for layer in executable.output_layers]
+    exchanged = [layer_figures("input", layer) for layer in executable.input_layers]
+    exchanged += [layer_figures("output", layer) for layer in executable.output_layers]
     return ExecutableRow(
         name=executable.name,
         index=index,
@@ -220,7 +220,8 @@ def _statistics(chunks: list[bytes]) -> dict[str, Any]:
     }
 
 
-def _layer(direction: str, layer: Layer) -> LayerFigures:
+def layer_figures(direction: str, layer: Layer) -> LayerFigures:
+    """What is shown of an input or output."""
     numerics = layer.numerics
     return LayerFigures(
         name=layer.name,

@@ -46,6 +46,7 @@ SUMMARIES: Mapping[str, str] = {
         "outputs."
     ),
     "view": "Open the page of a profile in a browser, several files side by side.",
+    "diff": "Say what two compiled models differ in: programs, resources, cycles and outputs.",
     "regress": (
         "Verify many executables: each case of the manifest, with each of its seeds, on each "
         "engine."

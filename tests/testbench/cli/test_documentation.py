@@ -18,6 +18,8 @@ from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.compiler import SampleRow
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures
+from darwinn_testbench.difference.rows import DifferenceRow
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
 from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.explain.advice import Advice
@@ -40,6 +42,9 @@ from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
+    AspectFigures,
+    DifferenceRow,
+    FileFigures,
     Advice,
     Crossing,
     ExplainRow,

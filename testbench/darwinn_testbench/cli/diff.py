@@ -1,0 +1,223 @@
+"""`darwinn diff`: what two compiled models differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import RenderableType
+
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP
+from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli.console import finish, wrapped
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures, difference
+from darwinn_testbench.difference.rows import DIFFERS, DIGEST, NOT_KNOWN, Aspect, DifferenceRow
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.tables import cell_text
+
+EXAMPLES = """**Examples**
+
+`darwinn diff before_edgetpu.tflite after_edgetpu.tflite`
+
+`darwinn diff a_edgetpu.tflite b_edgetpu.tflite --only outputs,cycles`
+
+`darwinn diff model_edgetpu.tflite model.package --html difference.html`
+
+`darwinn diff a_edgetpu.tflite b_edgetpu.tflite --only layers --all --json`
+"""
+
+A = Annotated[
+    str, argument("A", "Edge TPU .tflite, DarwiNN package or instruction stream; - is stdin.")
+]
+B = Annotated[str, argument("B", "The other one.")]
+Only = Annotated[
+    list[str] | None,
+    option(
+        "--only ASPECT",
+        f"Look at this alone, and let nothing else count: {', '.join(Aspect)}. Repeat it, or "
+        "separate several by commas.",
+    ),
+]
+All = Annotated[bool, option("--all", "Also show what is equal, and long lists as a whole.")]
+Html = Annotated[
+    Path | None, option("--html PATH", "Also write a page with all figures, and charts of cycles.")
+]
+
+_MOST_ROWS = 12
+"""Rows of an aspect that the tables show; --all, --json and --html have all."""
+
+_FILES: tuple[Column[tuple[str, FileFigures]], ...] = (
+    Column("", lambda each: each[0]),
+    Column("file", lambda each: Path(each[1].file).name, may_shrink=True),
+    Column("kind", lambda each: each[1].kind),
+    Column("bytes", lambda each: each[1].size, "right"),
+    Column("sha256", lambda each: each[1].sha256[:12]),
+    Column("runtime", lambda each: each[1].runtime, "right"),
+)
+_ASPECTS: tuple[Column[AspectFigures], ...] = (
+    Column("aspect", lambda each: each.aspect.value),
+    Column("difference", lambda each: each.said, may_shrink=True),
+)
+_ROWS: tuple[Column[DifferenceRow], ...] = (
+    Column("figure", lambda row: row.name, may_shrink=True),
+    Column("A", lambda row: _text(row.a), "right"),
+    Column("B", lambda row: _text(row.b), "right"),
+    Column("change", lambda row: row.change, may_shrink=True),
+)
+_OUTPUTS: tuple[Column[DifferenceRow], ...] = (
+    Column("outputs", lambda row: row.part),
+    Column("tensor", lambda row: row.name, may_shrink=True),
+    Column("elements that differ", lambda row: row.change or "none"),
+)
+
+
+def command(
+    a: A,
+    b: B,
+    only: Only = None,
+    every: All = False,
+    model: options.Model = 0,
+    companions: options.Companions = None,
+    inputs: options.Inputs = None,
+    seed: options.Seed = 0,
+    runs: options.Runs = None,
+    inputs_kind: options.InputsKind = None,
+    chip_only: options.ChipOnly = False,
+    strict: options.Strict = False,
+    no_assumptions: options.NoAssumptions = False,
+    chip: timing_options.Chip = DEFAULT_CHIP,
+    host: timing_options.Host = None,
+    html: Html = None,
+    json: options.Json = False,
+) -> None:
+    """Say what two compiled models differ in: programs, resources, cycles and outputs.
+
+    Executables, instructions, layers, memory, parameters, DMA, cycles by layer and cause, and the
+    outputs of both for the same inputs, drawn from --seed or given. Names and checksums of the
+    files, their kind, compiler and token are shown and do not count. As of diff(1), the exit code
+    is 0 without a difference in what is asked, 1 with one.
+    """
+    options.only_one_on_stdout(json=json, html=html)
+    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    aspects = _aspects(only or ())
+    if a == b == "-":
+        raise InputError("standard input can be one of the two")
+    with progress_bar() as progress:
+        report = difference(
+            options.compiled_source_of(a),
+            options.compiled_source_of(b),
+            only=aspects,
+            model=model,
+            companions=companions or (),
+            inputs=inputs,
+            seed=seed,
+            runs=runs,
+            inputs_kind=inputs_kind or (),
+            chip_only=chip_only,
+            strict=strict,
+            assumptions=not no_assumptions,
+            chip_name=chip,
+            host_name=host,
+            progress=progress,
+        )
+        if html is not None:
+            # Imported here: no other call should wait for it.
+            from darwinn_testbench.difference.page import page_of
+
+            progress("drawing", 0, None)
+            write_result(html, page_of(report))
+    finish(
+        report,
+        file=f"{a} {b}",
+        as_json=json,
+        body=lambda found: _body(found, every) if str(html) != "-" else [],
+        next_step=_next_step(report, a, b, html),
+        summary_on_stderr=str(html) == "-",
+    )
+
+
+def _aspects(given: Sequence[str]) -> tuple[Aspect, ...]:
+    """What is asked for by name.
+
+    Raises:
+        InputError: there is no such aspect.
+    """
+    names = [name.strip() for each in given for name in each.split(",") if name.strip()]
+    for name in names:
+        if name not in list(Aspect):
+            raise InputError(f"--only {name}: not one of {', '.join(Aspect)}")
+    return tuple(Aspect(name) for name in names)
+
+
+def _body(report: Report[DifferenceRow], every: bool) -> Sequence[RenderableType]:
+    figures = report.figures
+    parts: list[RenderableType] = [
+        table(_FILES, list(zip("AB", figures["files"], strict=True))),
+        "",
+        table(_ASPECTS, figures["aspects"]),
+    ]
+    for each in figures["aspects"]:
+        rows = [row for row in report.rows if row.aspect is each.aspect]
+        parts += _aspect(each.aspect, [row for row in rows if every or not row.equal], every)
+    return parts
+
+
+def _aspect(aspect: Aspect, rows: Sequence[DifferenceRow], every: bool) -> Iterator[RenderableType]:
+    """For each part of the model numbers as a table, the greatest changes first, and texts."""
+    if aspect is Aspect.OUTPUTS and rows and all(str(row.a).startswith(DIGEST) for row in rows):
+        yield ""
+        yield table(_OUTPUTS, rows if every else rows[:_MOST_ROWS])
+        yield from _more(rows, every)
+        return
+    for part in dict.fromkeys(row.part for row in rows if row.name != NOT_KNOWN):
+        found = [row for row in rows if row.part == part]
+        numbers = [row for row in found if row.is_number]
+        if not every:
+            # Totals, whose names are one word, and then what changes most.
+            numbers.sort(key=lambda row: (" " in row.name, -abs(row.delta or 0)))
+        texts = [row for row in found if not row.is_number]
+        yield ""
+        yield ", ".join(filter(None, (aspect.value, part)))
+        if numbers:
+            yield table(_ROWS, numbers if every else numbers[:_MOST_ROWS])
+            yield from _more(numbers, every)
+        yield from (wrapped(f"- {_line(row)}") for row in texts[: None if every else _MOST_ROWS])
+        yield from _more(texts, every)
+
+
+def _more(rows: Sequence[DifferenceRow], every: bool) -> Iterator[RenderableType]:
+    left = len(rows) - _MOST_ROWS
+    if left > 0 and not every:
+        yield f"and {left:,} more; --all shows them"
+
+
+def _line(row: DifferenceRow) -> str:
+    """A text of both sides; of digests what is said of the bytes."""
+    if str(row.a).startswith(DIGEST) and str(row.b).startswith(DIGEST):
+        return f"{row.name}: {row.change or 'equal'}"
+    if row.equal:
+        return f"{row.name}: {row.a}"
+    if row.a is None or row.b is None:
+        return f"{row.name}: {_text(row.b if row.a is None else row.a)} ({row.change})"
+    said = f" ({row.change})" if row.change and row.change != DIFFERS else ""
+    return f"{row.name}: {_text(row.a)} → {_text(row.b)}{said}"
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else cell_text(value)
+
+
+def _next_step(report: Report[DifferenceRow], a: str, b: str, html: Path | None) -> str:
+    rows = [row for row in report.rows if row.verdict is Verdict.MISMATCH]
+    if html is not None and str(html) != "-":
+        return f"open {html} in a browser"
+    if any(row.aspect is Aspect.OUTPUTS and str(row.a).startswith(DIGEST) for row in rows):
+        return f"darwinn verify {b} --reference MODEL says which of them is right"
+    if rows:
+        return f"darwinn diff {a} {b} --html difference.html shows all of it"
+    return ""

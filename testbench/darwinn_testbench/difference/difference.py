@@ -1,0 +1,177 @@
+"""Two compiled models side by side: what they differ in, aspect by aspect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from darwinn_formats.files import Source
+from darwinn_sim import timing
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa.codec import DecodeError
+
+from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
+from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.difference import layers, program, resources
+from darwinn_testbench.difference.outputs import outputs
+from darwinn_testbench.difference.rows import Aspect, DifferenceRow, unknown
+from darwinn_testbench.difference.side import Setting, Side
+from darwinn_testbench.report import Report, Verdict, counted, one_line, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+Look = Callable[[Side, Side], Iterator[DifferenceRow]]
+
+_LOOKS: Mapping[Aspect, Look] = {
+    Aspect.EXECUTABLES: program.executables,
+    Aspect.INSTRUCTIONS: program.instructions,
+    Aspect.LAYERS: layers.layers,
+    Aspect.MEMORY: resources.memory,
+    Aspect.PARAMETERS: resources.parameters,
+    Aspect.DMA: resources.dma,
+    Aspect.CYCLES: layers.cycles,
+}
+"""What looks at each aspect; outputs need the inputs besides."""
+
+
+@dataclass(frozen=True)
+class FileFigures:
+    """One of the two files. Nothing here counts as a difference: two files have two names."""
+
+    file: str
+    kind: str
+    size: int
+    sha256: str
+    compiler: str
+    runtime: int | None
+    token: str
+
+
+@dataclass(frozen=True)
+class AspectFigures:
+    """An aspect: how many figures were compared, and how many differ."""
+
+    aspect: Aspect
+    compared: int
+    different: int
+    message: str = ""
+
+    @property
+    def said(self) -> str:
+        """What came of it, for people."""
+        if self.message:
+            return self.message
+        if not self.different:
+            return "none"
+        return f"{self.different:,} of {counted(self.compared, 'figure')}"
+
+
+def difference(
+    a: Source,
+    b: Source,
+    *,
+    only: Collection[Aspect] = (),
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    inputs: Inputs = None,
+    seed: int = 0,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
+    chip_only: bool = False,
+    strict: bool = False,
+    assumptions: bool = True,
+    chip_name: str = DEFAULT_CHIP,
+    host_name: str | None = None,
+    progress: ProgressCallback = silent,
+) -> Report[DifferenceRow]:
+    """Compare two compiled models.
+
+    Args:
+        a, b: the compiled files: Edge TPU ``.tflite``, packages, bare streams.
+        only: the aspects to look at; all of them by default.
+        model: which model of each file.
+        companions: files that may cache parameters of either.
+        inputs: files or arrays by the names of A's inputs; by default one set of each kind drawn.
+        seed, runs, inputs_kind: how inputs are drawn (``inputs.choose_inputs``).
+        chip_only: leave out the operators on the CPU.
+        strict: reading memory that nothing has written is a fault.
+        assumptions: execute and time values whose meaning is assumed.
+        chip_name, host_name: what cycles are of.
+        progress: told what is being done.
+
+    The verdict is PASS without a difference, MISMATCH with one; an aspect that cannot be looked at
+    is a row with that verdict. The figures are ``files`` (two ``FileFigures``), ``aspects``
+    (``AspectFigures``), ``model``, ``seed``, ``chip`` and ``host``.
+
+    Raises:
+        FormatError, OSError: a file is not valid or cannot be read.
+        InputError: no such model, or inputs that do not fit.
+        ModelError, Unavailable: operators on the CPU cannot be run.
+    """
+    description = timing.chip_description(chip_name)
+    link = link_of(description, host_name)
+    setting = Setting(model, seed, chip_only, strict, assumptions, description, link, progress)
+    left, right = (Side(each, companions, setting) for each in (a, b))
+    looks: dict[Aspect, Look] = {
+        **_LOOKS,
+        Aspect.OUTPUTS: partial(outputs, inputs=inputs, runs=runs, inputs_kind=inputs_kind),
+    }
+    rows: list[DifferenceRow] = []
+    aspects: list[AspectFigures] = []
+    for aspect in Aspect:
+        if not only or aspect in only:
+            progress(aspect.value, len(aspects), len(only) or len(Aspect))
+            found = tuple(_looked(aspect, looks[aspect], left, right))
+            rows += found
+            aspects.append(_figures(aspect, found))
+    return Report(
+        command="diff",
+        file=f"{left.bound.file} {right.bound.file}",
+        rows=tuple(rows),
+        figures={
+            "files": tuple(_file_figures(side) for side in (left, right)),
+            "aspects": tuple(aspects),
+            "model": model,
+            "seed": seed,
+            "chip": description.name,
+            "host": link.name if link else NO_HOST,
+        },
+        message=_message(aspects),
+    )
+
+
+def _looked(aspect: Aspect, look: Look, a: Side, b: Side) -> Iterator[DifferenceRow]:
+    """The rows of an aspect, up to what cannot be looked at."""
+    try:
+        yield from look(a, b)
+    except (SimulationError, DecodeError) as error:
+        yield unknown(aspect, verdict_of(error) or Verdict.FAULT, one_line(error))
+
+
+def _figures(aspect: Aspect, rows: Sequence[DifferenceRow]) -> AspectFigures:
+    different = sum(row.verdict is Verdict.MISMATCH for row in rows)
+    message = next((row.message for row in rows if row.message), "")
+    return AspectFigures(aspect, len(rows), different, message)
+
+
+def _message(aspects: Sequence[AspectFigures]) -> str:
+    names = [each.aspect.value for each in aspects if each.different]
+    if names:
+        return f"they differ in {', '.join(names)}"
+    if any(each.message for each in aspects):
+        return ""
+    return f"no difference in {', '.join(each.aspect.value for each in aspects)}"
+
+
+def _file_figures(side: Side) -> FileFigures:
+    package = side.file.packages[0] if side.file.packages else None
+    token = side.bound.compiled.inference.parameter_caching_token
+    return FileFigures(
+        side.bound.file,
+        side.file.kind,
+        side.file.size,
+        side.file.sha256,
+        (package.compiler_version or "") if package else "",
+        package.min_runtime_version if package else None,
+        f"{token:#018x}",
+    )

@@ -1,0 +1,105 @@
+"""A difference on one HTML page: all figures, and charts of where the cycles go another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures
+from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
+from darwinn_testbench.pages import Chart, Columns, Page, Section, Table, render, table_of
+from darwinn_testbench.pages.charts import bars
+from darwinn_testbench.report import Column, Report, counted
+
+_MOST_BARS = 60
+"""Layers in a chart: those of the greatest changes; the table has all."""
+
+_FILES: tuple[Column[tuple[str, FileFigures]], ...] = (
+    Column("", lambda each: each[0]),
+    Column("file", lambda each: each[1].file),
+    Column("kind", lambda each: each[1].kind),
+    Column("bytes", lambda each: each[1].size, "right"),
+    Column("compiler", lambda each: each[1].compiler),
+    Column("runtime", lambda each: each[1].runtime, "right"),
+    Column("token", lambda each: each[1].token),
+    Column("SHA-256", lambda each: each[1].sha256),
+)
+_ASPECTS: tuple[Column[AspectFigures], ...] = (
+    Column("aspect", lambda each: each.aspect.value),
+    Column("compared", lambda each: each.compared, "right"),
+    Column("different", lambda each: each.different, "right"),
+    Column("", lambda each: each.message),
+)
+_ROWS: tuple[Column[DifferenceRow], ...] = (
+    Column("figure", lambda row: row.name),
+    Column("A", lambda row: row.a, "right"),
+    Column("B", lambda row: row.b, "right"),
+    Column("change", lambda row: row.change),
+    Column("part", lambda row: row.part),
+)
+
+
+def page_of(report: Report[DifferenceRow]) -> bytes:
+    """The page of a difference."""
+    names = [Path(each.file).name for each in report.figures["files"]]
+    return render(
+        Page(
+            title=" and ".join(names),
+            verdict=report.verdict,
+            summary=f"{report.headline}.",
+            sections=tuple(_sections(report)),
+        )
+    )
+
+
+def _sections(report: Report[DifferenceRow]) -> Iterator[Section]:
+    figures = report.figures
+    files = table_of(_FILES, list(zip("AB", figures["files"], strict=True)))
+    yield Section("Files", "What is said here does not count as a difference.", (files,))
+    yield Section("Aspects", parts=(table_of(_ASPECTS, figures["aspects"]),))
+    for each in figures["aspects"]:
+        rows = [row for row in report.rows if row.aspect is each.aspect]
+        charts = tuple(_charts(rows)) if each.aspect is Aspect.CYCLES else ()
+        count = f"{each.different} of {counted(each.compared, 'figure')} differ"
+        text = _CYCLES if charts else each.message or f"{count}."
+        name = each.aspect.value
+        title = name.upper() if each.aspect is Aspect.DMA else name.capitalize()
+        yield Section(title, text, (*charts, *_tables(rows)))
+
+
+_CYCLES = (
+    "The cycles are those of a cycle-approximate model. Layers can overlap; the cause beside a "
+    "layer is the one that changes most in its tensor units, mean of all tiles."
+)
+
+
+def _tables(rows: Sequence[DifferenceRow]) -> Iterator[Table]:
+    """What differs, and folded behind it what does not."""
+    for folded in (False, True):
+        found = [row for row in rows if row.equal is folded and row.name != NOT_KNOWN]
+        if found:
+            yield table_of(_ROWS, found, key=_key, folded=folded)
+
+
+def _key(row: DifferenceRow) -> str:
+    return "" if row.layer is None else f"layer:{row.layer}"
+
+
+def _charts(rows: Sequence[DifferenceRow]) -> Iterator[Chart]:
+    """Cycles by cause and by layer: how many more B takes, fewer to the left."""
+    causes = [row for row in rows if row.layer is None and row.name.startswith("tensor units")]
+    layers = [row for row in rows if row.layer is not None]
+    largest = sorted(layers, key=lambda row: -abs(row.delta or 0))[:_MOST_BARS]
+    for label, shown in (
+        ("cycles of the tensor units by cause, B less A", causes),
+        ("cycles by layer, B less A", [row for row in layers if row in largest]),
+    ):
+        found = [row for row in shown if row.delta]
+        if found:
+            columns: Columns = {
+                "name": [row.name for row in found],
+                "value": [row.delta for row in found],
+                "key": [_key(row) for row in found],
+                "note": [row.change for row in found],
+            }
+            yield bars(columns, unit="cycles more in B", label=label)

@@ -1,0 +1,138 @@
+"""What two compiled models are compared in, and a row of such a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from darwinn_testbench.report import Row, Verdict
+
+Value = int | float | str | bool | None
+"""A figure of one side; None is something that it lacks."""
+
+
+DIGEST = "sha256 "
+"""What a figure begins with that stands for many bytes: the change alone says something."""
+
+
+DIFFERS = "differs"
+"""The change of a text."""
+NOT_KNOWN = "not known"
+"""The name of a row that says why an aspect cannot be looked at."""
+
+
+class Aspect(StrEnum):
+    """What is compared, in the order in which it is shown; ``--only`` chooses among them."""
+
+    EXECUTABLES = "executables"
+    """Kinds of executables, chunks, batch, inputs and outputs, operators on the CPU."""
+    INSTRUCTIONS = "instructions"
+    """Counts by unit and opcode, and the first instruction that differs."""
+    LAYERS = "layers"
+    """What the programs compute, layer by layer."""
+    MEMORY = "memory"
+    """Bytes of the host's buffers and of the tiles' memories."""
+    PARAMETERS = "parameters"
+    """Bytes of the parameters, cached and streamed."""
+    DMA = "dma"
+    """Hints, and the bytes that they move."""
+    CYCLES = "cycles"
+    """The event model: of executables, by cause, by layer."""
+    OUTPUTS = "outputs"
+    """What comes out for the same inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceRow(Row):
+    """One figure of both sides: ``name`` says which, in ``part`` of the model.
+
+    ``part`` is ``inference``, ``parameter caching`` or empty; ``change`` says in a few words how B
+    differs from A, nothing if it does not. ``layer`` is the number of A's layer that a row is
+    about, or of B's where A has none.
+    """
+
+    aspect: Aspect
+    part: str
+    a: Value
+    b: Value
+    change: str = ""
+    layer: int | None = None
+
+    @property
+    def case(self) -> str:
+        """A figure occurs in several parts."""
+        return " ".join(filter(None, (self.aspect.value, self.part, self.name)))
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides have the same."""
+        return self.verdict is Verdict.PASS
+
+    @property
+    def is_number(self) -> bool:
+        """Whether both sides have a number, or nothing in the place of one."""
+        found = [each for each in (self.a, self.b) if each is not None]
+        return bool(found) and all(isinstance(each, int | float) for each in found)
+
+    @property
+    def delta(self) -> float | None:
+        """B less A; None of what is no number on both sides."""
+        numbers = [each for each in (self.a, self.b) if isinstance(each, int | float)]
+        return numbers[1] - numbers[0] if len(numbers) == 2 else None
+
+
+def row(
+    aspect: Aspect,
+    name: str,
+    a: Value,
+    b: Value,
+    *,
+    part: str = "",
+    change: str | None = None,
+    equal: bool | None = None,
+    layer: int | None = None,
+    message: str = "",
+) -> DifferenceRow:
+    """A row of two figures; they differ if they are not equal, or as ``equal`` says."""
+    same = a == b if equal is None else equal
+    return DifferenceRow(
+        name=name,
+        verdict=Verdict.PASS if same else Verdict.MISMATCH,
+        message=message,
+        aspect=aspect,
+        part=part,
+        a=a,
+        b=b,
+        change="" if same else changed(a, b) if change is None else change,
+        layer=layer,
+    )
+
+
+def unknown(aspect: Aspect, verdict: Verdict, message: str) -> DifferenceRow:
+    """The row of an aspect that cannot be looked at, with the reason."""
+    return DifferenceRow(
+        name=NOT_KNOWN, verdict=verdict, message=message, aspect=aspect, part="", a=None, b=None
+    )
+
+
+def figures_of_both(
+    left: Mapping[str, Value], right: Mapping[str, Value]
+) -> Iterator[tuple[str, Value, Value]]:
+    """Figures of both by name, in the order of A, then what only B has."""
+    for name in dict.fromkeys((*left, *right)):
+        yield name, left.get(name), right.get(name)
+
+
+def changed(a: Value, b: Value) -> str:
+    """How B differs from A, in a few words."""
+    if a is None:
+        return "only in B"
+    if b is None:
+        return "only in A"
+    if isinstance(a, bool) or isinstance(b, bool):
+        return DIFFERS
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        step = f"{b - a:+,}" if isinstance(b - a, int) else f"{b - a:+,.3g}"
+        return f"{step} ({100 * (b - a) / a:+.1f} %)" if a else step
+    return DIFFERS
