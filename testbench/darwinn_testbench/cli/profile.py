@@ -38,6 +38,8 @@ EXAMPLES = """**Examples**
 
 `darwinn profile model_edgetpu.tflite --reference model.tflite --html profile.html`
 
+`darwinn profile model_edgetpu.tflite --reference model.tflite --model-explorer network`
+
 `darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
 """
 
@@ -48,6 +50,14 @@ Timeline = Annotated[
 Html = Annotated[
     Path | None,
     option("--html PATH", "Also write a page with charts and the network; - is stdout."),
+]
+ModelExplorer = Annotated[
+    Path | None,
+    option(
+        "--model-explorer PATH",
+        "Also write the network for Model Explorer, and beside it the data of its nodes: "
+        "PATH.json, PATH.cycles.json and so on.",
+    ),
 ]
 Operations = Annotated[
     bool, option("--operations", "Also say what each layer computes, which takes longer.")
@@ -66,6 +76,7 @@ def command(
     csv: Csv = None,
     timeline: Timeline = None,
     html: Html = None,
+    model_explorer: ModelExplorer = None,
     json: options.Json = False,
 ) -> None:
     """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
@@ -84,7 +95,7 @@ def command(
             companions=companions or (),
             chip_name=chip,
             host_name=host,
-            operations=operations or html is not None,
+            operations=operations or html is not None or model_explorer is not None,
             assumptions=not no_assumptions,
             progress=progress,
         )
@@ -101,6 +112,11 @@ def command(
         from darwinn_testbench.profile.page import profile_page
 
         write_result(html, profile_page(report))
+    if model_explorer is not None:
+        from darwinn_testbench.profile.model_explorer import write_files
+
+        written = write_files(model_explorer, report)
+        print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli.md)")
     if csv is not None:
         write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":

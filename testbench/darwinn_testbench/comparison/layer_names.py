@@ -46,6 +46,33 @@ def layer_names(
 ) -> dict[int, LayerName]:
     """Names by number of ``layer:N``; of layers whose bytes no tensor has there is none.
 
+    Raises: as ``found_tensors``.
+    """
+    return names_of(
+        found_tensors(
+            source,
+            reference,
+            model=model,
+            companions=companions,
+            seed=seed,
+            assumptions=assumptions,
+            progress=progress,
+        )
+    )
+
+
+def found_tensors(
+    source: Source,
+    reference: Source,
+    *,
+    model: int = 0,
+    companions: Sequence[Source] = (),
+    seed: int = 0,
+    assumptions: bool = True,
+    progress: ProgressCallback = silent,
+) -> Sequence[TensorRow]:
+    """The tensors of the network in one inference, with the layers that hold them.
+
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError: the reference is not the model before compilation, as ``.tflite``.
@@ -65,13 +92,27 @@ def layer_names(
         assumptions=assumptions,
         progress=progress,
     )
-    names: dict[int, LayerName] = {}
     rows: Sequence[TensorRow] = report.figures["tensors"]
+    return rows
+
+
+def names_of(rows: Sequence[TensorRow]) -> dict[int, LayerName]:
+    """Names by number of ``layer:N``, from the tensors that are found on every byte or taken."""
+    names: dict[int, LayerName] = {}
     for row in rows:
         if row.finding in (Finding.EQUAL, Finding.TAKEN):
             for number in row.layers:
                 names.setdefault(number, LayerName(row.operator, row.name))
     return names
+
+
+def differing_elements(rows: Sequence[TensorRow]) -> dict[int, int]:
+    """By number of ``layer:N`` how many elements of its tensor differ from the chip's arithmetic.
+
+    Of layers that hold no tensor that was compared there is none.
+    """
+    compared = (row for row in rows if row.finding in (Finding.EQUAL, Finding.DIFFERS))
+    return {number: row.differing for row in compared for number in row.layers}
 
 
 def with_names(rows: Sequence[LayerRow], names: Mapping[int, LayerName]) -> tuple[LayerRow, ...]:

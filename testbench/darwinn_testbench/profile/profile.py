@@ -26,7 +26,14 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.model import choose_model, open_models
-from darwinn_testbench.comparison.layer_names import LayerName, layer_names, with_names
+from darwinn_testbench.comparison.layer_names import (
+    LayerName,
+    differing_elements,
+    found_tensors,
+    names_of,
+    with_names,
+)
+from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
@@ -90,13 +97,17 @@ class UnitFigures:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What a profile is made of, for charts and timelines; the network if it was asked for."""
+    """What a profile is made of, for charts and timelines; the network if it was asked for.
+
+    ``names`` and ``differences`` (elements that differ) are by layer, if a reference was given.
+    """
 
     timing: Timing
     executable: Executable
     caching: Executable | None
     network: Report[LayerRow] | None = None
     names: Mapping[int, LayerName] = field(default_factory=dict)
+    differences: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -177,9 +188,9 @@ def profile(
             progress=progress,
         )
         assumed = [viewed.assumptions]
-    names: dict[int, LayerName] = {}
+    tensors: Sequence[TensorRow] = ()
     if reference is not None:
-        names = layer_names(
+        tensors = found_tensors(
             source,
             reference,
             model=model,
@@ -187,10 +198,14 @@ def profile(
             assumptions=assumptions,
             progress=progress,
         )
+    names = names_of(tensors)
     if viewed is not None:
         viewed = replace(viewed, rows=with_names(viewed.rows, names))
     compiled = bound.compiled
-    figures = _figures(timed, Profiled(timed, compiled.inference, compiled.caching, viewed, names))
+    made_of = Profiled(
+        timed, compiled.inference, compiled.caching, viewed, names, differing_elements(tensors)
+    )
+    figures = _figures(timed, made_of)
     message = (
         f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
         f"{rate_of(timed.chip)} behind {figures.host}, "
