@@ -41,7 +41,7 @@ def moved(error: NotEnded) -> dict[str, int]:
     return {what: int(count) for count, what in counts}
 
 
-@pytest.mark.parametrize("name", endless.BODIES)
+@pytest.mark.parametrize("name", MOST)
 def test_work_counts_what_takes_long(name: str) -> None:
     """Otherwise the limit is reached after hours, as by 2**31 fences that the host serves."""
     error = ended(name, Accelerator(work_limit=WORK))
@@ -50,13 +50,13 @@ def test_work_counts_what_takes_long(name: str) -> None:
     assert 0 < moved(error)[what] <= WORK * share
 
 
-@pytest.mark.parametrize("name", ["tile fences", "tensor functions", "one infeed"])
+@pytest.mark.parametrize("name", endless.BODIES)
 def test_seconds_without_progress_end_a_program(name: str) -> None:
     with limited(Limits(seconds=0.05)):
         accelerator = Accelerator()
     begin = time.thread_time()
     error = ended(name, accelerator)
-    assert "--max-seconds" in error.limit and time.thread_time() - begin < 20
+    assert error.limit == "0.05 s (--max-seconds)" and time.thread_time() - begin < 20
     assert "chunk 0, pc" in str(error)
     assert accelerator.run(sample.executable(), {"image": IMAGE}).outputs == {
         "averages": sample.expected(IMAGE)
@@ -69,8 +69,20 @@ def test_it_is_said_where_the_units_stand() -> None:
     assert "0 bundles" not in text.split(";")[1]
 
 
-def test_the_event_model_is_ended_as_well() -> None:
+@pytest.mark.parametrize("name", endless.SEEN)
+def test_the_host_waits_longer_for_what_it_sees_going_on(name: str) -> None:
+    begin = time.thread_time()
+    with limited(Limits(seconds=0.02)):
+        error = ended(name, Accelerator())
+    assert re.fullmatch(r"0\.6 s, 30 times --max-seconds|\d+ steps|0\.02 s .*", error.limit)
+    assert time.thread_time() - begin < 20
+
+
+@pytest.mark.parametrize("name", [*endless.BODIES, *endless.SEEN])
+def test_the_event_model_is_ended_as_well(name: str) -> None:
     simulate(sample.executable())
-    with limited(Limits(seconds=0.05)), pytest.raises(NotEnded, match="--max-seconds") as caught:
-        simulate(endless.executable("one infeed"))
-    assert "RingInfeed at chunk 0" in str(caught.value)
+    begin = time.thread_time()
+    with limited(Limits(seconds=0.05)), pytest.raises(NotEnded) as caught:
+        simulate(endless.executable(name))
+    assert "--max-seconds" in caught.value.limit and time.thread_time() - begin < 20
+    assert "chunk 0, pc" in str(caught.value)
