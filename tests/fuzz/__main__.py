@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 
@@ -28,12 +28,14 @@ import msgspec
 from darwinn_testbench.compiler import sample
 
 from tests.fuzz.formats import BY_NAME
-from tests.fuzz.harness import Harness, Outcome, Task
+from tests.fuzz.harness import LIMITS, Harness, Outcome, Task
 from tests.fuzz.mutants import Seeds
 from tests.fuzz.results import Results
 
 _BUDGET = ("--max-seconds=1", "--max-memory=1024")
 """Of a program, which may take 30 times these seconds if the host sees it going on."""
+_LIMITS_OF_DEFAULTS = replace(LIMITS, seconds=900)
+"""Three commands, each of which may go on for a minute that the host does not see."""
 _PROGRESS_SECONDS = 60.0
 _DRAW_SECONDS = 60.0
 _SHRINK_AT_MOST = 3
@@ -89,8 +91,8 @@ def main() -> int:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             sample(folder)
             seeds = Seeds(folder)
-        budget = () if options.defaults else _BUDGET
-        harness = Harness(seeds, budget, agree=options.agree, jobs=options.jobs)
+        budget, limits = ((), _LIMITS_OF_DEFAULTS) if options.defaults else (_BUDGET, LIMITS)
+        harness = Harness(seeds, budget, options.agree, options.jobs, limits=limits)
         results = Results.load(options.tally)
         session = Session(harness, formats, options.keep, replay, results, options.tally)
         _fuzz(session, options)
@@ -119,7 +121,7 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
             if options.count is None and time.monotonic() - begin > options.seconds:
                 return
             with _bounded(number):
-                mutant = harness.seeds.drawn(number, session.formats)
+                mutant = harness.seeds.drawn(number, session.formats, options.endless)
             yield Task(number, mutant)
 
     for outcome in harness.outcomes(tasks()):
@@ -175,6 +177,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--tally", type=Path, help="add to the results that this file keeps")
     parser.add_argument("--defaults", action="store_true", help="no smaller budgets than usual")
+    parser.add_argument("--endless", type=float, default=0.0, help="share of programs without end")
     parser.add_argument("--no-agree", dest="agree", action="store_false")
     return parser.parse_args()
 

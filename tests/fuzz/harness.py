@@ -7,7 +7,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -60,6 +60,7 @@ class Harness:
     agree: bool = True
     jobs: int = 1
     batch: int = 100
+    limits: Confinement = field(default_factory=lambda: LIMITS)
 
     def warm_up(self, mutants: Iterable[Mutant]) -> None:
         """Load what commands need into this process, from which the others are forked.
@@ -78,7 +79,7 @@ class Harness:
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """The outcome of each, in the order in which they end."""
         work = self._work
-        for process in perform(tasks, work, limits=LIMITS, jobs=self.jobs, batch=self.batch):
+        for process in perform(tasks, work, limits=self.limits, jobs=self.jobs, batch=self.batch):
             outcome = self._outcome(process)
             if process.before and outcome.findings:
                 alone = self.outcome(process.task).findings
@@ -90,14 +91,14 @@ class Harness:
 
     def outcome(self, task: Task) -> Outcome:
         """The outcome of one."""
-        (process,) = perform([task], self._work, limits=LIMITS)
+        (process,) = perform([task], self._work, limits=self.limits)
         return self._outcome(process)
 
     def shrunk(self, task: Task, finding: str) -> Task:
         """The same finding with fewer and smaller edits, as far as taking away goes, or as it goes
         in a few times the seconds of a mutant: one without end takes all of its own.
         """
-        left = _SHRINK_FACTOR * float(LIMITS.seconds or 0)
+        left = _SHRINK_FACTOR * float(self.limits.seconds or 0)
         goes_on = True
         while goes_on:
             goes_on = False
@@ -149,7 +150,7 @@ class Harness:
 
     def is_race(self, task: Task) -> bool:
         """Whether a program ends otherwise in another legal order of the chip's units."""
-        (process,) = perform([task], self._reorder, limits=LIMITS)
+        (process,) = perform([task], self._reorder, limits=self.limits)
         done, findings = ends.outcome_of(process)
         return not findings and done[0].end == Verdict.RACE
 

@@ -89,9 +89,13 @@ class Seeds:
             raise Inapplicable(mutant.seed)
         return seed.changed(mutant)
 
-    def drawn(self, number: int, forms: tuple[str, ...] = ()) -> Mutant:
-        """The mutant of a number, of one of some formats, or of all by their shares."""
+    def drawn(self, number: int, forms: tuple[str, ...] = (), endless_share: float = 0.0) -> Mutant:
+        """The mutant of a number, of one of some formats, or of all by their shares; of those that
+        hold instructions such a share are programs without end.
+        """
         draw = Random(number)
+        if endless_share and draw.random() < endless_share:
+            return self._endless(draw, forms)
         chosen = [BY_NAME[name] for name in forms] or FORMATS
         (form,) = draw.choices(chosen, [each.share for each in chosen])
         name = draw.choice(list(self._seeds[form.name]))
@@ -104,6 +108,24 @@ class Seeds:
             except Inapplicable:
                 continue
         return Mutant(form.name, name, (), self._patches(draw, seed.data))
+
+    def _endless(self, draw: Random, forms: tuple[str, ...]) -> Mutant:
+        """A seed of which only that was changed: further edits often keep it from beginning."""
+        places = [
+            (form, name, seed)
+            for form, seeds in self._seeds.items()
+            for name, seed in seeds.items()
+            if form in (forms or BY_NAME) and seed.tree is not None and seed.streams
+        ]
+        while True:
+            form, name, seed = draw.choice(places)
+            edit = mutation.drawn_endless(draw, seed.tree, seed.streams)
+            mutant = Mutant(form, name, (edit,))
+            try:
+                seed.changed(mutant)
+            except Inapplicable:
+                continue
+            return mutant
 
     def _attempt(self, draw: Random, form: Format, name: str, seed: Seed) -> Mutant:
         if seed.tree is None or draw.random() < _BYTES_ONLY:

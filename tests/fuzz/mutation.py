@@ -15,9 +15,12 @@ from enum import IntEnum
 from random import Random
 from typing import Any
 
+import endless
 import msgspec
 from darwinn_formats.flatbuffer import Span
+from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.isa.fields import BUNDLE_BYTES
 from program_mutations import entry_of, instructions_of, other_value, with_value
 
 Path = tuple[str | int, ...]
@@ -142,6 +145,19 @@ def _field(stream: bytes, number: int, name: str, index: int, value: int) -> byt
     return b"".join(parts)
 
 
+def _endless(stream: bytes, number: int, name: str) -> bytes:
+    """The program with a loop without end in place of instructions, of the same length."""
+    parts = instructions_of(stream)
+    body = build(endless.ALL[name])
+    begin = sum(map(len, parts[:number]))
+    ends = (sum(map(len, parts[:k])) for k in range(number + 1, len(parts) + 1))
+    end = next((each for each in ends if each >= begin + len(body)), None)
+    if end is None:
+        raise IndexError(number)
+    idle = build([("NoOp", {})] * ((end - begin - len(body)) // BUNDLE_BYTES))
+    return stream[:begin] + body + idle + stream[end:]
+
+
 def _of_instructions(operation: Callable[..., Any]) -> Callable[..., bytes]:
     return lambda stream, *arguments: b"".join(operation(instructions_of(stream), *arguments))
 
@@ -155,6 +171,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "rename": _renamed,
     "put": _put,
     "field": _field,
+    "endless": _endless,
     "drop instructions": _of_instructions(_without),
     "copy instructions": _of_instructions(_twice),
     "swap instructions": _of_instructions(_swapped),
@@ -190,6 +207,13 @@ def drawn(draw: Random, tree: Any, streams: Sequence[Path] = ()) -> Edit | None:
     draw_what = next((_DRAWN[kind] for kind in _DRAWN if isinstance(node, kind)), None)
     what = None if draw_what is None else draw_what(draw, node)
     return None if what is None else Edit(at, *what)
+
+
+def drawn_endless(draw: Random, tree: Any, streams: Sequence[Path]) -> Edit:
+    """An edit that makes a program go on for ever, if it gets there."""
+    at = draw.choice(streams)
+    number = draw.randrange(len(instructions_of(_plain(_at(tree, at)))))
+    return Edit(at, "endless", (number, draw.choice(list(endless.ALL))))
 
 
 def _place(draw: Random, tree: Any) -> Path:

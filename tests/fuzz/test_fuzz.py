@@ -108,6 +108,17 @@ def test_an_error_of_the_project_is_allowed(
     assert [each.end for each in outcome.done] == ["FormatError"]
 
 
+def test_programs_without_end_are_drawn_and_ended(seeds: Seeds) -> None:
+    drawn = [seeds.drawn(number, (), 1.0) for number in range(40)]
+    assert drawn == [seeds.drawn(number, (), 1.0) for number in range(40)]
+    assert {edit.what for each in drawn for edit in each.edits} == {"endless"}
+    assert all(seeds.changed(each) for each in drawn)
+    few = Harness(seeds, ("--max-seconds=0.05", "--max-memory=1024"))
+    outcomes = [few.outcome(Task(number, mutant)) for number, mutant in enumerate(drawn[:6])]
+    assert not [each.findings for each in outcomes if each.findings]
+    assert [done for each in outcomes for done in each.done if done.end == "out of time"]
+
+
 @pytest.mark.parametrize(
     ("seed", "field"),
     [

@@ -101,8 +101,11 @@ SEEN: dict[str, list[Operation]] = {
 """The same, but the host sees them going on."""
 
 
+ALL = BODIES | SEEN
+
+
 def executable(name: str) -> Executable:
     """The program of this name, between the beginning and the end of the sample."""
     whole = sample.operations()
     begin = next(k for k, (operation, _) in enumerate(whole) if operation == "ScalarFence") + 1
-    return sample.executable([*whole[:begin], *(BODIES | SEEN)[name]])
+    return sample.executable([*whole[:begin], *ALL[name]])
