@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from darwinn_sim.kernel import store
+from darwinn_sim.kernel import compiled, store
 
 from tests.mutation.__main__ import EQUIVALENTS, Project, attempt
 from tests.mutation.mutants import Mutant, drawn, mutants_of
@@ -303,8 +303,11 @@ def test_a_survivor_is_shown_as_a_difference() -> None:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A copy of the tree of somebody who has compiled nothing."""
     folder = tmp_path_factory.mktemp("mutation")
-    return Tree(folder / "copies" / "0", folder / "out")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compiled, "_CACHES", folder / "caches")
+        return Tree(folder / "copies" / "0", folder / "out")
 
 
 def one(file: str, function: str, after: str) -> tuple[Mutant, bytes]:
@@ -339,6 +342,25 @@ def test_tests_have_to_pass_as_the_project_is(tree: Tree) -> None:
     with pytest.raises(ToolError, match=r"nothing is changed:[\s\S]*test_bad"):
         tree.control(["tests/test_control.py::test_good", "tests/test_control.py::test_bad"])
     test.unlink()
+
+
+def test_what_the_user_has_compiled_is_taken_over(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of these sources, and what is not there already."""
+    monkeypatch.setattr(tree, "warm", {True: tmp_path / "kernels"})
+    (tmp_path / "kernels" / "key").mkdir(parents=True)
+    (tmp_path / "kernels" / "key" / "there").write_text("own")
+    known = tmp_path / "caches" / "key"
+    known.mkdir(parents=True)
+    for name in ("there", "new"):
+        (known / name).write_text("taken over")
+    for folder in (known, known.with_name("other")):
+        tree._take_over(folder)
+    found = {
+        path.name: path.read_text() for path in (tmp_path / "kernels").rglob("*") if path.is_file()
+    }
+    assert found == {"there": "own", "new": "taken over"}
 
 
 def test_what_has_no_end_is_ended(tree: Tree) -> None:

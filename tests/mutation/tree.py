@@ -81,6 +81,16 @@ class Tree:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         self._own_keys = self.keys()
+        for key in self._own_keys.values():
+            self._take_over(compiled._CACHES / key)
+
+    def _take_over(self, known: Path) -> None:
+        """Kernels that this user has compiled of the same sources; they are checked when loaded."""
+        warm = self.warm[True] / known.name
+        for path in known.iterdir() if known.is_dir() else ():
+            if path.is_file() and not (warm / path.name).exists():
+                warm.mkdir(mode=0o700, exist_ok=True)
+                shutil.copy2(path, warm / path.name)
 
     def control(self, tests: Sequence[str], *, optimised: bool = True) -> None:
         """Compile the kernels that these tests need, and see that they pass as the project is."""

@@ -188,6 +188,32 @@ def test_outputs_that_are_too_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) 
     assert done == [0, 1, 2]
 
 
+def test_as_many_bytes_as_may_be_held_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tells the host no bytes, as an interrupt, counts for nothing."""
+    monkeypatch.setattr(device_pace, "MAX_HELD_BYTES", 10)
+    done: list[str] = []
+    pace = Clock().pace
+    pace.begin()
+    pace.hold(lambda: done.append("output"), 10)
+    for _ in range(3):
+        pace.hold(lambda: done.append("interrupt"))
+    assert not done
+    pace.hold(lambda: done.append("more"), 1)
+    assert done == ["output", *["interrupt"] * 3, "more"]
+
+
+def test_without_a_prediction_nothing_is_held() -> None:
+    done: list[int] = []
+    pace = Pace()
+    pace.begin()
+    pace.hold(lambda: done.append(1), 7)
+    pace.hold(lambda: done.append(2))
+    assert done == [1, 2] and pace.left() is None
+    for call in (pace.clear, pace.let_go, pace.release):
+        call()
+    assert done == [1, 2]
+
+
 def test_what_a_host_does_not_take_later_is_a_fault() -> None:
     clock = Clock()
     bench = UsbBench(clock.pace)

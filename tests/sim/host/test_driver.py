@@ -533,3 +533,41 @@ def test_a_device_with_an_error_does_not_open(monkeypatch: pytest.MonkeyPatch) -
     )
     with pytest.raises(DriverError, match="hib_error_status is 0x200"):
         Driver(host, memory).open()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("hib_error_status", 1, 0),
+        ("instruction_queue_descriptor_size", 17, 16),
+        ("instruction_queue_status", 0, 1),
+        ("tileconfig0", 0, 0x7F),
+    ],
+)
+def test_a_register_that_does_not_follow_is_named(
+    name: str, value: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each register that the driver looks at while it opens the device."""
+    memory = HostMemory()
+    driver = Driver(HostInterface(memory), memory)
+    read, polled = driver._read, []
+
+    def other(which: str) -> int:
+        polled.append(which)
+        return value if which == name else read(which)
+
+    monkeypatch.setattr(driver, "_read", other)
+    text = f"{name} is {value:#x} where the driver waits for {expected:#x}"
+    with pytest.raises(DriverError, match=f"^{text}$"):
+        driver.open()
+    assert polled[-1] == name
+
+
+def test_a_device_that_is_not_open_cannot_be_closed_and_one_that_is_not_opened_again() -> None:
+    memory = HostMemory()
+    driver = Driver(HostInterface(memory), memory)
+    with pytest.raises(DriverError, match="not open"):
+        driver.close()
+    driver.open()
+    with pytest.raises(DriverError, match="open already"):
+        driver.open()

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from darwinn_sim.isa.codec import decode
+from darwinn_sim.isa.codes import CODES
+from darwinn_sim.isa.export import table
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Grade
 from darwinn_sim.isa.table import INSTRUCTIONS
 from hypothesis import given
@@ -21,8 +23,7 @@ Values = dict[str, list[int]]
 @cache
 def exported() -> Any:
     """What another tool reads."""
-    command = [sys.executable, "-m", "darwinn_sim.isa.export"]
-    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return json.loads(json.dumps(table()))
 
 
 def decoded_from_json(stream: bytes) -> list[tuple[str, Values]]:
@@ -76,6 +77,31 @@ def test_the_json_alone_decodes_a_stream(stream: bytes) -> None:
     ]
 
 
+def test_the_command_writes_the_table() -> None:
+    command = [sys.executable, "-m", "darwinn_sim.isa.export"]
+    written = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert json.loads(written) == exported()
+    assert written.endswith("}\n")
+
+
+def test_codes_are_those_of_the_code() -> None:
+    assert set(exported()["codes"]) == set(CODES)
+    for name, entry in exported()["codes"].items():
+        values = [(each["value"], each["name"], each["meaning"]) for each in entry["values"]]
+        assert values == [(int(code), code.label, code.meaning) for code in CODES[name]]
+        assert entry["meaning"] and entry["meaning"] == entry["meaning"].strip()
+
+
+def test_a_field_names_its_codes() -> None:
+    named = set()
+    for instruction in exported()["instructions"]:
+        for field in instruction["fields"]:
+            codes = INSTRUCTIONS[instruction["opcode"]].field(field["name"]).codes
+            assert field["codes"] == (None if codes is None else codes.__name__)
+            named.add(field["codes"])
+    assert named >= {None, "AluOperation", "StoreOperation"}
+
+
 def test_names_lead_somewhere() -> None:
     codes = exported()["codes"]
     for instruction in exported()["instructions"]:
@@ -96,6 +122,10 @@ def test_the_grades_are_those_of_the_table() -> None:
             assert len(field["grades"]) == len(expected)
             for found, entry in zip(field["grades"], expected, strict=True):
                 assert (Grade(found["grade"]), found["reason"]) == (entry.grade, entry.reason)
-                values = [v for first, last in found["values"] for v in range(first, last + 1)]
-                assert (values, found["mask"]) == (list(entry.values), entry.mask)
-                assert list(found["given"]) == [name for name, _ in entry.given]
+                assert (_each(found["values"]), found["mask"]) == (list(entry.values), entry.mask)
+                given = {name: _each(values) for name, values in found["given"].items()}
+                assert given == {name: list(values) for name, values in entry.given}
+
+
+def _each(spans: list[list[int]]) -> list[int]:
+    return [value for first, last in spans for value in range(first, last + 1)]
