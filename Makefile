@@ -5,6 +5,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 BUILD  ?= build
 READY   = $(VENV)/.ready
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # pytest-xdist workers: one per core. `make test WORKERS=0` runs in one process (for a debugger).
 WORKERS ?= auto
 
@@ -38,7 +39,9 @@ $(READY): pyproject.toml
 	    { echo "make: the venv module is missing: apt-get install python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "make: installing the pinned dependencies into $(VENV)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(PIP) "$$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)"
+	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@$(BIN)/darwinn warm-up function time
 	@touch $@
 
 demo: $(READY)  ## Build the sample models and verify them on the simulated chip, and on the RTL

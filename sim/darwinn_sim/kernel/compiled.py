@@ -9,15 +9,13 @@ they are kept, and which of them are loaded, is in ``store.py``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import platformdirs
-from numba.core import event
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel.store import KernelStore
@@ -39,38 +37,10 @@ OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
 """How everything is compiled. Other threads run meanwhile: a chip that a stranger drives computes
 while transfers come."""
 
-_events: Any = event
-
-_CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
+CACHES = Path(_numba.config.CACHE_DIR or platformdirs.user_cache_dir("darwinn-testbench"))
 """Where compiled kernels are kept, a folder for each key: in NUMBA_CACHE_DIR, if that is set."""
 
 _ROOT = Path(__file__).parents[1]
-
-
-class _Announcer(event.Listener):
-    """Calls ``announce`` at the first kernel that is compiled, not for what the cache holds."""
-
-    def __init__(self, announce: Callable[[], None]) -> None:
-        self._announce: Callable[[], None] | None = announce
-
-    def on_start(self, event: Any) -> None:
-        announce, self._announce = self._announce, None
-        if announce is not None:
-            announce()
-
-    def on_end(self, event: Any) -> None:
-        pass
-
-
-@contextmanager
-def announced(announce: Callable[[], None]) -> Iterator[None]:
-    """Within, ``announce`` is called once when a kernel has to be compiled: that takes a while."""
-    listener = _Announcer(announce)
-    _events.register("numba:compile", listener)
-    try:
-        yield
-    finally:
-        _events.unregister("numba:compile", listener)
 
 
 @cache
@@ -83,7 +53,7 @@ def _cache_folder(package: Path) -> Path:
             if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
                 digest.update(source.name.encode())
                 digest.update(text)
-    return _CACHES / digest.hexdigest()[:16]
+    return CACHES / digest.hexdigest()[:16]
 
 
 def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -5,6 +5,10 @@ file is opened up only if it belongs to this user or to root, if nobody else may
 its checksum fits, which covers its name as well. Anything else is left alone: the kernel is
 compiled again and replaces it, and one warning says so. Where the folder cannot be used kernels
 stay in memory. SECURITY.md says what that protects from, and what not.
+
+An installation can bring kernels along, in ``INSTALLED``: compiled for any processor of a level
+(``PORTABLE``) instead of this one, and compressed. They are used where this user has none of their
+own. They are trusted as the sources beside them are; the checksum finds damage.
 """
 
 from __future__ import annotations
@@ -14,24 +18,49 @@ import logging
 import os
 import pickle
 import stat
-import sys
+import sysconfig
 import tempfile
+import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba.core import compiler, serialize
 
 # numba's own types know little of what is asked of it here.
 _config: Any = numba.config
 _serialize: Any = serialize
+_binding: Any = binding
 _Result: Any = compiler.CompileResult
 _log = logging.getLogger(__name__)
 
 _MAGIC = b"darwinn kernel 1\n"
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_COMPRESSION = 9
+
+INSTALLED = Path(__file__).parents[1] / "compiled_kernels"
+"""Where an installation has kernels, if it has any: in folders as in a cache."""
+
+PORTABLE = "x86-64-v3"
+"""LLVM's name of the processors that installed kernels are for: those of 2013 and later."""
+_NEEDED = (
+    *("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
+    *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+)
+"""What a processor of that level has, by the names of LLVM (x86-64 psABI, 3.1.1)."""
+
+use_installed = True
+"""Whether installed kernels are used; not where kernels for this processor are to be compiled."""
+
+loaded: list[Path] = []
+"""Files of the kernels that this process has loaded and not compiled."""
+
+saved: list[Path] = []
+"""Files of those that it has compiled and stored."""
 
 
 class _Unusable(Exception):
@@ -61,7 +90,16 @@ class KernelStore:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """What was compiled for the types of ``signature``; None if it has to be compiled."""
         target.refresh()
-        path = self._path(signature, target.codegen())
+        codegen = target.codegen()
+        for read in (self._own, self._installed):
+            stored = read(signature, codegen)
+            if stored is not None:
+                return _Result._rebuild(target, *pickle.loads(stored))
+        return None
+
+    def _own(self, signature: Any, codegen: Any) -> bytes | None:
+        """What this user has stored, for this processor."""
+        path = self._folder / self._file(signature, codegen.magic_tuple())
         try:
             _check_folder(self._folder)
             stored = _read(path)
@@ -70,7 +108,25 @@ class KernelStore:
         except (OSError, _Unusable) as error:
             self._warn(error)
             return None
-        return _Result._rebuild(target, *pickle.loads(stored))
+        loaded.append(path)
+        return stored
+
+    def _installed(self, signature: Any, codegen: Any) -> bytes | None:
+        """What the installation has, for processors such as this one."""
+        folder = INSTALLED / self._folder.name
+        if not (use_installed and folder.is_dir() and _is_portable()):
+            return None
+        triple, *_ = codegen.magic_tuple()
+        path = folder / self._file(signature, (triple, PORTABLE, ""))
+        try:
+            stored = zlib.decompress(_read(path, private=False))
+        except FileNotFoundError:
+            return None
+        except (OSError, _Unusable) as error:
+            self._warn(error)
+            return None
+        loaded.append(path)
+        return stored
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled for the types of ``signature``."""
@@ -79,22 +135,23 @@ class KernelStore:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_folder(self._folder)
-            path = self._path(signature, result.codegen)
+            path = self._folder / self._file(signature, result.codegen.magic_tuple())
             _write(path, _serialize.dumps(result._reduce()))
+            saved.append(path)
         except (OSError, _Unusable) as error:
             self._warn(error)
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
-        """The file of a signature on this processor, by these versions with these settings."""
+    def _file(self, signature: Any, processor: tuple[str, ...]) -> str:
+        """The name for a signature on ``processor``, by these versions with these settings."""
         key = (
             tuple(map(str, signature)),
-            codegen.magic_tuple(),
+            processor,
             self._line,
-            (sys.version, numba.__version__),
+            (sysconfig.get_config_var("SOABI"), numba.__version__),
             (_config.BOUNDSCHECK, int(_config.OPT), _config.DEBUGINFO_DEFAULT),
         )
         digest = hashlib.sha256(repr(key).encode()).hexdigest()
-        return self._folder / f"{self._name}.{digest[:32]}"
+        return f"{self._name}.{digest[:32]}"
 
     def _warn(self, error: Exception) -> None:
         if not KernelStore._warned:
@@ -103,6 +160,25 @@ class KernelStore:
             if isinstance(error, OSError):
                 reason = f"{error.filename or self._folder}: {error.strerror}"
             _log.warning("kernel cache: %s; kernels are compiled again", reason)
+
+
+def install(stored: Path, target: Path) -> int:
+    """Write the kernel in ``stored``, of a cache, as :data:`INSTALLED` has it; the bytes it takes.
+
+    ``target`` takes the place of :data:`INSTALLED`.
+    """
+    path = target / stored.parent.name / stored.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, zlib.compress(_read(stored), _COMPRESSION))
+    path.chmod(0o444)
+    return path.stat().st_size
+
+
+@cache
+def _is_portable() -> bool:
+    """Whether this processor executes installed kernels."""
+    has = _binding.get_host_cpu_features()
+    return all(has.get(feature, False) for feature in _NEEDED)
 
 
 def _check_folder(folder: Path) -> None:
@@ -117,15 +193,19 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
         raise _Unusable(f"{path}: other users may write it")
 
 
-def _read(path: Path) -> bytes:
-    """What :func:`_write` stored under this name; OSError or _Unusable where that is not there."""
+def _read(path: Path, *, private: bool = True) -> bytes:
+    """What :func:`_write` stored under this name; OSError or _Unusable where that is not there.
+
+    ``private``: and where somebody else may have written it.
+    """
     # No link, which could name any file of this user; no pipe, which would never end.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as stream:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise _Unusable(f"{path}: no regular file")
-        _check_owner(path, status)
+        if private:
+            _check_owner(path, status)
         data = stream.read()
     head = len(_MAGIC) + _CHECKSUM_BYTES
     if data[:head] != _MAGIC + _checksum(path, data[head:]):

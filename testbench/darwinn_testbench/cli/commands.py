@@ -70,13 +70,14 @@ SUMMARIES: Mapping[str, str] = {
     "device": (
         "Attach the simulated chip as a device that other programs open, or replay what one did."
     ),
+    "warm-up": "Compile the model of the chip for this processor, before it is needed.",
     "sample": (
         "Write two small networks, before compilation and compiled, for trying out everything else."
     ),
 }
-"""Name of each command, which its module has too, and the first line of its help."""
+"""Name of each command, which its module has too (`-` is `_`), and the first line of its help."""
 
-_READ_NO_FILE = frozenset({"accuracy", "delegate", "sample"})
+_READ_NO_FILE = frozenset({"accuracy", "delegate", "sample", "warm-up"})
 """Commands that read nothing of strangers: they need no limits."""
 
 _RUN_PROGRAMS = frozenset({"delegate", "device"})
@@ -85,7 +86,7 @@ _RUN_PROGRAMS = frozenset({"delegate", "device"})
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
-_WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate"})
+_WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate", "warm-up"})
 """Commands with something to do without an argument; the others then print their help."""
 
 
@@ -135,7 +136,7 @@ def load(name: str) -> TyperCommand:
     # Loaded with a command, as the list of commands does without it.
     from darwinn_testbench.cli.limited import limited
 
-    module = import_module(f"darwinn_testbench.cli.{name}")
+    module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
     alone = typer.Typer(
         add_completion=False, rich_markup_mode=MARKUP, pretty_exceptions_enable=False
     )

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from darwinn_sim.device.pace import Pace
 from darwinn_sim.host.register_space import silent
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import announced
 from darwinn_sim.pcie.function import Watcher as PcieWatcher
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher

@@ -1,46 +1,94 @@
-"""Progress bars on standard error for work that takes longer than a glance."""
+"""Progress on standard error for work that takes longer than a glance.
+
+On a terminal it is a bar. Elsewhere nothing is drawn, but where the model of the chip has to be
+compiled a line says so, and one says every while how far that is.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from darwinn_formats.errors import printable
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import Watch, watched
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.report.progress import ProgressCallback
 
+_COMPILING = "compiling the model of the chip (once)"
+_LINE_SECONDS = 15
+
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """A callback that moves a bar; nothing is drawn where standard error is no terminal.
+    """A callback that moves a bar, which says so while the model of the chip is compiled."""
+    with _Bar("reading") as bar, watched(bar.watch):
+        yield bar.advance
 
-    Where the model of the chip has to be compiled, a line says so, on a terminal or not.
-    """
-    console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-    )
-    with (
-        Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as progress,
-        announced(say_compiling),
-    ):
-        task = progress.add_task("reading", total=None)
 
-        def advance(description: str, done: int, total: int | None) -> None:
-            progress.update(task, description=printable(description), completed=done, total=total)
-
-        yield advance
+@contextmanager
+def compilation_bar() -> Iterator[Watch]:
+    """The same for a command that has kernels compiled elsewhere: is told how many were begun."""
+    with _Bar("loading") as bar:
+        yield bar.watch
 
 
 def say_compiling() -> None:
     """Say on standard error why nothing happens for a while."""
-    print_line("compiling kernels: the model of the chip, once: about a minute of processor time")
+    print_line(f"{_COMPILING}: about a minute of processor time")
+
+
+class _Bar:
+    """The bar, or lines in its place."""
+
+    def __init__(self, description: str) -> None:
+        console = Console(stderr=True)
+        self._drawn = console.is_terminal
+        self._said = 0.0
+        self._began = 0.0
+        self._description = description
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not self._drawn,
+        )
+        self._task = self._progress.add_task(description, total=None)
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def advance(self, description: str, done: int, total: int | None) -> None:
+        """``done`` of ``total`` steps lie behind, and ``description`` begins."""
+        self._description = printable(description)
+        self._progress.update(
+            self._task, description=self._description, completed=done, total=total
+        )
+
+    def watch(self, begun: int | None) -> None:
+        """``begun`` kernels were compiled, one more begins; None: none does any more."""
+        if not self._drawn:
+            self._say(begun)
+        elif begun is None:
+            self._progress.update(self._task, description=self._description)
+        else:
+            self._progress.update(self._task, description=f"{_COMPILING}: kernel {begun + 1}")
+
+    def _say(self, begun: int | None) -> None:
+        now = time.monotonic()
+        if not self._began:
+            self._began = self._said = now
+            say_compiling()
+        elif begun is not None and now - self._said >= _LINE_SECONDS:
+            self._said = now
+            print_line(f"{_COMPILING}: {begun} kernels so far, {now - self._began:.0f} s")

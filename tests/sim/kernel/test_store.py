@@ -15,7 +15,7 @@ import darwinn_sim
 import pytest
 
 CALL = """
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import announced
 from darwinn_sim.kernel.sync import reached
 with announced(lambda: print("compiling")):
     print(reached(1, 1))

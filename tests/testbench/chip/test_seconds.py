@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from darwinn_sim import accelerator
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import announced
 from darwinn_testbench.chip import session
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.comparison.verify import verify
@@ -72,7 +72,7 @@ def test_a_chip_beside_another_program_is_timed_alike(samples: Path, log: list[s
 COMPILES = """
 import sys
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import announced
 from darwinn_sim.units.mesh_bus import neighbour
 from darwinn_sim.kernel.sync import reached
 with announced(lambda: print("compiling")):

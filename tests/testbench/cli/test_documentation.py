@@ -25,6 +25,7 @@ from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.explain.advice import Advice
 from darwinn_testbench.explain.crossing import Crossing, Piece
 from darwinn_testbench.explain.explain import ExplainRow
+from darwinn_testbench.kernels import KernelsRow
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.rows import LayerRow, ParameterRange
@@ -64,6 +65,7 @@ PRINTED = (
     ExecutableRow,
     FieldValues,
     FunctionRow,
+    KernelsRow,
     Keypoint,
     LayerFigures,
     LayerRow,

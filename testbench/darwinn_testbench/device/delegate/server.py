@@ -23,7 +23,7 @@ import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.kernel.compiled import announced
+from darwinn_sim.kernel.compiling import announced
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.operators.chip_operator import operator_on

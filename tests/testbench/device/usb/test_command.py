@@ -345,4 +345,4 @@ def test_that_kernels_are_compiled_is_said(
 
     monkeypatch.setattr(attach, "compile_kernels", compile_kernels)
     assert run_command_line(["device", "--usb", "--", "true"]) == 0
-    assert "compiling kernels" in capsys.readouterr().err
+    assert "compiling the model of the chip" in capsys.readouterr().err

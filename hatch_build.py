@@ -1,0 +1,48 @@
+"""Adds compiled kernels of the model of the chip to a wheel: its first use need not compile.
+
+Not to an editable installation, whose kernels are compiled for its processor (`darwinn warm-up`),
+nor where the variable DARWINN_KERNELS is `none`: that wheel serves every version of Python and
+every processor. It may be a list of the parts to compile (`function time hazards`) as well.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_INSTALLED = "darwinn_sim/compiled_kernels"
+"""`INSTALLED` of darwinn_sim.kernel.store."""
+
+
+class KernelsHook(BuildHookInterface[Any]):
+    """Compiles the kernels with the versions that the installation resolves to as well."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Before the wheel is put together."""
+        parts = os.environ.get("DARWINN_KERNELS", "")
+        if version == "editable" or parts == "none":
+            return
+        self._built = tempfile.TemporaryDirectory(prefix="darwinn-kernels-")
+        folder = Path(self._built.name, "kernels")
+        packages = [str(Path(self.root, name)) for name in ("formats", "sim", "testbench")]
+        path = os.pathsep.join([*packages, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.app.display_info("compiling the model of the chip for this version of Python")
+        subprocess.run(
+            [sys.executable, "-m", "darwinn_testbench.kernels.build", str(folder), *parts.split()],
+            env={**os.environ, "PYTHONPATH": path},
+            check=True,
+        )
+        build_data["force_include"][str(folder)] = _INSTALLED
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """After it."""
+        if hasattr(self, "_built"):
+            self._built.cleanup()

@@ -1,0 +1,56 @@
+"""`darwinn warm-up`: compile the model of the chip before it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from rich.console import RenderableType
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument
+from darwinn_testbench.cli.progress import compilation_bar
+from darwinn_testbench.kernels import KernelsRow, Part, warm_up
+from darwinn_testbench.report import Column, Report, table
+
+EXAMPLES = """**Examples**
+
+`darwinn warm-up`
+
+`darwinn warm-up function time --json`
+"""
+
+Parts = Annotated[
+    list[Part] | None,
+    argument(
+        "PART...",
+        "function: what the chip computes (run, verify and most others); time: how long it takes "
+        "(cycles, profile, report); hazards: for --hazards. All by default.",
+    ),
+]
+
+_COLUMNS: tuple[Column[KernelsRow], ...] = (
+    Column("part", lambda row: row.name),
+    Column("compiled", lambda row: row.compiled, "right"),
+    Column("found", lambda row: row.found, "right"),
+    Column("bytes", lambda row: row.bytes, "right"),
+    Column("processor s", lambda row: f"{row.processor_seconds:.1f}", "right"),
+)
+
+
+def command(parts: Parts = None, jobs: options.Jobs = None, json: options.Json = False) -> None:
+    """Compile the model of the chip for this processor, before it is needed.
+
+    Its kernels are compiled once for each processor and state of the sources, at the first command
+    that needs them, which takes a minute. An installation may bring kernels for any newer processor
+    of its kind along: then nothing has to wait, and this makes inferences somewhat faster. Compiled
+    kernels are kept in ~/.cache/darwinn-testbench (SECURITY.md says whom that trusts).
+    """
+    with compilation_bar() as watch:
+        report = warm_up(tuple(dict.fromkeys(parts or Part)), jobs=jobs, progress=watch)
+    finish(report, file=report.file, as_json=json, body=_body, next_step="")
+
+
+def _body(report: Report[KernelsRow]) -> Sequence[RenderableType]:
+    return [table(_COLUMNS, report.rows)]

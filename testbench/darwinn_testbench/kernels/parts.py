@@ -1,0 +1,74 @@
+"""Parts of the model, each with kernels of its own, and runs of the sample that call them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+
+from darwinn_testbench.chip.cycles import measure
+from darwinn_testbench.chip.dma_check import check_dma
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.report import Report, Row, Verdict
+
+_NATIVES = "darwinn_testbench.compiler.natives"
+
+
+class Part(Enum):
+    """A part of the model: what is compiled once for all commands that need it."""
+
+    FUNCTION = "function"
+    """What the chip computes."""
+    TIME = "time"
+    """How long it takes."""
+    HAZARDS = "hazards"
+    """What the checker of hazards looks at."""
+
+
+def exercise(part: Part) -> None:
+    """Call all kernels of ``part``, and see that they give what they should.
+
+    Raises:
+        AssertionError: they do not: a defect of the model, or of what has compiled it.
+    """
+    with tempfile.TemporaryDirectory(prefix="darwinn-") as folder:
+        sample(folder)
+        for report in _EXERCISES[part](Path(folder)):
+            if report.verdict is not Verdict.PASS:
+                raise AssertionError(f"{part.value}: {report.file}: {report.headline}")
+
+
+def _function(folder: Path) -> list[Report[Row]]:
+    return [
+        *(_verified(folder, name, schedules=1) for name in ("dense", "convolution")),
+        check_dma(folder / "dense_edgetpu.tflite"),
+    ]
+
+
+def _time(folder: Path) -> list[Report[Row]]:
+    return [measure(folder / f"{name}_edgetpu.tflite") for name in ("dense", "convolution")]
+
+
+def _hazards(folder: Path) -> list[Report[Row]]:
+    return [_verified(folder, name, hazards=True) for name in ("dense", "convolution")]
+
+
+def _verified(folder: Path, name: str, *, schedules: int = 0, hazards: bool = False) -> Report[Row]:
+    """Against native functions, which are part of the project: no other runtime has to be there."""
+    return verify(
+        folder / f"{name}_edgetpu.tflite",
+        folder / f"{name}.bef",
+        natives=_NATIVES,
+        schedules=schedules,
+        hazards=hazards,
+        runs=1,
+    )
+
+
+_EXERCISES: Mapping[Part, Callable[[Path], list[Report[Row]]]] = {
+    Part.FUNCTION: _function,
+    Part.TIME: _time,
+    Part.HAZARDS: _hazards,
+}

@@ -1,0 +1,60 @@
+"""`darwinn warm-up`: kernels are there afterwards, and what hinders it is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.kernels import Part, parts, warm_up
+from darwinn_testbench.report import Report, Row, Verdict
+
+PARTS = ("function", "time")
+
+
+def command(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "darwinn_testbench", *words],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1200,
+    )
+
+
+def test_what_was_compiled_is_found_the_next_time() -> None:
+    assert command("warm-up", *PARTS).returncode == 0
+    report = json.loads(command("warm-up", *PARTS, "--json").stdout)
+    assert report["verdict"] == "pass"
+    assert report["message"].startswith("nothing had to be compiled")
+    assert [row["name"] for row in report["rows"]] == list(PARTS)
+    for row in report["rows"]:
+        assert row["compiled"] == 0
+        assert row["found"] > 0
+        assert row["bytes"] > 1_000_000
+        assert row["processor_seconds"] > 0
+    assert Path(report["file"]).is_dir()
+
+
+def test_each_part_has_its_own(tmp_path: Path) -> None:
+    """What the functional model needs is not enough for times, and the other way round."""
+    loaded = {row.name: row.bytes for row in warm_up([Part.FUNCTION, Part.TIME]).rows}
+    assert set(loaded) == set(PARTS)
+    assert len(set(loaded.values())) == 2
+
+
+def test_wrong_results_are_not_taken_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Report[Row](command="verify", file="model", decided=Verdict.MISMATCH, message="wrong")
+    monkeypatch.setattr(parts, "_EXERCISES", {Part.TIME: lambda folder: [wrong]})
+    with pytest.raises(AssertionError, match="time: model: wrong"):
+        parts.exercise(Part.TIME)
+
+
+def test_an_unknown_part_is_a_usage_error() -> None:
+    done = command("warm-up", "everything")
+    assert done.returncode == 2
+    assert "everything" in done.stderr
