@@ -82,7 +82,7 @@ class Tree:
                 shutil.copy2(ROOT / name, folder / name)
         self._own_keys = self.keys()
         for key in self._own_keys.values():
-            self._take_over(compiled._CACHES / key)
+            self._take_over(compiled.CACHES / key)
 
     def _take_over(self, known: Path) -> None:
         """Kernels that this user has compiled of the same sources; they are checked when loaded."""
