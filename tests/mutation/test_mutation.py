@@ -306,7 +306,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """A copy of the tree of somebody who has compiled nothing."""
     folder = tmp_path_factory.mktemp("mutation")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compiled, "_CACHES", folder / "caches")
+        patched.setattr(compiled, "CACHES", folder / "caches")
         return Tree(folder / "copies" / "0", folder / "out")
 
 
