@@ -34,6 +34,9 @@ FOUND = {
         "dense.package",
         (Edit((*EXECUTABLES, 0, "batch_size"), "set", (179343,)),),
     ),
+    "the head of an array with a backslash": Mutant(
+        "inputs", "x.npy", patches=(Edit((), "copy", (2517, 16, 1, 15)),)
+    ),
     "a zero point that is no value of the type": Mutant(
         "tflite",
         "convolution.tflite",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -128,7 +129,9 @@ def member_name(name: str) -> str:
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     try:
-        yield
+        # NumPy takes the head of an array for Python, whose compiler warns of what it finds odd.
+        with warnings.catch_warnings(action="ignore"):
+            yield
     except _DAMAGED as error:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
 
