@@ -37,8 +37,12 @@ OUT_OF_TIME = "out of time"
 
 DEADLOCK = "deadlock"
 
-IN_OTHER_ORDERS = ("run", FILE, "--schedules", "200", "--json")
-"""What says whether models that differ are both right, each in its own order of the units."""
+OTHERWISE: tuple[Command, ...] = (
+    ("run", FILE, "--schedules", "200", "--json"),
+    *(("run", FILE, "--seed", str(seed), "--json") for seed in range(40)),
+)
+"""What says whether models that differ are both right, each in its own order of the units, or with
+the buffers and the data where they are."""
 
 _CODES = range(4)
 _ESCAPED = -1
@@ -194,11 +198,18 @@ def outcome_of(process: Process[Any]) -> tuple[list[Done], list[str]]:
     return done, findings
 
 
+def is_undecided(done: Sequence[Done]) -> bool:
+    """Whether a program has several ends, by what was done as ``OTHERWISE`` says."""
+    orders, *places = done
+    return orders.end == Verdict.RACE or len({each.code for each in places}) > 1
+
+
 def difference(done: Sequence[Done]) -> str:
     """The finding that a program that runs cannot be timed, or that one that deadlocks can.
 
     Time depends neither on layers and relocations, nor on where pages are: what is wrong with these
-    is seen by a run alone. What is ended for its time may have been slow.
+    is seen by a run alone; nor should what a program does, but a mutant may take the address of a
+    buffer for a row of a memory (``OTHERWISE``). What is ended for its time may have been slow.
     """
     if len(done) < 2:
         return ""

@@ -37,6 +37,22 @@ FOUND = {
     "the head of an array with a backslash": Mutant(
         "inputs", "x.npy", patches=(Edit((), "copy", (2517, 16, 1, 15)),)
     ),
+    "a tile that rows wait for in an incomplete program": Mutant(
+        "darwinn",
+        "dense_slices_edgetpu.tflite",
+        (
+            Edit(
+                (*EXECUTABLES, 1, "instruction_bitstreams", 0, "bitstream"),
+                "copy instructions",
+                (12, 9, 2, 21),
+            ),
+            Edit(
+                (*EXECUTABLES, 1, "instruction_bitstreams", 0, "bitstream"),
+                "field",
+                (49, "program_end", 0, 0),
+            ),
+        ),
+    ),
     "a zero point that is no value of the type": Mutant(
         "tflite",
         "convolution.tflite",

@@ -125,13 +125,17 @@ def test_programs_without_end_are_drawn_and_ended(seeds: Seeds) -> None:
         ("convolution.package", (18, "sync_increment", 0, 2)),
         # A deadlock in the fixed order, and in some six of seven random ones.
         ("dense.package", (22, "wait_idle", 0, 1022)),
+        # A row of wide memory by what is left of the address of a buffer.
+        ("dense.package", (27, "base_override", 0, 1)),
     ],
 )
-def test_models_may_disagree_on_a_race(seeds: Seeds, seed: str, field: tuple[Any, ...]) -> None:
+def test_models_may_disagree_where_it_is_open(
+    seeds: Seeds, seed: str, field: tuple[Any, ...]
+) -> None:
     executable = ("serialized_multi_executable", "serialized_executables", 0)
     at = (*executable, "instruction_bitstreams", 0, "bitstream")
     mutant = Mutant("darwinn", seed, (Edit(at, "field", field),))
-    assert Harness(seeds).is_race(Task(0, mutant))
+    assert Harness(seeds).is_undecided(Task(0, mutant))
     assert not Harness(seeds).outcome(Task(0, mutant)).findings
 
 

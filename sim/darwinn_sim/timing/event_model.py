@@ -213,7 +213,9 @@ class _Run:
         runs = self.machine.runs
         self.machine.counters[:] += runs["rate"] * (runs["last"] - runs["first"])
         left = waiting.describe(self.machine, self.program) or waiting.left_behind(self.machine)
-        if left and not awaits_chunk(self.program.chunks):
+        if left and not (
+            awaits_chunk(self.program.chunks) and waiting.core_has_ended(self.machine)
+        ):
             raise Deadlock(left)
 
     def _next_steps(self) -> None:

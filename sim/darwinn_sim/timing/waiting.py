@@ -56,6 +56,11 @@ def describe(machine: Machine, program: LoweredProgram) -> tuple[str, ...]:
     )
 
 
+def core_has_ended(machine: Machine) -> bool:
+    """Whether the scalar core has done all that it was given."""
+    return bool(machine.stations[stations.CORE]["position"] >= len(machine.steps))
+
+
 def left_behind(machine: Machine) -> tuple[str, ...]:
     """What a run that has ended leaves in FIFOs, where the next one would find it."""
     whole = machine.counters[stations.CHIP_COUNTERS :]
@@ -70,9 +75,8 @@ def left_behind(machine: Machine) -> tuple[str, ...]:
 
 
 def _core(machine: Machine, program: LoweredProgram) -> Iterator[str]:
-    station = machine.stations[stations.CORE]
-    if station["position"] < len(machine.steps):
-        step = machine.steps[int(station["position"])]
+    if not core_has_ended(machine):
+        step = machine.steps[int(machine.stations[stations.CORE]["position"])]
         place = _place(program, int(step["instruction"])) if step["length"] else "chunk"
         yield f"scalar core at {place}: {_wait(machine, stations.CORE)}"
 

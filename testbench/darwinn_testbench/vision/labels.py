@@ -10,6 +10,7 @@ import ast
 import io
 import json
 import re
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -105,7 +106,9 @@ def _names_of_metadata(text: str) -> dict[int, str]:
     found = None
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text)
+            # Python's compiler says on standard error what it finds odd.
+            with warnings.catch_warnings(action="ignore"):
+                found = read(text)
             break
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue

@@ -5,6 +5,8 @@ Where the original runtime is installed, it runs the same programs and must give
 
 from __future__ import annotations
 
+import mmap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from darwinn_formats.iree import schema
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_testbench.reference.iree.memory import MAXIMUM_ALLOCATION, allocate
 from iree_modules import IMPORT, FunctionSource, Source, imports, module, ref, rodata
 
 TABLES = {"rodata_segments": rodata(b"\x01\x02\x03\x80\xff\xff\xff\xff", b"text")}
@@ -414,3 +417,14 @@ def test_a_dispatch_may_not_import_the_device() -> None:
     )
     with pytest.raises(Unsupported, match=r"imports .*: hal\.devices\.count"):
         IreeReference(data).run([])
+
+
+def test_what_is_allocated_takes_no_memory_before_it_is_written_to() -> None:
+    def in_use() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = in_use()
+    memory = allocate(MAXIMUM_ALLOCATION)
+    memory[-1] = 1
+    assert (memory[0], memory[-1], len(memory)) == (0, 1, MAXIMUM_ALLOCATION)
+    assert in_use() - before < MAXIMUM_ALLOCATION // 8
