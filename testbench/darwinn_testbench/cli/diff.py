@@ -204,6 +204,8 @@ def _line(row: DifferenceRow) -> str:
         return f"{row.name}: {row.a}"
     if row.a is None or row.b is None:
         return f"{row.name}: {_text(row.b if row.a is None else row.a)} ({row.change})"
+    if row.a == row.b:
+        return f"{row.name}: {row.a}: {row.change}"
     said = f" ({row.change})" if row.change and row.change != DIFFERS else ""
     return f"{row.name}: {_text(row.a)} → {_text(row.b)}{said}"
 

@@ -108,7 +108,7 @@ def command(
     """
     with progress_bar() as progress:
         report = explain(
-            options.compiled_source_of(model),
+            options.source_of(model),
             None if compiled is None else options.compiled_source_of(compiled),
             companions=companions or (),
             chip_name=chip,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
+import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim.isa.codec import DecodedChunk, Operation
 from darwinn_sim.isa.fields import BUNDLE_BYTES
@@ -153,6 +154,17 @@ def _fields(left: _Placed | None, right: _Placed | None) -> str | None:
     if mine.instruction is not others.instruction:
         return "another instruction"
     names = [name for name, value in mine.values.items() if others.values[name] != value]
-    told = [f"{name} {mine.values[name]} → {others.values[name]}" for name in names[:_MOST_FIELDS]]
+    told = [
+        f"{name} {_shown(mine, name)} → {_shown(others, name)}" for name in names[:_MOST_FIELDS]
+    ]
     more = [f"{len(names) - _MOST_FIELDS} more"] if len(names) > _MOST_FIELDS else []
     return ", ".join([*told, *more]) or "bits of no known field"
+
+
+def _shown(operation: Operation, name: str) -> str:
+    """The value of a field, floating point ones as numbers."""
+    value = operation.values[name]
+    kind = next(each.kind for each in operation.instruction.fields if each.name == name)
+    if kind == "float32" and isinstance(value, int):
+        return f"{np.uint32(value).view(np.float32):.9g}"
+    return str(value)

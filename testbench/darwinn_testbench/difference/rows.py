@@ -124,6 +124,10 @@ def figures_of_both(
         yield name, left.get(name), right.get(name)
 
 
+_MANY = 10
+"""From so many times as much on per cent say nothing."""
+
+
 def changed(a: Value, b: Value) -> str:
     """How B differs from A, in a few words."""
     if a is None:
@@ -134,5 +138,8 @@ def changed(a: Value, b: Value) -> str:
         return DIFFERS
     if isinstance(a, int | float) and isinstance(b, int | float):
         step = f"{b - a:+,}" if isinstance(b - a, int) else f"{b - a:+,.3g}"
-        return f"{step} ({100 * (b - a) / a:+.1f} %)" if a else step
+        if not a:
+            return step
+        many = b / a >= _MANY
+        return f"{step} ({b / a:,.0f} times)" if many else f"{step} ({100 * (b - a) / a:+.1f} %)"
     return DIFFERS

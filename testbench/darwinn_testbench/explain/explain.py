@@ -112,7 +112,8 @@ def explain(
         file = load(shell_source)
         if file.shell is None:
             raise InputError(f"{file.file}: has no graph around it; inspect and cycles show it")
-        shell = graph_of(file.shell)
+        with errors_name(shell_source):
+            shell = graph_of(file.shell)
         if compiled is not None:
             _check_ends(name_of(source), graph, file.file, shell)
             places, unknown = placed(graph, shell)
@@ -155,7 +156,7 @@ def _read(source: Source) -> tuple[Graph, bool]:
         raise InputError(f"{name_of(source)}: not a .tflite: what is explained is a graph")
     with errors_name(source):
         model = tflite.load(data)
-    return graph_of(model), is_compiled(model)
+        return graph_of(model), is_compiled(model)
 
 
 def _check_ends(name: str, graph: Graph, compiled: str, shell: Graph) -> None:

@@ -6,7 +6,6 @@ floating point ones and those with operators that nobody knows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,9 @@ from darwinn_testbench.chip.cpu_operators import name_of_operator
 
 EIGHT_BITS = frozenset({"INT8", "UINT8"})
 """Element types of the chip's tensors."""
+
+MOST_ELEMENTS = 2**40
+"""Elements of a tensor that are taken for a shape, and no defect of the file."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,13 @@ class Value:
 
     @property
     def elements(self) -> int:
-        """Number of elements; an unknown dimension counts as one."""
-        return math.prod(max(size, 1) for size in self.shape)
+        """Number of elements, up to a bound; an unknown dimension counts as one."""
+        count = 1
+        for size in self.shape:
+            count *= max(size, 1)
+            if count > MOST_ELEMENTS:
+                return MOST_ELEMENTS + 1
+        return count
 
     @property
     def bytes(self) -> int:
@@ -126,7 +133,11 @@ class Graph:
 
 
 def graph_of(model: tflite.Model) -> Graph:
-    """The first graph of a model; an empty one if there is none."""
+    """The first graph of a model; an empty one if there is none.
+
+    Raises:
+        FormatError: a shape of more elements than any machine holds.
+    """
     if not model.subgraphs:
         return Graph((), (), (), (), 0, {})
     graph = model.subgraphs[0]
@@ -150,7 +161,7 @@ def graph_of(model: tflite.Model) -> Graph:
 
 def _value(model: tflite.Model, index: int, tensor: tflite.Tensor) -> Value:
     quantisation = tensor.quantization
-    return Value(
+    value = Value(
         index,
         tensor.name,
         tensor.shape,
@@ -160,3 +171,7 @@ def _value(model: tflite.Model, index: int, tensor: tflite.Tensor) -> Value:
         bool(model.buffers[tensor.buffer].data) and not tensor.is_variable,
         tensor.is_variable,
     )
+    if value.elements > MOST_ELEMENTS:
+        reason = f"more than {MOST_ELEMENTS:,} elements"
+        raise FormatError(f"tensor {index}.shape", reason, offset=tensor.file_offset)
+    return value

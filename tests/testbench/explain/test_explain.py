@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats import flatbuffer, tflite
+from darwinn_formats.errors import FormatError
 from darwinn_formats.tflite import BuiltinOperator, TensorType
 from darwinn_sim import timing
 from darwinn_testbench.chip.cycles import measure
@@ -218,3 +219,9 @@ def test_json_has_every_operator_and_the_tables_fit_a_narrow_terminal(
         assert all(len(line) <= 80 for line in body)
         assert any("2 FULLY_CONNECTED" in line for line in body) is not bool(options)
     assert run_command_line(["explain", "model_edgetpu.tflite", "model.tflite"]) == 2
+
+
+def test_a_shape_that_no_machine_holds_is_bad_input() -> None:
+    data = model([tensor("in", (1 << 30,) * 100_000), tensor("out", (1, 4))], [], ["out"])
+    with pytest.raises(FormatError, match=r"tensor 0\.shape: more than"):
+        explain(data)
