@@ -92,6 +92,8 @@ def place(method: Any, entry: Any) -> Any:
             indices = [-1 if item is None else item.index for item in placed]
             return method.value(schema.OptionalTensorList(tuple(indices)))
         return placed
+    if isinstance(entry, list) and entry and all(isinstance(item, bool) for item in entry):
+        return method.value(schema.BoolList(tuple(entry)))
     return entry
 
 
@@ -172,6 +174,28 @@ _UNARY = {
 }
 _COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
+
+_GRID = floats(1, 2, 3, 2, low=-1.4, high=1.4)
+_ROWS = floats(2, 1, 3)
+_POINTS_OF_ROWS = integers(2, 1)
+_SCALES_OF_ROWS = floats(2, 1, low=0.1, high=1).astype(F64)
+_BYTES = integers(3, 2, low=0, high=255).astype(U8)
+_OF_GROUPS = floats(3, 2, low=0.1, high=1)
+_WEIGHTS = integers(3, 2, low=-100, high=100).astype(I8)
+_FOUND = np.array([[2, 0]], I64)
+_GRADIENT = (
+    floats(1, 4, 2, 3),
+    floats(1, 2, 5, 6),
+    floats(4, 1, 2, 2),
+    [4],
+    [2, 2],
+    [0, 1],
+    [1, 2],
+    False,
+    [0, 0],
+    2,
+)
+"""Arguments of a gradient of a convolution, but for the last."""
 
 ATEN: dict[str, list[tuple[Any, ...]]] = {
     **{
@@ -408,6 +432,61 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "unbind_copy.int_out": [((X, 0), (F32, F32), True)],
     "unsqueeze_copy.out": [((X, -1),)],
     "view_copy.out": [((X, [3, -1]),)],
+    "_cdist_forward.out": [
+        ((_ROWS, floats(2, 3, seed=1), power, None),) for power in (0.0, 1.0, 2.0, 3.0, np.inf)
+    ],
+    "_native_batch_norm_legit.out": [
+        (
+            (floats(2, 3, 2), floats(3), None, floats(3), POSITIVE[0], False, 0.1, 1e-5),
+            (F32, F32, F32),
+        )
+    ],
+    "_pdist_forward.out": [((floats(3, 2), power),) for power in (1.0, 2.5)],
+    "_upsample_bilinear2d_aa.out": [
+        ((IMAGE, [2, 9], False, None, None),),
+        ((IMAGE, [1, 3], True, None, None),),
+        ((IMAGE, [2, 4], False, 0.4, 0.7),),
+    ],
+    "as_strided_copy.out": [((X, [2, 2], [1, 2], 1),), ((X, [3, 2], [0, 1], None),)],
+    "bitwise_left_shift.Tensor_Scalar_out": [((WHOLE, 3), (I64,)), ((Q, 9), (I8,))],
+    "bitwise_right_shift.Tensor_Scalar_out": [((WHOLE, 2), (I64,))],
+    "convolution_backward.out": [((*_GRADIENT, [True, True, True]), (F32, F32, F32))],
+    "diagonal_copy.out": [((X, 1, 0, 1),), ((floats(2, 3, 2), -1, -1, 0),)],
+    "grid_sampler_2d.out": [
+        ((IMAGE, _GRID, interpolation, padding, padding == 1),)
+        for interpolation in range(3)
+        for padding in range(3)
+    ],
+    "logit.out": [((POSITIVE / 4, None),), ((X, 0.2),), ((np.array([0, 1], I32), 0.1),)],
+    "masked_scatter.out": [((X, truths(3), Y),)],
+    "max_pool2d_with_indices_backward.grad_input": [
+        (
+            (
+                floats(1, 2, 2, 3),
+                IMAGE,
+                [2, 2],
+                [2, 2],
+                [0, 0],
+                [1, 1],
+                False,
+                np.array([[[7, 2, 5], [12, 14, 23]], [[0, 2, 4], [19, 21, 17]]], I64)[np.newaxis],
+            ),
+        )
+    ],
+    "narrow_copy.out": [((X, 1, 1, 2),)],
+    "native_dropout.out": [
+        ((X, 0.5, False), (F32, BOOL)),
+        ((X, 1.0, True), (F32, BOOL)),
+    ],
+    "reflection_pad3d.out": [((floats(1, 2, 3, 4), [1, 2, 0, 1, 1, 1]),)],
+    "repeat_interleave.Tensor_out": [((np.array([2, 0, 3], I32), 5), (I32,))],
+    "replication_pad3d.out": [((floats(1, 2, 3, 4), [1, -2, 0, 3, 2, 1]),)],
+    "unfold_copy.out": [((floats(5, 2), 0, 3, 2),), ((X, -1, 2, 1), (F64,))],
+    "var_mean.correction_out": [
+        ((X, [-1], 1, True), (F32, F32)),
+        ((X, None, 0.5, False), (F32, F32)),
+        ((X, [0], 2, False), (F32, F32)),
+    ],
     "zeros.out": [(([2],),)],
     "_to_copy.out": [((X, False, None), (I32,))],
 }
@@ -423,7 +502,10 @@ _NUMBERS: dict[str, list[tuple[Any, ...]]] = {
         for name in ("ceil", "neg", "round", "trunc")
     },
     **{f"executorch_prim::{name}.Scalar": [((7, -2),)] for name in ("mod", "sym_max", "sym_min")},
+    "executorch_prim::floordiv.int": [((7, -2),), ((-7, 2),)],
+    "executorch_prim::mod.int": [((-7, 2),)],
     "executorch_prim::sym_float.Scalar": [((3,),)],
+    "executorch_prim::sym_ite.Scalar": [((True, 3, 4),), ((False, 3, 2.5),)],
     "executorch_prim::sym_int.Scalar": [((-2.5,),)],
     "executorch_prim::sym_not.Scalar": [((False,),)],
 }
@@ -458,6 +540,32 @@ OTHER: dict[str, list[tuple[Any, ...]]] = {
     ],
     "quantized_decomposed::quantize_per_tensor.Tensor_out": [
         ((X, SCALES[:1], POINTS[:1], *_RANGE), (I8,))
+    ],
+    "quantized_decomposed::add.out": [
+        ((_BYTES, 0.1, 3, 0, 255, _BYTES[::-1].copy(), 0.2, 7, 0, 255, 0.25, 5, 0, 255), (U8,)),
+        ((Q, 0.1, -3, 0, 127, Q, 0.3, 4, 0, 127, 0.5, 7, 9, 100), (I8,)),
+    ],
+    "quantized_decomposed::choose_qparams_per_token_asymmetric.out": [
+        ((_ROWS * np.float32(scale), INT8_TYPE), (F64, I64)) for scale in (1, 1e-6)
+    ],
+    "quantized_decomposed::dequantize_per_token.out": [
+        ((Q, _SCALES_OF_ROWS, _POINTS_OF_ROWS, *_RANGE, int(scalar_type_of(F32))),)
+    ],
+    **{
+        f"quantized_decomposed::embedding_{bits}.{overload}": [
+            ((_BYTES, scales, points, 0, 255, _FOUND, *dtype),)
+            for scales, points in ((POSITIVE[0], None), (_OF_GROUPS, np.round(4 * _OF_GROUPS)))
+        ]
+        for bits in ("2bit", "4bit", "byte")
+        for overload, dtype in (("out", ()), ("dtype_out", (None,)))
+    },
+    "quantized_decomposed::mixed_linear.out": [
+        ((floats(2, 2), _WEIGHTS, POSITIVE[0], None, None),),
+        ((floats(2, 2), _WEIGHTS, _OF_GROUPS, None, int(scalar_type_of(F32))),),
+    ],
+    "quantized_decomposed::mixed_mm.out": [((X, _WEIGHTS, POSITIVE[0], None),)],
+    "quantized_decomposed::quantize_per_token.out": [
+        ((X, _SCALES_OF_ROWS, _POINTS_OF_ROWS, *_RANGE), (I8,))
     ],
 }
 

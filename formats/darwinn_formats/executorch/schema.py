@@ -71,6 +71,9 @@ DTYPES: dict[ScalarType, np.dtype[Any]] = {
 
 ITEM_SIZES: dict[ScalarType, int] = {
     **{scalar_type: dtype.itemsize for scalar_type, dtype in DTYPES.items()},
+    ScalarType.COMPLEX32: 4,
+    ScalarType.COMPLEX64: 8,
+    ScalarType.COMPLEX128: 16,
     ScalarType.QINT8: 1,
     ScalarType.QUINT8: 1,
     ScalarType.QINT32: 4,

@@ -276,8 +276,8 @@ REFUSED: list[tuple[str, Callable[[], bytes], str]] = [
     ("7 storage offset", tensor_field(X, storage_offset=1), "storage_offset: 1 is not supported"),
     (
         "7 reserved type",
-        tensor_field(X, scalar_type=schema.ScalarType.COMPLEX64),
-        "COMPLEX64 is reserved",
+        tensor_field(X, scalar_type=schema.ScalarType.BITS1X8),
+        "BITS1X8 is reserved",
     ),
     (
         "7 unbound",

@@ -5,12 +5,18 @@ from darwinn_testbench.reference.executorch.interpreter import (
     DelegateProgram,
     missing_operators,
 )
-from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
+from darwinn_testbench.reference.executorch.operators import (
+    OPERATORS,
+    REFUSED,
+    Convention,
+    Operator,
+)
 from darwinn_testbench.reference.executorch.reference import ExecutorchReference
 from darwinn_testbench.reference.executorch.values import TensorValue
 
 __all__ = [
     "OPERATORS",
+    "REFUSED",
     "Backend",
     "Convention",
     "DelegateProgram",

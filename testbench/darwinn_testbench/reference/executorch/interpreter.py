@@ -19,8 +19,18 @@ from darwinn_formats.limits import Clock
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.element_types import mixed_types
-from darwinn_testbench.reference.executorch.operators import OPERATORS, Convention, Operator
-from darwinn_testbench.reference.executorch.values import Memory, TensorValue, refuse_more
+from darwinn_testbench.reference.executorch.operators import (
+    OPERATORS,
+    REFUSED,
+    Convention,
+    Operator,
+)
+from darwinn_testbench.reference.executorch.values import (
+    Memory,
+    TensorValue,
+    has_arithmetic,
+    refuse_more,
+)
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Tap
 
 INSTRUCTION_LIMIT = 10_000_000
@@ -69,8 +79,8 @@ class Method:
     """A method with its values and memory. ``backends`` open delegates by id.
 
     Raises:
-        Unsupported: operators or delegates that are not available, all of them.
-        ExecutionError: a device or a type of element that is not available.
+        Unsupported: operators, types of elements or delegates that are not available, all of them.
+        ExecutionError: a device that is not available.
     """
 
     def __init__(
@@ -243,7 +253,9 @@ class Method:
         if len(results) != len(targets):
             raise ExecutionError(f"{len(results)} results for {len(targets)} outputs")
         for target, entry in zip(targets, results, strict=True):
-            target.write(entry)
+            # An operator gives nothing for an output that its call does not want.
+            if entry is not None:
+                target.write(entry)
         return targets
 
     def _targets(self, indices: Sequence[int]) -> list[TensorValue]:
@@ -314,10 +326,20 @@ def missing_operators(plan: schema.ExecutionPlan) -> tuple[str, ...]:
     return tuple(entry.full_name for entry in plan.operators if entry.full_name not in OPERATORS)
 
 
-def _operators_of(plan: schema.ExecutionPlan) -> list[Operator]:
-    missing = missing_operators(plan)
+def refuse_missing(plans: Sequence[schema.ExecutionPlan]) -> None:
+    """Refuse methods with operators, or types of elements, that are not there: Unsupported."""
+    missing = [name for plan in plans for name in missing_operators(plan)]
     if missing:
-        raise Unsupported("operators", missing)
+        reasons = {name: f"{name} ({REFUSED[name]})" for name in missing if name in REFUSED}
+        raise Unsupported("operators", [reasons.get(name, name) for name in missing])
+    tensors = [value.val for plan in plans for value in plan.values]
+    types = [tensor.scalar_type for tensor in tensors if isinstance(tensor, schema.Tensor)]
+    if foreign := [entry.name.lower() for entry in types if not has_arithmetic(entry)]:
+        raise Unsupported("types of elements", foreign)
+
+
+def _operators_of(plan: schema.ExecutionPlan) -> list[Operator]:
+    refuse_missing([plan])
     return [OPERATORS[entry.full_name] for entry in plan.operators]
 
 

@@ -6,16 +6,22 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from importlib import resources
 from typing import Any
 
 from darwinn_testbench.reference.executorch.kernels import (
+    distances,
     elementwise,
+    gradients,
     linear,
     movement,
     placement,
     primitives,
     quantised,
+    quantised_weights,
+    random_numbers,
     reductions,
+    resampling,
     windows,
 )
 
@@ -53,14 +59,19 @@ class Operator:
 
 _SEVERAL_OUTPUTS: Mapping[str, int] = {
     "aten::_native_batch_norm_legit.no_stats_out": 3,
+    "aten::_native_batch_norm_legit.out": 3,
     "aten::_native_batch_norm_legit_no_training.out": 3,
+    "aten::convolution_backward.out": 3,
     "aten::max.dim_max": 2,
     "aten::max_pool2d_with_indices.out": 2,
     "aten::min.dim_min": 2,
+    "aten::native_dropout.out": 2,
     "aten::native_group_norm.out": 3,
     "aten::native_layer_norm.out": 3,
     "aten::topk.values": 2,
+    "aten::var_mean.correction_out": 2,
     "quantized_decomposed::choose_qparams.Tensor_out": 2,
+    "quantized_decomposed::choose_qparams_per_token_asymmetric.out": 2,
 }
 """Operators with more than one output argument."""
 
@@ -79,10 +90,25 @@ def _bounds(kernel: Callable[..., Any]) -> tuple[int, int | None]:
     return least, None if is_open else len(fixed)
 
 
+_MODULES = (
+    distances,
+    elementwise,
+    gradients,
+    linear,
+    movement,
+    quantised,
+    quantised_weights,
+    random_numbers,
+    reductions,
+    resampling,
+    windows,
+)
+"""Modules of kernels that give the contents of outputs."""
+
+
 def _table() -> dict[str, Operator]:
     table: dict[str, Operator] = {}
-    modules = (elementwise, linear, movement, quantised, reductions, windows)
-    for name, kernel in ((n, k) for module in modules for n, k in module.KERNELS.items()):
+    for name, kernel in ((n, k) for module in _MODULES for n, k in module.KERNELS.items()):
         outputs = _SEVERAL_OUTPUTS.get(name, 1)
         table[name] = Operator(name, kernel, Convention.OUT, outputs, 1, *_bounds(kernel))
     for name, kernel in movement.IN_PLACE.items():
@@ -96,3 +122,29 @@ def _table() -> dict[str, Operator]:
 
 OPERATORS: Mapping[str, Operator] = _table()
 """Every operator that can be executed, by its full name."""
+
+_COMPLEX = "complex numbers"
+_DEVICE = "memory of a device"
+
+REFUSED: Mapping[str, str] = {
+    "aten::_conj_physical.out": _COMPLEX,
+    "aten::_fft_c2r.out": _COMPLEX,
+    "aten::_fft_r2c.out": _COMPLEX,
+    "aten::view_as_real_copy.out": _COMPLEX,
+    "et_copy::_d2h_copy.out": _DEVICE,
+    "et_copy::_h2d_copy.out": _DEVICE,
+}
+"""Operators of the original runtime that are not there, with the reason."""
+
+LISTS: Mapping[str, str] = {
+    "portable.txt": "portable library",
+    "quantised.txt": "quantised library",
+    "primitive.txt": "runtime itself",
+}
+"""Lists of the operators of the original runtime, in the folder ``lists``."""
+
+
+def listed(name: str) -> tuple[str, ...]:
+    """Full names of the operators in a list of ``LISTS``."""
+    text = resources.files(__package__).joinpath("lists", name).read_text()
+    return tuple(line for line in text.splitlines() if not line.startswith("#"))

@@ -10,7 +10,7 @@ from darwinn_formats.executorch import ProgramFile, schema
 from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.executorch.interpreter import Backend, Method, missing_operators
+from darwinn_testbench.reference.executorch.interpreter import Backend, Method, refuse_missing
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 DEFAULT_METHOD = "forward"
@@ -57,7 +57,8 @@ class ExecutorchReference(Interface):
 
     Raises:
         FormatError: the file is no valid program.
-        Unsupported: operators or delegates of any of the methods are missing; all are named.
+        Unsupported: operators, types of elements or delegates of any of the methods are missing;
+            all are named.
         OSError: the file cannot be read.
     """
 
@@ -72,9 +73,7 @@ class ExecutorchReference(Interface):
         wanted = self.functions if methods is None else methods
         plans = [self.file.method(self.name_of(name)) for name in wanted]
         available = backends or {}
-        missing = [name for plan in plans for name in missing_operators(plan)]
-        if missing:
-            raise Unsupported("operators", missing)
+        refuse_missing(plans)
         foreign = [
             entry.id for plan in plans for entry in plan.delegates if entry.id not in available
         ]

@@ -36,6 +36,11 @@ _BFLOAT16 = schema.ScalarType.BFLOAT16
 _BFLOAT16_BITS = 16
 
 
+def has_arithmetic(scalar_type: schema.ScalarType) -> bool:
+    """Whether tensors of this type of elements can be computed with."""
+    return scalar_type is _BFLOAT16 or scalar_type in schema.DTYPES
+
+
 class TensorValue:
     """A tensor by its element type, sizes and order of dimensions, in memory that it may share.
 
@@ -55,10 +60,10 @@ class TensorValue:
         self.sizes: tuple[int, ...] = tuple(declared.sizes)
         self.memory = memory
         self._array: AnyArray | None = None
-        is_bfloat16 = declared.scalar_type is _BFLOAT16
-        stored = np.dtype("<u2") if is_bfloat16 else schema.DTYPES.get(declared.scalar_type)
-        if stored is None:
+        if not has_arithmetic(declared.scalar_type):
             raise ExecutionError(f"{name}: {declared.scalar_type.name} is not supported")
+        is_bfloat16 = declared.scalar_type is _BFLOAT16
+        stored = np.dtype("<u2") if is_bfloat16 else schema.DTYPES[declared.scalar_type]
         self._stored: np.dtype[Any] = stored
 
     @property

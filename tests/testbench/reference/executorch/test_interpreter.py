@@ -353,12 +353,33 @@ def test_a_call_of_too_few_arguments_is_refused_at_load() -> None:
         ExecutorchReference(program.build())
 
 
-def test_elements_without_arithmetic_and_other_devices_are_refused() -> None:
+def test_elements_without_arithmetic_are_named_at_load() -> None:
     program, method = started()
-    kind = schema.ScalarType.FLOAT8_E5M2
-    method.value(schema.Tensor(kind, sizes=(1,), dim_order=(0,)))
-    with pytest.raises(ExecutionError, match="%0: FLOAT8_E5M2 is not supported"):
+    for kind in (schema.ScalarType.FLOAT8_E5M2, schema.ScalarType.COMPLEX64):
+        method.value(schema.Tensor(kind, sizes=(1,), dim_order=(0,)))
+    other = program.method("other")
+    other.value(schema.Tensor(schema.ScalarType.COMPLEX32, sizes=(2,), dim_order=(0,)))
+    with pytest.raises(Unsupported) as caught:
         ExecutorchReference(program.build())
+    assert caught.value.missing == ("complex32", "complex64", "float8_e5m2")
+    x = other.input(F32, (2,))
+    other.call("aten::view_as_real_copy.out", x, outputs=[x])
+    with pytest.raises(Unsupported, match=r"aten::view_as_real_copy.out \(complex numbers\)"):
+        ExecutorchReference(program.build())
+
+
+def test_of_two_methods_of_one_name_the_first_is_called() -> None:
+    """As in the original runtime, version 1.5.1."""
+    program, method = started()
+    for operator, same in (("aten::neg.out", method), ("aten::abs.out", program.method())):
+        x = same.input(F32, (2, 3))
+        y = same.tensor(F32, (2, 3))
+        same.call(operator, x, outputs=[y])
+        same.output(y)
+    np.testing.assert_array_equal(run(program, X)[0], -X)
+
+
+def test_other_devices_are_refused() -> None:
     program, method = started()
     on_gpu = schema.ExtraTensorInfo(device_type=schema.DeviceType.CUDA)
     method.value(schema.Tensor(sizes=(1,), dim_order=(0,), extra_tensor_info=on_gpu))

@@ -75,6 +75,17 @@ def hardtanh(x: AnyArray, low: float = -1, high: float = 1) -> AnyArray:
     return np.clip(x, x.dtype.type(low), x.dtype.type(high))
 
 
+def logit(x: AnyArray, epsilon: float | None = None) -> AnyArray:
+    """log(x / (1 - x)); with a bound, x is held between it and 1 less it."""
+    values = floating(x)
+    one = values.dtype.type(1)
+    if epsilon is not None:
+        low = values.dtype.type(epsilon)
+        # As the original runtime: a number below both bounds takes the first.
+        values = np.where(values < low, low, np.where(values > one - low, one - low, values))
+    return np.asarray(np.log(values / (one - values)))
+
+
 def glu(x: AnyArray, dimension: int = -1) -> AnyArray:
     """First half of x along a dimension times the sigmoid of its second half."""
     first, second = np.split(floating(x), 2, dimension)
@@ -172,6 +183,18 @@ def remainder(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.asarray(function(left, right))
 
 
+def _shift(function: Callable[[AnyArray, AnyArray], Any]) -> Callable[[AnyArray, AnyArray], Any]:
+    """A shift, of at least 32 bits; what the original does beyond is up to the processor."""
+
+    def shift(left: AnyArray, right: AnyArray) -> Any:
+        bits = max(left.dtype.itemsize * 8, 32)
+        if right.size and not 0 <= right.min() <= right.max() < bits:
+            raise ValueError(f"a shift by {right.min()} or {right.max()} of {bits} bits")
+        return function(left, right)
+
+    return shift
+
+
 def _in_common_type(function: Callable[[AnyArray, AnyArray], Any]) -> Kernel:
     def kernel(a: Operand, b: Operand) -> Any:
         return function(*common(a, b))
@@ -195,8 +218,10 @@ _BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
 """Functions of two tensors, or of a tensor and a number, in their common type."""
 
 _TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
-    "bitwise_left_shift.Tensor_out": np.left_shift,
-    "bitwise_right_shift.Tensor_out": np.right_shift,
+    "bitwise_left_shift.Tensor_out": _shift(np.left_shift),
+    "bitwise_left_shift.Tensor_Scalar_out": _shift(np.left_shift),
+    "bitwise_right_shift.Tensor_out": _shift(np.right_shift),
+    "bitwise_right_shift.Tensor_Scalar_out": _shift(np.right_shift),
     "floor_divide.out": np.floor_divide,
     "logical_and.out": np.logical_and,
     "logical_or.out": np.logical_or,
@@ -252,6 +277,7 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::glu.out": glu,
     "aten::hardtanh.out": hardtanh,
     "aten::leaky_relu.out": leaky_relu,
+    "aten::logit.out": logit,
     "aten::masked_fill.Scalar_out": masked_fill,
     "aten::rsub.Scalar_out": reverse_subtract,
     "aten::sub.out": subtract,

@@ -5,14 +5,16 @@ All are real copies: what the plan calls a view lies in memory of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.promotion import Operand, promote
-from darwinn_testbench.reference.executorch.values import zeros
+from darwinn_testbench.reference.executorch.values import refuse_more, zeros
 
 Kernel = Callable[..., Any]
 Indices = Sequence[AnyArray | None]
@@ -48,6 +50,44 @@ def cut(
 ) -> AnyArray:
     """Entries of a dimension from ``start`` to before ``end``."""
     return np.asarray(x[_along(x, dimension, slice(start, end, step))])
+
+
+def narrow(x: AnyArray, dimension: int, start: int, length: int) -> AnyArray:
+    """``length`` entries of a dimension; a negative start is an error, as in the original."""
+    size = x.shape[dimension]
+    if not 0 <= start <= start + length <= size:
+        raise IndexError(f"{length} entries from {start} of {size}")
+    return cut(x, dimension, start, start + length)
+
+
+def diagonal(x: AnyArray, offset: int = 0, first: int = 0, second: int = 1) -> AnyArray:
+    """Elements whose places in two dimensions differ by ``offset``, in a new last dimension."""
+    far = max(x.shape, default=0)
+    return np.diagonal(x, min(max(offset, -far), far), first, second)
+
+
+def windows_along(x: AnyArray, dimension: int, size: int, step: int) -> AnyArray:
+    """Windows of a dimension, ``step`` apart, their elements in a new last dimension."""
+    if step < 1:
+        raise ValueError(f"windows {step} apart")
+    windows = sliding_window_view(x, size, axis=dimension)
+    return np.asarray(windows[_along(x, dimension, slice(None, None, step))])
+
+
+def strided(
+    x: AnyArray, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> AnyArray:
+    """Elements of x in row-major order, ``stride`` of them apart along each dimension."""
+    first = offset or 0
+    if len(size) != len(stride) or min((*size, *stride, first)) < 0:
+        raise ValueError(f"sizes {list(size)} and strides {list(stride)} from element {first}")
+    if 0 in size:
+        return np.zeros(tuple(size), x.dtype)
+    last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+    if last >= x.size:
+        raise IndexError(f"element {last} of {x.size}")
+    row = np.ascontiguousarray(x).reshape(-1)
+    return as_strided(row[first:], tuple(size), [step * x.itemsize for step in stride])
 
 
 def split_by_sizes(x: AnyArray, sizes: Sequence[int], dimension: int = 0) -> list[AnyArray]:
@@ -98,7 +138,12 @@ def pixel_unshuffle(x: AnyArray, factor: int) -> AnyArray:
 def _pairs(x: AnyArray, padding: Sequence[int]) -> list[tuple[int, int]]:
     """(before, after) of each dimension; the list starts with the last dimension."""
     listed = list(zip(padding[::2], padding[1::2], strict=True))[::-1]
-    return [(0, 0)] * (x.ndim - len(listed)) + listed
+    pairs = [(0, 0)] * (x.ndim - len(listed)) + listed
+    sizes = [size + sum(pair) for size, pair in zip(x.shape, pairs, strict=True)]
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"margins {list(padding)} of a tensor of sizes {x.shape}")
+    refuse_more(math.prod(sizes) * x.itemsize, "a padded tensor")
+    return pairs
 
 
 def pad_constant(x: AnyArray, padding: Sequence[int], value: float = 0) -> AnyArray:
@@ -106,14 +151,35 @@ def pad_constant(x: AnyArray, padding: Sequence[int], value: float = 0) -> AnyAr
     return np.pad(x, _pairs(x, padding), constant_values=x.dtype.type(value))
 
 
-def pad_reflected(x: AnyArray, padding: Sequence[int]) -> AnyArray:
-    """The tensor mirrored at its borders, which are not repeated."""
-    return np.pad(x, _pairs(x, padding), mode="reflect")
+def _padded_like(place: Callable[[AnyArray, int], AnyArray], dimensions: int) -> Kernel:
+    """Padding by the tensor's own elements; a negative margin cuts.
+
+    ``place`` gives the element for each position, which lies within the margins of a dimension.
+    """
+
+    def kernel(x: AnyArray, padding: Sequence[int]) -> AnyArray:
+        if len(padding) != 2 * dimensions or x.ndim not in (dimensions + 1, dimensions + 2):
+            raise ValueError(f"{len(padding)} margins for {x.ndim} dimensions")
+        result = x
+        for axis, (before, after) in enumerate(_pairs(x, padding)):
+            if before or after:
+                size = x.shape[axis]
+                result = np.take(result, place(np.arange(-before, size + after), size), axis)
+        return result
+
+    return kernel
 
 
-def pad_replicated(x: AnyArray, padding: Sequence[int]) -> AnyArray:
-    """The borders of the tensor repeated."""
-    return np.pad(x, _pairs(x, padding), mode="edge")
+def _reflected(positions: AnyArray, size: int) -> AnyArray:
+    """Positions mirrored at the first and the last element, which are not repeated."""
+    if positions.size and not -size < positions[0] <= positions[-1] < 2 * size - 1:
+        raise ValueError(f"a margin that is not less than the {size} elements of its dimension")
+    return np.asarray(size - 1 - np.abs(size - 1 - np.abs(positions)))
+
+
+def _replicated(positions: AnyArray, size: int) -> AnyArray:
+    """Positions held between the first and the last element."""
+    return np.clip(positions, 0, size - 1)
 
 
 # --- indices --------------------------------------------------------------------------------------
@@ -151,6 +217,18 @@ def index_put(
         np.add.at(result, _key(indices), held)
     else:
         result[_key(indices)] = held
+    return result
+
+
+def repeated_indices(repeats: AnyArray, total: int | None = None) -> AnyArray:
+    """Each index as often as its number says; ``total`` numbers in all."""
+    if repeats.ndim != 1 or repeats.dtype not in (np.int32, np.int64) or repeats.min(initial=0) < 0:
+        raise ValueError("repetitions are a row of whole numbers, not below 0")
+    # Sums of many int64 numbers may pass their range; what passes the memory is refused first.
+    refuse_more(int(repeats.sum(dtype=np.float64)) * repeats.itemsize, "a result")
+    result = np.repeat(np.arange(len(repeats), dtype=repeats.dtype), repeats)
+    if total is not None and total != len(result):
+        raise ValueError(f"{len(result)} elements where {total} are announced")
     return result
 
 
@@ -212,6 +290,21 @@ def masked_select(x: AnyArray, mask: AnyArray) -> AnyArray:
     return np.asarray(x[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))])
 
 
+def masked_scatter(x: AnyArray, mask: AnyArray, source: AnyArray) -> AnyArray:
+    """x with elements where the mask holds replaced by those of the source, in their order."""
+    if mask.dtype != np.bool_:
+        raise TypeError(f"a mask of type {mask.dtype}")
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    result = zeros(shape, x.dtype)
+    result[...] = x
+    places = np.broadcast_to(mask, shape)
+    count = np.count_nonzero(places)
+    if count > source.size:
+        raise ValueError(f"{source.size} elements for {count} places")
+    result[places] = source.reshape(-1)[:count]
+    return result
+
+
 def _along(x: AnyArray, dimension: int, key: Any) -> tuple[Any, ...]:
     return (*[slice(None)] * (dimension % x.ndim), key)
 
@@ -243,15 +336,22 @@ def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
 
 
 KERNELS: Mapping[str, Kernel] = {
+    **{
+        f"aten::{name}_pad{dimensions}d.out": _padded_like(place, dimensions)
+        for name, place in (("reflection", _reflected), ("replication", _replicated))
+        for dimensions in (1, 2, 3)
+    },
     "aten::_to_copy.out": same,
     "aten::alias_copy.out": same,
     "aten::arange.out": lambda end: np.arange(end),
     "aten::arange.start_out": lambda start, end, step=1: np.arange(start, end, step),
+    "aten::as_strided_copy.out": strided,
     "aten::cat.out": concatenate,
     "aten::clone.out": same,
     "aten::constant_pad_nd.out": pad_constant,
     "aten::copy.out": copy,
     "aten::detach_copy.out": same,
+    "aten::diagonal_copy.out": diagonal,
     "aten::embedding.out": embedding,
     "aten::empty.out": no_values,
     "aten::expand_copy.out": expand,
@@ -267,17 +367,16 @@ KERNELS: Mapping[str, Kernel] = {
         x, np.atleast_1d(indices), dimension
     ),
     "aten::lift_fresh_copy.out": same,
+    "aten::masked_scatter.out": masked_scatter,
     "aten::masked_select.out": masked_select,
+    "aten::narrow_copy.out": narrow,
     "aten::nonzero.out": lambda x: np.argwhere(x),
     "aten::ones.out": lambda size, *formats: np.ones(tuple(size), np.bool_),
     "aten::permute_copy.out": lambda x, dimensions: x.transpose(tuple(dimensions)),
     "aten::pixel_shuffle.out": pixel_shuffle,
     "aten::pixel_unshuffle.out": pixel_unshuffle,
-    "aten::reflection_pad1d.out": pad_reflected,
-    "aten::reflection_pad2d.out": pad_reflected,
     "aten::repeat.out": lambda x, repeats: np.tile(x, tuple(repeats)),
-    "aten::replication_pad1d.out": pad_replicated,
-    "aten::replication_pad2d.out": pad_replicated,
+    "aten::repeat_interleave.Tensor_out": repeated_indices,
     "aten::roll.out": roll,
     "aten::scalar_tensor.out": np.asarray,
     "aten::scatter.src_out": scatter,
@@ -300,6 +399,7 @@ KERNELS: Mapping[str, Kernel] = {
     ),
     "aten::tril.out": lambda x, diagonal=0: np.tril(x, diagonal),
     "aten::unbind_copy.int_out": lambda x, dimension=0: list(np.moveaxis(x, dimension, 0)),
+    "aten::unfold_copy.out": windows_along,
     "aten::unsqueeze_copy.out": lambda x, dimension: np.expand_dims(x, dimension),
     "aten::view_copy.out": lambda x, size: x.reshape(tuple(size)),
     "aten::zeros.out": no_values,

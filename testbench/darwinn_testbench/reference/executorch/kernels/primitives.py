@@ -28,6 +28,17 @@ def remainder(a: int, b: int) -> int:
     return int(math.copysign(abs(a) % abs(b), a))
 
 
+def quotient(a: int, b: int) -> int:
+    """Quotient rounded towards zero, as in the original runtime."""
+    whole = abs(a) // abs(b)
+    return whole if (a < 0) == (b < 0) else -whole
+
+
+def either(condition: bool, a: bool | int | float, b: bool | int | float) -> bool | int | float:
+    """a where the condition holds, else b."""
+    return a if condition else b
+
+
 KERNELS: Mapping[str, Kernel] = {
     "aten::_local_scalar_dense": item_of,
     "aten::sym_numel": lambda x: int(x.size),
@@ -36,11 +47,13 @@ KERNELS: Mapping[str, Kernel] = {
     "executorch_prim::ceil.Scalar": math.ceil,
     "executorch_prim::eq.Scalar": operator.eq,
     "executorch_prim::floordiv.Scalar": operator.floordiv,
+    "executorch_prim::floordiv.int": quotient,
     "executorch_prim::ge.Scalar": operator.ge,
     "executorch_prim::gt.Scalar": operator.gt,
     "executorch_prim::le.Scalar": operator.le,
     "executorch_prim::lt.Scalar": operator.lt,
     "executorch_prim::mod.Scalar": remainder,
+    "executorch_prim::mod.int": remainder,
     "executorch_prim::mul.Scalar": operator.mul,
     "executorch_prim::ne.Scalar": operator.ne,
     "executorch_prim::neg.Scalar": operator.neg,
@@ -48,6 +61,7 @@ KERNELS: Mapping[str, Kernel] = {
     "executorch_prim::sub.Scalar": operator.sub,
     "executorch_prim::sym_float.Scalar": float,
     "executorch_prim::sym_int.Scalar": int,
+    "executorch_prim::sym_ite.Scalar": either,
     "executorch_prim::sym_max.Scalar": max,
     "executorch_prim::sym_min.Scalar": min,
     "executorch_prim::sym_not.Scalar": operator.not_,

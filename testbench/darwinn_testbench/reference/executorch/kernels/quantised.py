@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.kernels.windows import convolve, window_sums
 from darwinn_testbench.reference.executorch.promotion import floating
+from darwinn_testbench.reference.executorch.values import zeros
 
 Kernel = Callable[..., Any]
 
@@ -83,6 +84,68 @@ def dequantise_per_channel(
     """As ``dequantise``, with a scale and zero point for each slice of an axis."""
     points = _per_channel(zero_points, q, axis)
     return dequantise(q, _per_channel(scales, q, axis), points, low, high, dtype)
+
+
+def choose_parameters_per_row(x: AnyArray, dtype: int) -> tuple[AnyArray, AnyArray]:
+    """``choose_parameters`` of each row, the last dimension, for int8; sizes (..., 1)."""
+    shape = (*x.shape[:-1], 1)
+    scales, points = zeros(shape, np.float64), zeros(shape, np.int64)
+    if x.ndim < 1 or not x.shape[-1]:
+        raise ValueError(f"rows of a tensor of sizes {x.shape}")
+    for at in np.ndindex(shape[:-1]):
+        scales[at], points[at] = choose_parameters(x[at], -128, 127, 0.0, dtype)
+    return scales, points
+
+
+def quantise_rows(
+    x: AnyArray, scales: AnyArray, points: AnyArray, low: int, high: int, dtype: int
+) -> NDArray[np.int64]:
+    """As ``quantise``, with a scale and zero point for each row, the last dimension."""
+    return quantise(x, _per_row(scales, x), _per_row(points, x), low, high, dtype)
+
+
+def dequantise_rows(
+    q: AnyArray,
+    scales: AnyArray,
+    points: AnyArray,
+    low: int,
+    high: int,
+    dtype: int,
+    out_dtype: int,
+) -> AnyArray:
+    """As ``dequantise``, with a scale and zero point for each row, the last dimension."""
+    return dequantise(q, _per_row(scales, q), _per_row(points, q), low, high, dtype)
+
+
+def _per_row(values: AnyArray, x: AnyArray) -> AnyArray:
+    """Values of each row, shaped to go with x."""
+    return values.reshape(*x.shape[:-1], 1)
+
+
+def add(
+    a: AnyArray,
+    a_scale: float,
+    a_point: int,
+    a_low: int,
+    a_high: int,
+    b: AnyArray,
+    b_scale: float,
+    b_point: int,
+    b_low: int,
+    b_high: int,
+    scale: float,
+    point: int,
+    low: int,
+    high: int,
+) -> NDArray[np.int64]:
+    """Sum of two quantised tensors of the same sizes and type, quantised."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        raise ValueError(f"{a.dtype} {a.shape} and {b.dtype} {b.shape}")
+    ranges = ((a_low, a_high), (b_low, b_high), (low, high))
+    if any(not 0 <= least <= most <= 255 for least, most in ranges):
+        raise ValueError(f"ranges {ranges}, which are not from 0 to 255")
+    total = dequantise(a, a_scale, a_point, 0, 0, 0) + dequantise(b, b_scale, b_point, 0, 0, 0)
+    return quantise(total, scale, point, low, high, 0)
 
 
 def choose_parameters(
@@ -241,11 +304,15 @@ KERNELS: Mapping[str, Kernel] = {
     "cortex_m::quantized_conv2d.out": cortex_convolution,
     "cortex_m::quantized_depthwise_conv2d.out": cortex_depthwise_convolution,
     "cortex_m::quantized_linear.out": cortex_linear,
+    "quantized_decomposed::add.out": add,
     "quantized_decomposed::choose_qparams.Tensor_out": choose_parameters,
+    "quantized_decomposed::choose_qparams_per_token_asymmetric.out": choose_parameters_per_row,
     "quantized_decomposed::dequantize_per_channel.out": dequantise_per_channel,
     "quantized_decomposed::dequantize_per_tensor.out": dequantise,
     "quantized_decomposed::dequantize_per_tensor.Tensor_out": dequantise,
+    "quantized_decomposed::dequantize_per_token.out": dequantise_rows,
     "quantized_decomposed::quantize_per_channel.out": quantise_per_channel,
     "quantized_decomposed::quantize_per_tensor.out": quantise,
     "quantized_decomposed::quantize_per_tensor.Tensor_out": quantise,
+    "quantized_decomposed::quantize_per_token.out": quantise_rows,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,10 +40,33 @@ def product(x: AnyArray, dimension: int, keep: bool = False, dtype: object = Non
 
 
 def variance(x: AnyArray, dimensions: Any, correction: float | None, keep: bool = False) -> Any:
-    """Variance with ``correction`` (1 if absent) taken from the number of elements."""
+    """Variance with ``correction`` (1 if absent) taken from the number of elements.
+
+    NaN where that leaves nothing, as in the original runtime.
+    """
     degrees = 1.0 if correction is None else float(correction)
+    axes = _axes(dimensions)
+    if _count(x, axes) <= degrees:
+        return np.full_like(mean(x, dimensions, keep), np.nan)
     wide = floating(x).astype(np.float64)
-    return wide.var(axis=_axes(dimensions), ddof=degrees, keepdims=keep)
+    return wide.var(axis=axes, ddof=degrees, keepdims=keep)
+
+
+def _count(x: AnyArray, axes: Axes) -> int:
+    """Elements of x for each of its reduction."""
+    return math.prod(x.shape if axes is None else (x.shape[axis] for axis in axes))
+
+
+def variance_and_mean(
+    x: AnyArray,
+    dimensions: Any = None,
+    correction: float | None = None,
+    keep: bool = False,
+) -> tuple[Any, Any]:
+    """Variance and mean; both NaN where the correction leaves nothing."""
+    spread, average = variance(x, dimensions, correction, keep), mean(x, dimensions, keep)
+    is_empty = _count(x, _axes(dimensions)) <= (1 if correction is None else correction)
+    return spread, np.full_like(average, np.nan) if is_empty else average
 
 
 def _reduced(function: Kernel) -> Kernel:
@@ -161,6 +185,22 @@ def batch_norm_inference(
     return _scale(normal, _by_channel(weight, x), _by_channel(bias, x)), nothing, nothing
 
 
+def batch_norm_legit(
+    x: AnyArray,
+    weight: AnyArray | None,
+    bias: AnyArray | None,
+    average: AnyArray,
+    spread: AnyArray,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """As ``batch_norm_inference``; training is refused, as by the original runtime."""
+    if training:
+        raise ValueError("batch normalisation in training")
+    return batch_norm_inference(x, weight, bias, average, spread, momentum, epsilon)
+
+
 def batch_norm_of_batch(
     x: AnyArray,
     weight: AnyArray | None,
@@ -183,6 +223,7 @@ def _by_channel(values: Any, x: AnyArray) -> Any:
 
 KERNELS: Mapping[str, Kernel] = {
     "aten::_log_softmax.out": log_softmax,
+    "aten::_native_batch_norm_legit.out": batch_norm_legit,
     "aten::_native_batch_norm_legit.no_stats_out": batch_norm_of_batch,
     "aten::_native_batch_norm_legit_no_training.out": batch_norm_inference,
     "aten::_softmax.out": softmax,
@@ -210,4 +251,5 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::var.out": lambda x, dimensions, unbiased, keep: variance(
         x, dimensions, float(unbiased), keep
     ),
+    "aten::var_mean.correction_out": variance_and_mean,
 }

@@ -1,4 +1,4 @@
-"""Operators over windows: convolution, pooling, resampling, in one or two dimensions.
+"""Operators over windows: convolution and pooling, in one or two dimensions.
 
 Images are (batch, channel, then one or two spatial dimensions). Windows are walked by their
 positions: each position is one strided view of the padded image, so that nothing is expanded.
@@ -22,12 +22,12 @@ Kernel = Callable[..., Any]
 Sizes = tuple[int, ...]
 
 
-def _each(values: Sequence[int], rank: int) -> Sizes:
+def each(values: Sequence[int], rank: int) -> Sizes:
     """One value for each spatial dimension: a single one holds for all."""
     return tuple(values) * rank if len(values) == 1 else tuple(values)
 
 
-def _views(
+def window_views(
     padded: AnyArray, kernel: Sizes, stride: Sizes, dilation: Sizes, output: Sizes
 ) -> Iterator[tuple[Sizes, AnyArray]]:
     """Each position of the window, with the elements of all windows at that position."""
@@ -44,7 +44,8 @@ def _last(key: Iterable[Any]) -> tuple[Any, ...]:
     return (..., *key)
 
 
-def _pad(x: AnyArray, before: Sizes, after: Sizes, value: Any = 0) -> AnyArray:
+def pad(x: AnyArray, before: Sizes, after: Sizes, value: Any = 0) -> AnyArray:
+    """A number around the last dimensions, if there is memory for it: ExecutionError."""
     pairs = [(0, 0)] * (x.ndim - len(before)) + list(zip(before, after, strict=True))
     if not (any(before) or any(after)):
         return x
@@ -66,7 +67,7 @@ def convolve(
 ) -> AnyArray:
     """Convolution (n, c, ...) with (o, c / groups, ...), in the type of the operands."""
     kernel = weight.shape[2:]
-    padded = _pad(x, padding, padding)
+    padded = pad(x, padding, padding)
     output = tuple(
         (size - spread * (width - 1) - 1) // step + 1
         for size, spread, width, step in zip(
@@ -79,7 +80,7 @@ def convolve(
     result = zeros(
         (batch, groups, weights.shape[1], int(np.prod(output))), np.result_type(x, weight)
     )
-    for position, view in _views(padded, kernel, stride, dilation, output):
+    for position, view in window_views(padded, kernel, stride, dilation, output):
         columns = view.reshape(batch, groups, per_group, -1)
         factors = weights[_last(position)]
         # A product of a column and a row is no work for a matrix product.
@@ -108,7 +109,7 @@ def convolve_transposed(
     )
     result = zeros((batch, groups, weights.shape[2], *full), x.dtype)
     columns = x.reshape(batch, groups, channels // groups, -1)
-    for position, target in _views(result, kernel, stride, dilation, sizes):
+    for position, target in window_views(result, kernel, stride, dilation, sizes):
         target += (weights[_last(position)].swapaxes(1, 2) @ columns).reshape(target.shape)
     crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
     inner = result[crop]
@@ -130,9 +131,9 @@ def convolution(
     rank = weight.ndim - 2
     x, weight = accumulating(x), accumulating(weight)
     batched = x if x.ndim == rank + 2 else x[np.newaxis]
-    steps, margins, spreads = (_each(entry, rank) for entry in (stride, padding, dilation))
+    steps, margins, spreads = (each(entry, rank) for entry in (stride, padding, dilation))
     if transposed:
-        extra = _each(output_padding, rank) or (0,) * rank
+        extra = each(output_padding, rank) or (0,) * rank
         result = convolve_transposed(batched, weight, steps, margins, spreads, extra, groups)
     else:
         result = convolve(batched, weight, steps, margins, spreads, groups)
@@ -151,7 +152,7 @@ def _pooled_size(size: int, width: int, step: int, margin: int, spread: int, rou
     return count - 1 if round_up and (count - 1) * step >= size + margin else count
 
 
-class _Pool:
+class Pool:
     """Geometry of a two-dimensional pool over an image."""
 
     def __init__(
@@ -164,10 +165,10 @@ class _Pool:
         round_up: bool,
     ) -> None:
         self.size: Sizes = x.shape[-2:]
-        self.kernel = _each(kernel, 2)
-        self.stride = _each(stride, 2) if stride else self.kernel
-        self.padding = _each(padding, 2) if padding else (0, 0)
-        self.dilation = _each(dilation, 2) if dilation else (1, 1)
+        self.kernel = each(kernel, 2)
+        self.stride = each(stride, 2) if stride else self.kernel
+        self.padding = each(padding, 2) if padding else (0, 0)
+        self.dilation = each(dilation, 2) if dilation else (1, 1)
         self.output: Sizes = tuple(
             _pooled_size(*entry, round_up)
             for entry in zip(
@@ -189,8 +190,8 @@ class _Pool:
                 strict=True,
             )
         )
-        padded = _pad(x, self.padding, after, value)
-        return _views(padded, self.kernel, self.stride, self.dilation, self.output)
+        padded = pad(x, self.padding, after, value)
+        return window_views(padded, self.kernel, self.stride, self.dilation, self.output)
 
     def starts(self, dimension: int) -> NDArray[np.int64]:
         """First element of each window; negative in the margin."""
@@ -207,7 +208,7 @@ def max_pool(
     round_up: bool = False,
 ) -> tuple[AnyArray, AnyArray]:
     """Greatest element of each window, and its index in the flattened image."""
-    pool = _Pool(x, kernel, stride, padding, dilation, round_up)
+    pool = Pool(x, kernel, stride, padding, dilation, round_up)
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     width = pool.size[1]
     rows, columns = (
@@ -249,7 +250,7 @@ def window_sums(
     count_padding: bool,
 ) -> tuple[AnyArray, AnyArray]:
     """Sum of each window and the number of elements in it, as an integer of its type."""
-    pool = _Pool(x, kernel, stride, padding, (), round_up)
+    pool = Pool(x, kernel, stride, padding, (), round_up)
     sums = zeros((*x.shape[:-2], *pool.output), x.dtype)
     for _, view in pool.views(x, 0):
         sums += view
@@ -278,88 +279,9 @@ def adaptive_average_pool(x: AnyArray, output: Sequence[int]) -> AnyArray:
     return result
 
 
-# --- resampling -----------------------------------------------------------------------------------
-
-
-def _output_sizes(
-    x: AnyArray, output: Sequence[int] | None, factors: Sequence[float] | None
-) -> Sizes:
-    if output:
-        return tuple(output)
-    return tuple(
-        int(size * factor) for size, factor in zip(x.shape[-2:], factors or (), strict=True)
-    )
-
-
-def _ratio(size: int, output: int, factor: float | None) -> np.float32:
-    """Distance of neighbours of the output in elements of the input."""
-    return np.float32(1 / factor) if factor else np.float32(size) / np.float32(output)
-
-
-def nearest_vector(
-    x: AnyArray, output: Sequence[int] | None, factors: Sequence[float] | None
-) -> AnyArray:
-    """Nearest neighbours by sizes or by factors."""
-    return nearest(x, _output_sizes(x, output, factors), *(factors or ()))
-
-
-def nearest(
-    x: AnyArray,
-    output: Sequence[int],
-    down: float | None = None,
-    right: float | None = None,
-) -> AnyArray:
-    """Each element of the output is the element of the input before its place."""
-    result = x
-    for axis, count, factor in zip((-2, -1), output, (down, right), strict=True):
-        size = x.shape[axis]
-        places = np.arange(count, dtype=np.float32) * _ratio(size, count, factor)
-        result = np.take(result, np.minimum(places.astype(np.int64), size - 1), axis)
-    return result
-
-
-def bilinear_vector(
-    x: AnyArray,
-    output: Sequence[int] | None,
-    align_corners: bool,
-    factors: Sequence[float] | None,
-) -> AnyArray:
-    """Linear interpolation by sizes or by factors."""
-    return bilinear(x, _output_sizes(x, output, factors), align_corners, *(factors or ()))
-
-
-def bilinear(
-    x: AnyArray,
-    output: Sequence[int],
-    align_corners: bool,
-    down: float | None = None,
-    right: float | None = None,
-) -> AnyArray:
-    """Linear interpolation between the neighbours in both dimensions."""
-    result = floating(x)
-    for axis, count, factor in zip((-2, -1), output, (down, right), strict=True):
-        size = x.shape[axis]
-        targets = np.arange(count, dtype=np.float32)
-        if align_corners:
-            places = targets * np.float32((size - 1) / (count - 1) if count > 1 else 0)
-        else:
-            places = (targets + np.float32(0.5)) * _ratio(size, count, factor) - np.float32(0.5)
-        places = np.maximum(places, np.float32(0))
-        first = np.minimum(places.astype(np.int64), size - 1)
-        shape = [1] * x.ndim
-        shape[axis] = count
-        share = (places - first).astype(np.float32).reshape(shape)
-        second = np.minimum(first + 1, size - 1)
-        lower, upper = np.take(result, first, axis), np.take(result, second, axis)
-        result = lower * (1 - share) + upper * share
-    return result
-
-
 KERNELS: Mapping[str, Kernel] = {
     "aten::_adaptive_avg_pool2d.out": adaptive_average_pool,
     "aten::avg_pool2d.out": average_pool,
     "aten::convolution.out": convolution,
     "aten::max_pool2d_with_indices.out": max_pool,
-    "aten::upsample_bilinear2d.vec_out": bilinear_vector,
-    "aten::upsample_nearest2d.vec_out": nearest_vector,
 }
