@@ -65,9 +65,10 @@ def convolution_gradients(
     if wanted[1]:
         by_weight = zeros(weight.shape, factors.dtype)
         padded = pad(accumulating(x), margins, margins)
-        columns = wide.reshape(len(x), groups, len(weight) // groups, -1)
+        area = math.prod(output)
+        columns = wide.reshape(len(x), groups, len(weight) // groups, area)
         for (down, right), view in window_views(padded, kernel, steps, spreads, output):
-            rows = view.reshape(len(x), groups, weight.shape[1], -1).swapaxes(2, 3)
+            rows = view.reshape(len(x), groups, weight.shape[1], area).swapaxes(2, 3)
             by_weight[..., down, right] = (columns @ rows).sum(axis=0).reshape(weight.shape[:2])
     if wanted[2]:
         by_bias = wide.sum(axis=(0, 2, 3))

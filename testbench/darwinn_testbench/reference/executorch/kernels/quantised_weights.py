@@ -23,7 +23,8 @@ def _unpacked(packed: AnyArray, bits: int) -> AnyArray:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     ordered = shifts[::-1] if bits == 4 else shifts
     fields = packed[..., np.newaxis] >> ordered & np.uint8(2**bits - 1)
-    return fields.reshape(*packed.shape[:-1], -1).astype(np.float32) - np.float32(2 ** (bits - 1))
+    shape = (*packed.shape[:-1], packed.shape[-1] * len(ordered))
+    return fields.reshape(shape).astype(np.float32) - np.float32(2 ** (bits - 1))
 
 
 def _embedding(bits: int) -> Kernel:
