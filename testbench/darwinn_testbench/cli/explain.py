@@ -171,7 +171,8 @@ def _prediction(report: Report[ExplainRow]) -> list[RenderableType]:
     if agreement is None:
         return []
     same, of = agreement["same"], agreement["of"]
-    return [f"{same} of {counted(of, 'operator')} where the conditions of docs/explain.md say", ""]
+    said = f"{same} of {counted(of, 'operator')} are where the conditions place them"
+    return [wrapped(f"{said} (docs/explain.md)"), ""]
 
 
 def _changes(report: Report[ExplainRow]) -> list[RenderableType]:

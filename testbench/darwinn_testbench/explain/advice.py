@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darwinn_testbench.explain.conditions import Condition
-from darwinn_testbench.explain.crossing import Piece
+from darwinn_testbench.explain.crossing import CACHE_BYTES, Piece
 from darwinn_testbench.explain.graph import Node
 from darwinn_testbench.explain.placement import Place, Prediction
 from darwinn_testbench.report import counted
 
 _SLOW_SHARE = 0.1
 """Share of an inference from which on a single transfer is worth a word."""
+_WORTH_SHARE = 0.01
+"""Share of an inference from which on streamed parameters are worth one."""
+_ROOM = (
+    "the chip has room for them: compile the model alone, or as the first of those that are "
+    "compiled together"
+)
+_NO_ROOM = "make the network that much smaller, or split it into segments for several chips"
 
 
 @dataclass(frozen=True)
@@ -122,14 +129,17 @@ def _unexplained(situation: Situation) -> Iterator[Advice]:
 
 
 def _streamed(situation: Situation) -> Iterator[Advice]:
-    """Parameters that do not stay on the chip."""
+    """Parameters that do not stay on the chip, unless that hardly takes time."""
     for piece in situation.pieces:
         for each in piece.crossings:
-            if each.what == "parameters":
+            worth = piece.milliseconds is None or (
+                each.milliseconds >= _WORTH_SHARE * piece.milliseconds
+            )
+            if each.what == "parameters" and worth:
+                room = piece.cached + piece.streamed <= CACHE_BYTES
                 yield Advice(
                     f"{each.bytes:,} bytes of parameters are streamed at each inference",
-                    "make the network that much smaller, compile it with fewer others, or split "
-                    "it into segments for several chips",
+                    _ROOM if room else _NO_ROOM,
                     saves=each.milliseconds,
                 )
 

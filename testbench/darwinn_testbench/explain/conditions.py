@@ -428,7 +428,10 @@ SEEN_OPERATORS = frozenset({"TILE"})
 
 
 _INSTEAD: Mapping[str, str] = {
-    "DEQUANTIZE": "take the quantised output and compute scale * (q - zero point) in the program",
+    "DEQUANTIZE": (
+        "at the end, take the quantised output and compute scale * (q - zero point) in the "
+        "program; before operators of the CPU it belongs to them"
+    ),
     "ARG_MAX": "put it last, or take the scores and search for the greatest in the program",
     "ARG_MIN": "put it last, or search for the least in the program",
     "LEAKY_RELU": "use RELU, or PRELU with constant alpha",
@@ -439,14 +442,15 @@ _INSTEAD: Mapping[str, str] = {
     "DIV": "multiply by the reciprocal, if that is a constant",
     "GATHER": "use SLICE or STRIDED_SLICE, or do it in the program",
     "GATHER_ND": "put it last, or do it in the program",
-    "TFLite_Detection_PostProcess": "it belongs to the CPU, and as the last operator costs no more",
     "BATCH_MATMUL": "use FULLY_CONNECTED or a 1x1 convolution with constant weights",
 }
 """What may stand in the place of an operator that is not supported."""
+_CUSTOM = "it belongs to the CPU; as the last operator it keeps nothing else there"
 
 
 def _unsupported(node: Node) -> Condition:
-    instead = _INSTEAD.get(node.name, "put it last, or use operators of the vendor's list instead")
+    usual = _CUSTOM if node.custom else "put it last, or use operators of the vendor's list instead"
+    instead = _INSTEAD.get(node.name, usual)
     message = WRONG_TYPE if _types(node) else UNSUPPORTED
     return Condition("operator", _what_kind, instead, OPERATORS, message)
 

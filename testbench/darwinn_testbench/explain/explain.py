@@ -24,7 +24,7 @@ from darwinn_testbench.explain.crossing import (
     compiled_piece,
     predicted_piece,
 )
-from darwinn_testbench.explain.graph import Graph, Node, graph_of
+from darwinn_testbench.explain.graph import Graph, Node, Value, graph_of
 from darwinn_testbench.explain.placement import (
     Place,
     Prediction,
@@ -115,7 +115,7 @@ def explain(
         with errors_name(shell_source):
             shell = graph_of(file.shell)
         if compiled is not None:
-            _check_ends(name_of(source), graph, file.file, shell)
+            check_ends(name_of(source), graph, file.file, shell)
             places, unknown = placed(graph, shell)
         progress("timing", 0, None)
         found = [
@@ -159,19 +159,26 @@ def _read(source: Source) -> tuple[Graph, bool]:
         return graph_of(model), is_compiled(model)
 
 
-def _check_ends(name: str, graph: Graph, compiled: str, shell: Graph) -> None:
+def check_ends(name: str, graph: Graph, compiled: str, shell: Graph) -> None:
     """Refuse a compiled file of another model: its inputs or outputs are other ones.
 
+    An output whose shape one of the files leaves open (an SSD's boxes) can be any.
+
     Raises:
-        InputError: naming the first that differs.
+        InputError: naming what differs.
     """
     ends = (("inputs", graph.inputs, shell.inputs), ("outputs", graph.outputs, shell.outputs))
     for what, mine, its in ends:
-        wanted = ", ".join(str(graph.values[k]) for k in mine)
-        found = ", ".join(str(shell.values[k]) for k in its)
-        if wanted != found:
-            reason = f"its {what} are {found or 'none'}, not {wanted or 'none'}"
+        wanted, found = [graph.values[k] for k in mine], [shell.values[k] for k in its]
+        if len(wanted) != len(found) or not all(map(_alike, wanted, found)):
+            texts = [", ".join(map(str, each)) or "none" for each in (found, wanted)]
+            reason = f"its {what} are {texts[0]}, not {texts[1]}"
             raise InputError(f"{compiled}: not {name} compiled: {reason}")
+
+
+def _alike(left: Value, right: Value) -> bool:
+    open_shape = not left.shape or not right.shape
+    return left.type == right.type and (open_shape or left.shape == right.shape)
 
 
 def _bound(file: DarwinnFile, shell: Graph, companions: Sequence[Source]) -> list[BoundModel]:

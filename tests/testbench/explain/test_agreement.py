@@ -17,6 +17,7 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import load
 from darwinn_testbench.explain import conditions
 from darwinn_testbench.explain.conditions import OPERATOR_CONDITIONS, Seen, objections
+from darwinn_testbench.explain.explain import check_ends
 from darwinn_testbench.explain.graph import Graph, Node, graph_of
 from darwinn_testbench.explain.placement import Place, placed, predict
 from darwinn_testbench.survey.pairs import reference_of
@@ -66,8 +67,9 @@ def pairs(corpus: Path, wild: Path) -> list[Pair]:
             twin = reference_of(path)
             shell = load(path).shell if twin is not None else None
             if twin is not None and shell is not None:
-                graph = graph_of(tflite.load(twin))
-                found.append(Pair(path.stem, graph, tuple(placed(graph, graph_of(shell))[0])))
+                graph, compiled = graph_of(tflite.load(twin)), graph_of(shell)
+                check_ends(twin.name, graph, path.name, compiled)
+                found.append(Pair(path.stem, graph, tuple(placed(graph, compiled)[0])))
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.crossing import CACHE_BYTES, Piece
 from darwinn_testbench.explain.explain import ExplainRow, explain
 from darwinn_testbench.explain.placement import Place
-from darwinn_testbench.report import Report
+from darwinn_testbench.report import Report, verdict_of
 from tflite_graphs import ints, model, tensor
 from whole_models import segments, whole_model, with_floats
 
@@ -134,9 +135,9 @@ def test_streamed_parameters_have_a_price() -> None:
     assert (found.cached, found.streamed) == (0, size)
     (advice,) = [each for each in report.figures["advice"] if "streamed" in each.what]
     assert advice.saves == pytest.approx(1e3 * size / LINK.bytes_per_second_in.value)
+    assert "has room for them" in advice.change
     endless = explain(edgetpu_model(NETWORK, package), host_name="none")
-    (advice,) = [each for each in endless.figures["advice"] if "streamed" in each.what]
-    assert advice.saves == 0
+    assert [each for each in endless.figures["advice"] if "streamed" in each.what] == []
 
 
 def test_parameters_beyond_the_chips_memory_are_predicted_to_be_streamed() -> None:
@@ -151,6 +152,8 @@ def test_parameters_beyond_the_chips_memory_are_predicted_to_be_streamed() -> No
     found = piece(explain(data))
     assert found.cached == CACHE_BYTES
     assert found.streamed == weights.nbytes - CACHE_BYTES
+    (advice,) = [each for each in explain(data).figures["advice"] if "streamed" in each.what]
+    assert "smaller" in advice.change
 
 
 def test_several_pieces_are_several_requests() -> None:
@@ -225,3 +228,29 @@ def test_a_shape_that_no_machine_holds_is_bad_input() -> None:
     data = model([tensor("in", (1 << 30,) * 100_000), tensor("out", (1, 4))], [], ["out"])
     with pytest.raises(FormatError, match=r"tensor 0\.shape: more than"):
         explain(data)
+
+
+def test_an_output_of_an_open_shape_is_that_of_the_compiled_file() -> None:
+    """Boxes of an SSD: how many there are its options say."""
+    read = tflite.load(BEFORE)
+    (graph,) = read.subgraphs
+    last = graph.outputs[0]
+    tensors = tuple(
+        replace(each, shape=()) if k == last else each for k, each in enumerate(graph.tensors)
+    )
+    before = flatbuffer.write(replace(read, subgraphs=(replace(graph, tensors=tensors),)))
+    assert places(explain(before, COMPILED)) == places(explain(BEFORE, COMPILED))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_model_is_explained_or_refused_with_a_reason(seed: int) -> None:
+    random = Random(seed)
+    data = bytearray(random.choice((BEFORE, COMPILED, floats())))
+    tables = [k for k in range(len(data)) if data[max(k - 32, 0) : k + 32].count(0) > 16]
+    for _ in range(random.choice((1, 2, 4, 8))):
+        data[random.choice(tables)] = random.randrange(256)
+    try:
+        explain(bytes(data)).to_json()
+    except Exception as error:
+        if verdict_of(error) is None:
+            raise
