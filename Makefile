@@ -5,7 +5,11 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 BUILD  ?= build
 READY   = $(VENV)/.ready
-PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+OLDEST  ?= .venv-oldest
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
+PIP     = $(BIN)/python $(PIP_INSTALL) --constraint constraints.txt
+# What it takes to install from the tree without an environment for the build.
+BACKEND = "$$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)"
 # pytest-xdist workers: one per core. `make test WORKERS=0` runs in one process (for a debugger).
 WORKERS ?= auto
 
@@ -17,8 +21,13 @@ WORDS_OF_MUTATIONS = $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $
     $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) \
     $(if $(OUT),--out $(OUT))
 
+# Files of every format read and written, the command, results on every path, pages and pictures.
+TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testbench/compiler \
+    tests/testbench/report tests/testbench/kernels tests/testbench/regression \
+    tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
+.PHONY: help demo test test-oldest dist lock fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -30,7 +39,7 @@ help:  ## This list
 
 # The environment, made again whenever the dependencies change. A system Python can lack the venv
 # module (Debian packages it apart), which is said here in one line rather than as a traceback.
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || \
 	    { echo "make: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -39,7 +48,7 @@ $(READY): pyproject.toml
 	    { echo "make: the venv module is missing: apt-get install python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "make: installing the pinned dependencies into $(VENV)" >&2
-	@$(PIP) "$$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)"
+	@$(PIP) $(BACKEND)
 	@$(PIP) --no-build-isolation --editable '.[dev]'
 	@$(BIN)/darwinn warm-up function time
 	@touch $@
@@ -67,6 +76,26 @@ mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: d
 	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS)
 
 # Without a compiler the RTL tests are skipped, each with the line that says what to install.
+test-oldest: $(OLDEST)/.ready  ## Run the tests that touch every dependency, with the oldest versions allowed
+	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS_OF_DEPENDENCIES)
+
+$(OLDEST)/.ready: pyproject.toml
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python $(PIP_INSTALL) $(BACKEND) $$($(PYTHON) .ci/oldest.py)
+	@$(OLDEST)/bin/python $(PIP_INSTALL) --no-build-isolation --no-deps --editable .
+	@$(OLDEST)/bin/darwinn warm-up function time
+	@touch $@
+
+dist: $(READY)  ## Build the sdist, and the wheel from it, in dist/; try the wheel outside of the tree
+	@.ci/dist $(BIN)/python
+
+lock: ## Write constraints.txt: the newest versions that pyproject.toml allows
+	@rm -rf $(BUILD)/lock && $(PYTHON) -m venv $(BUILD)/lock
+	@$(BUILD)/lock/bin/python $(PIP_INSTALL) $(BACKEND)
+	@$(BUILD)/lock/bin/python $(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@{ echo "# What is developed and tested with: written by \`make lock\`; reasons are in pyproject.toml."; \
+	    $(BUILD)/lock/bin/python -m pip freeze --exclude-editable; } > constraints.txt
+
 rtl: $(READY)  ## Run the tests of the SystemVerilog harness (needs g++, make, perl, python3-dev)
 	@$(BIN)/python -m pytest -n $(WORKERS) tests/rtl
 
@@ -115,5 +144,5 @@ bench: $(READY)  ## Measure the simulator and the references, with bounds (needs
 	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
 
 clean:  ## Remove the environment, caches and everything built
-	@rm -rf $(VENV) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(OLDEST) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
