@@ -132,12 +132,14 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
+	@$(BIN)/python -m darwinn_testbench.schemas docs/schemas
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
+	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
 	@status=0; for each in speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \

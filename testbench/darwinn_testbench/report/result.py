@@ -52,6 +52,10 @@ class Row:
         return 0.0
 
 
+JSON_VERSION = 1
+"""Of the JSON of all reports: one more where a key goes, or means something else. New keys may come
+without (``darwinn_testbench.schemas``)."""
+
 PYTHON_ONLY: Mapping[str, Any] = {"json": False}
 """Metadata of a dataclass field that does not appear in JSON (arrays, objects); in place of False
 there may be a function of the row that says whether it does."""
@@ -117,6 +121,7 @@ class Report(Generic[RowKind]):
         """The report as JSON values: verdict, file and rows, then what else there is to say."""
         return {
             "command": self.command,
+            "json_version": JSON_VERSION,
             "verdict": self.verdict.value,
             "file": self.file,
             "message": self.headline,

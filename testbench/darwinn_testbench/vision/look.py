@@ -19,7 +19,16 @@ from darwinn_testbench.chip.whole import cpu_figures, open_segment
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.vision.answers import KEYPOINTS, LOOKS, Answer, Question, Seen
+from darwinn_testbench.vision.answers import (
+    KEYPOINTS,
+    LOOKS,
+    Answer,
+    Box,
+    Person,
+    Question,
+    Region,
+    Seen,
+)
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
 from darwinn_testbench.vision.yolo import head_of
 
@@ -52,7 +61,7 @@ class PictureRow(Row):
     width: int
     height: int
     seconds: float
-    answers: tuple[Answer, ...]
+    answers: tuple[Answer | Box | Person | Region, ...]
 
     @property
     def duration(self) -> float:

@@ -1,0 +1,276 @@
+"""What reports say of a file or of a run as a whole, beside their rows: keys of the JSON object.
+
+``NotRequired`` is what is there where it was asked for, or where there is something to say. None of
+these keys has to be there in a report of what failed before there were rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+from darwinn_sim.isa.grading import Assumption
+
+from darwinn_testbench.chip.bit_coverage import CoverageRow
+from darwinn_testbench.chip.cpu_operators import CpuOperator
+from darwinn_testbench.chip.cpu_time import CpuTime
+from darwinn_testbench.chip.cycles import CyclesRow
+from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.chip.execution import TapFigures
+from darwinn_testbench.chip.hazards import Hazards
+from darwinn_testbench.chip.schedules import Schedules
+from darwinn_testbench.comparison.excitation import ExcitationFigures
+from darwinn_testbench.comparison.function_tables import FunctionTables
+from darwinn_testbench.comparison.operator_coverage import OperatorFigures
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.evaluation.run import Accuracy, Confusion
+from darwinn_testbench.explain.advice import Advice
+from darwinn_testbench.explain.crossing import Piece
+from darwinn_testbench.layers.check import TensorRow
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
+from darwinn_testbench.profile.profile import ProfileFigures
+from darwinn_testbench.survey.field_values import FieldValues
+from darwinn_testbench.survey.plan import LeftOut
+
+
+class _Package(TypedDict):
+    min_runtime_version: int | None
+    compiler_version: str | None
+    model_identifier: str | None
+    virtual_chip_id: int | None
+    executables: int
+    multi_chip: list[_Package]
+
+
+class _Part(TypedDict):
+    same: int
+    of: int
+
+
+class _Assumed(TypedDict):
+    assumptions: tuple[Assumption, ...]
+
+
+class _OnCpu(TypedDict):
+    cpu_operators: NotRequired[tuple[CpuOperator, ...]]
+    cpu_seconds: NotRequired[float]
+
+
+class _Inferences(TypedDict):
+    seed: int
+    inferences: int
+    random_inputs: bool
+    seconds: float
+    states: NotRequired[list[str]]
+    schedules: NotRequired[Schedules]
+    hazards: NotRequired[Hazards]
+
+
+class Inspected(TypedDict):
+    """`inspect`."""
+
+    kind: str
+    size: int
+    sha256: str
+    packages: NotRequired[list[_Package]]
+    models: NotRequired[int]
+    description: NotRequired[Mapping[str, Any]]
+
+
+class Covered(TypedDict):
+    """`inspect --coverage`."""
+
+    files: list[str]
+    total: CoverageRow
+
+
+class Transferred(_Assumed):
+    """`dma`."""
+
+    seed: int
+    with_tiles: bool
+
+
+class Explained(_Assumed):
+    """`explain`."""
+
+    basis: str
+    compiled: str | None
+    operators: Mapping[str, int]
+    unmatched: list[str]
+    agreement: NotRequired[_Part]
+    pieces: tuple[Piece, ...]
+    cache_bytes: int
+    chip: str
+    host: str
+    advice: tuple[Advice, ...]
+
+
+class Layers(_Assumed):
+    """`layers`."""
+
+    model: int
+    seed: int
+    ports: tuple[PortFigures, ...]
+    scalar_core: ScalarCoreFigures | None
+    cpu_operators: NotRequired[tuple[CpuOperator, ...]]
+
+
+class Ran(_Inferences, _OnCpu):
+    """`run`."""
+
+    model: int | None
+    function: NotRequired[str | None]
+    engine: NotRequired[Engine]
+    stopped: bool
+    narrow_bytes: int | None
+    narrow_bytes_declared: int | None
+    warnings: list[str]
+    taps: list[TapFigures]
+    printed: NotRequired[str]
+    assumptions: NotRequired[tuple[Assumption, ...]]
+
+
+class Verified(_Inferences, _Assumed, _OnCpu):
+    """`verify`, and `report`, which is one with a page."""
+
+    reference: str | None
+    expected: NotRequired[str | None]
+    model: int | None
+    function: NotRequired[str | None]
+    engine: NotRequired[Engine]
+    stall_seed: NotRequired[int]
+    policy: str | None
+    excitation: ExcitationFigures
+    dma: NotRequired[list[DmaFigures]]
+    tensors: NotRequired[list[TensorRow]]
+    divergences: list[Divergence]
+    operators: NotRequired[OperatorFigures]
+    functions: NotRequired[FunctionTables]
+    warnings: NotRequired[list[str]]
+
+
+class Timed(_Assumed):
+    """`cycles`."""
+
+    cycle_accuracy: str
+    chip: str
+    clock_hz: float
+    host: str
+    fixed_milliseconds: float
+    cpu: NotRequired[tuple[CpuTime, ...]]
+
+
+class Guarded(_Assumed):
+    """`cycles --baseline`."""
+
+    chip: str
+    host: str
+    files: int
+    updated: bool
+    unmeasured: list[CyclesRow]
+
+
+class Profiled(_Assumed):
+    """`profile`."""
+
+    model: int
+    profile: ProfileFigures
+
+
+class Looked(_Assumed, _OnCpu):
+    """`classify`, `detect`, `segment` and `pose`."""
+
+    pictures: int
+    input: str
+    fit: str
+    seconds: float
+
+
+class Evaluated(TypedDict):
+    """`evaluate`."""
+
+    dataset: str
+    reference: str | None
+    fit: str
+    pictures: int
+    tasks: int
+    taken_from_journal: int
+    seconds: float
+    chip_accuracy: Accuracy
+    reference_accuracy: NotRequired[Accuracy]
+    agreement: NotRequired[int]
+    confusion: NotRequired[tuple[Confusion, ...]]
+    worst: NotRequired[list[str]]
+
+
+class Predicted(TypedDict):
+    """`accuracy`."""
+
+    chip: str
+    points: NotRequired[int]
+    worst_error: NotRequired[float]
+    mean_error: NotRequired[float]
+    mean_mac_error: NotRequired[float]
+    mean_roofline_error: NotRequired[float]
+
+
+class Sampled(TypedDict):
+    """`sample`."""
+
+    seed: int
+
+
+class WarmedUp(TypedDict):
+    """`warm-up`."""
+
+    seconds: float
+
+
+class Replayed(TypedDict):
+    """`device --replay`."""
+
+    events: int
+    differences: int
+    cut_short: bool
+
+
+class Compared(TypedDict):
+    """`diff`."""
+
+    files: tuple[FileFigures, ...]
+    aspects: tuple[AspectFigures, ...]
+    model: int
+    seed: int
+    chip: str
+    host: str
+
+
+class Regressed(_Assumed):
+    """`regress`."""
+
+    tasks: int
+    passed: int
+    ran: int
+    taken_from_journal: int
+    seconds: float
+
+
+class Surveyed(_Assumed):
+    """`survey`."""
+
+    verdicts: Mapping[str, int]
+    taken_from_journal: int
+    seed: int
+    runs: int | None
+    strict: bool
+    chip: str
+    seconds: float
+    fields: tuple[FieldValues, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+class Nothing(TypedDict):
+    """`disasm`: rows alone."""

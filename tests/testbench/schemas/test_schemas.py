@@ -1,0 +1,145 @@
+"""What every command prints with `--json` is as its schema says, to the last key."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.report.result import JSON_VERSION
+from darwinn_testbench.schemas import COMMANDS, schema_of
+from darwinn_testbench.schemas.types import Schemas
+
+DOCUMENTS = Path(__file__).parents[3] / "docs"
+WITHOUT = {"view", "delegate"}
+"""Commands that print no report."""
+
+DENSE = "dense_edgetpu.tflite"
+NATIVES = ("--natives", "darwinn_testbench.compiler.natives")
+REFERENCE = ("--reference", "dense.tflite")
+REPORTS = (
+    ("inspect", DENSE),
+    ("inspect", "dense_chips.package"),
+    ("inspect", "dense.pte"),
+    ("inspect", "dense.bef"),
+    ("inspect", "--coverage", DENSE),
+    ("disasm", DENSE),
+    ("disasm", "dense.bef"),
+    ("dma", DENSE),
+    ("dma", "--full", "convolution_edgetpu.tflite"),
+    ("explain", DENSE),
+    ("explain", "dense.tflite"),
+    ("explain", "dense.tflite", DENSE),
+    ("diff", DENSE, "dense_stand_alone_edgetpu.tflite"),
+    ("layers", "convolution_edgetpu.tflite"),
+    ("run", DENSE),
+    ("run", DENSE, "--tap", "layer:0", "--until", "layer:0", "--schedules", "1"),
+    ("run", "dense.bef", *NATIVES),
+    ("run", "dense.pte"),
+    ("verify", DENSE, "--runs", "1"),
+    ("verify", DENSE, *REFERENCE, "--layers", "--localise", "--schedules", "1"),
+    ("verify", DENSE, "--reference", "convolution.tflite"),
+    ("verify", DENSE, "--reference", "dense.pte"),
+    ("verify", "dense.pte", "--reference", "dense.bef", *NATIVES),
+    ("report", DENSE, *REFERENCE, "--output", "page.html"),
+    ("cycles", DENSE),
+    ("cycles", DENSE, "--host", "none"),
+    ("cycles", DENSE, "--baseline", "cycles.json", "--update", "--reason", "new"),
+    ("cycles", DENSE, "--baseline", "cycles.json"),
+    ("profile", DENSE),
+    ("accuracy",),
+    ("regress", "cases.toml", "--out", "regressed", "--jobs", "1"),
+    ("survey", ".", "--out", "surveyed", "--jobs", "1"),
+    ("sample", "again"),
+    ("classify", "picture.ppm", "convolution_edgetpu.tflite"),
+    ("classify", "picture.ppm", "missing_edgetpu.tflite"),
+    ("detect", "picture.ppm", "convolution_edgetpu.tflite"),
+    ("segment", "picture.ppm", "convolution_edgetpu.tflite"),
+    ("pose", "picture.ppm", "convolution_edgetpu.tflite"),
+    ("evaluate", "convolution_edgetpu.tflite", "missing", "--out", "evaluated"),
+    ("device", "--replay", "missing.jsonl"),
+    ("warm-up", "function"),
+    *((command, "missing") for command in ("inspect", "run", "verify", "cycles", "layers")),
+)
+
+CASES = """
+[[case]]
+file = "dense_edgetpu.tflite"
+reference = "dense.tflite"
+seeds = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    (folder / "cases.toml").write_text(CASES)
+    (folder / "picture.ppm").write_bytes(b"P6 4 4 255\n" + bytes(range(48)))
+    return folder
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=" ".join)
+def test_output_is_as_the_schema_says(
+    words: tuple[str, ...],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    run_command_line([*words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["json_version"] == JSON_VERSION
+    told(printed)
+
+
+def told(printed: dict[str, Any]) -> None:
+    """Of its schema one kind of report fits; where none does, the error of the nearest one."""
+    schema = schema_of(printed["command"], open_ended=False)
+    kinds = schema["anyOf"]
+    if printed["rows"]:
+        kinds = kinds[:-1]
+    errors = []
+    for kind in kinds:
+        one = {**kind, "additionalProperties": False, "$defs": schema["$defs"]}
+        found = list(jsonschema.Draft202012Validator(one).iter_errors(printed))
+        if not found:
+            return
+        errors += [f"{each.json_path}: {each.message}" for each in found]
+    pytest.fail("\n".join(errors), pytrace=False)
+
+
+def test_every_command_has_a_schema() -> None:
+    assert set(COMMANDS) == set(commands.SUMMARIES) - WITHOUT
+    assert set(COMMANDS) == {words[0] for words in REPORTS}
+
+
+def test_the_published_schemas_are_those_of_the_types() -> None:
+    module = [sys.executable, "-m", "darwinn_testbench.schemas", "--check"]
+    assert subprocess.run([*module, DOCUMENTS / "schemas"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_schemas_are_schemas_and_let_keys_be_added(command: str) -> None:
+    schema = schema_of(command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    failed = {"command": command, "json_version": 1, "verdict": "bad-input", "file": "x"}
+    valid = jsonschema.Draft202012Validator(schema).is_valid
+    assert valid({**failed, "message": "", "rows": [], "new": 1})
+    assert not valid({**failed, "message": "", "rows": [{"name": 1}]})
+    assert not valid({**failed, "message": ""})
+
+
+def test_numbers_that_json_lacks_are_words() -> None:
+    valid = jsonschema.Draft202012Validator(Schemas(open_ended=True).of(float)).is_valid
+    assert [valid(each) for each in (1, 1.5, "nan", "-inf", "1.5", None)] == [
+        *(True, True, True, True),
+        *(False, False),
+    ]
