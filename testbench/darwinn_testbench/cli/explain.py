@@ -38,6 +38,14 @@ Model = Annotated[
 Compiled = Annotated[
     str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
 ]
+Several = Annotated[
+    bool,
+    option(
+        "--several",
+        "Predict several pieces on the chip, as the compiler makes them if it is asked to (-a); a "
+        "compiled file says itself how many it has.",
+    ),
+]
 All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
 
 _MOST_ADVICE = 12
@@ -95,6 +103,7 @@ def command(
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     companions: options.Companions = None,
+    several: Several = False,
     every: All = False,
     no_assumptions: options.NoAssumptions = False,
     json: options.Json = False,
@@ -111,6 +120,7 @@ def command(
             options.source_of(model),
             None if compiled is None else options.compiled_source_of(compiled),
             companions=companions or (),
+            several=several,
             chip_name=chip,
             host_name=host,
             assumptions=not no_assumptions,

@@ -107,7 +107,9 @@ def compiled_piece(
     )
 
 
-def predicted_piece(graph: Graph, on_chip: Sequence[Node], link: HostLink | None) -> Piece:
+def predicted_piece(
+    number: int, graph: Graph, on_chip: Sequence[Node], link: HostLink | None
+) -> Piece:
     """What a piece of these operators would move and hold, by the sizes of its tensors.
 
     Parameters are those of the file; the compiler adds to them what its layout needs.
@@ -128,7 +130,9 @@ def predicted_piece(graph: Graph, on_chip: Sequence[Node], link: HostLink | None
         ("parameters", "in", "", streamed),
         *(("output", "out", each.name, each.bytes) for each in outputs),
     ]
-    return Piece(0, cached - streamed, streamed, _crossings(0, sizes, link))
+    fixed = 1e3 * link.fixed_seconds.value if link else 0.0
+    crossings = _crossings(number, sizes, link)
+    return Piece(number, cached - streamed, streamed, crossings, fixed_milliseconds=fixed)
 
 
 def _crossings(

@@ -68,6 +68,7 @@ def explain(
     compiled: Source | None = None,
     *,
     companions: Sequence[Source] = (),
+    several: bool = False,
     chip_name: str = DEFAULT_CHIP,
     host_name: str | None = None,
     assumptions: bool = True,
@@ -80,6 +81,7 @@ def explain(
         compiled: the same model compiled, which shows where its operators went. Without it, of a
             model before compilation, all is predicted.
         companions: files compiled together with it.
+        several: predict several pieces on the chip; a compiled file says itself how many it has.
         chip_name, host_name: descriptions as for ``profile``; the times follow from them.
         assumptions: time values of instruction fields whose meaning is assumed.
         progress: told what is being done.
@@ -100,20 +102,19 @@ def explain(
         raise InputError(f"{name_of(source)}: is compiled; the model before compilation goes first")
     shell_source = source if itself_compiled else compiled
     progress("reading", 0, None)
-    predictions = predict(graph)
-    places = [each.place for each in predictions]
     unknown: list[Node] = []
     if shell_source is None:
-        on_chip = [
-            node for node, place in zip(graph.nodes, places, strict=True) if place is Place.CHIP
-        ]
-        found = [predicted_piece(graph, on_chip, link)] if on_chip else []
+        predictions = predict(graph, several=several)
+        places = [each.place for each in predictions]
+        found = _predicted_pieces(graph, predictions, link)
     else:
         file = load(shell_source)
         if file.shell is None:
             raise InputError(f"{file.file}: has no graph around it; inspect and cycles show it")
         with errors_name(shell_source):
             shell = graph_of(file.shell)
+        predictions = predict(graph, several=len(pieces(shell)) > 1)
+        places = [each.place for each in predictions]
         if compiled is not None:
             check_ends(name_of(source), graph, file.file, shell)
             places, unknown = placed(graph, shell)
@@ -196,6 +197,16 @@ def _bound(file: DarwinnFile, shell: Graph, companions: Sequence[Source]) -> lis
         for model in models
         if id(model.compiled.inference) in held.get(node.index, ())
     ]
+
+
+def _predicted_pieces(
+    graph: Graph, predictions: Sequence[Prediction], link: timing.HostLink | None
+) -> list[Piece]:
+    members: dict[int, list[Node]] = {}
+    for node, each in zip(graph.nodes, predictions, strict=True):
+        if each.piece is not None:
+            members.setdefault(each.piece, []).append(node)
+    return [predicted_piece(number, graph, members[number], link) for number in sorted(members)]
 
 
 def _row(node: Node, place: Place, prediction: Prediction) -> ExplainRow:

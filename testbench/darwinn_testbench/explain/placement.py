@@ -27,44 +27,52 @@ class Place(StrEnum):
 class Prediction:
     """What the conditions say of an operator.
 
-    ``objections`` are those of its own; ``doubts`` may keep it off the chip. ``behind`` is the
-    operator that keeps it off the chip, behind the chip's one piece, although it could run there.
+    ``piece`` is the number of the chip's piece that it is in. ``objections`` are those of its own;
+    ``doubts`` may keep it off the chip. ``behind`` is the operator that ended the chip's only piece
+    before it, which keeps it off the chip whatever it is.
     """
 
     place: Place
     objections: tuple[Objection, ...] = ()
     doubts: tuple[Objection, ...] = ()
     behind: Node | None = None
+    piece: int | None = None
 
 
-def predict(graph: Graph) -> list[Prediction]:
-    """Where each operator of a graph will run, with the vendor's compiler as it is by default.
+def predict(graph: Graph, *, several: bool = False) -> list[Prediction]:
+    """Where each operator of a graph will run.
 
-    It gives the chip one piece: what depends on an operator of the CPU that itself depends on the
-    chip stays on the CPU, whatever it is. Operators of the CPU before the piece do not matter.
+    The vendor's compiler gives the chip one piece: what depends on an operator of the CPU that
+    itself depends on the chip stays on the CPU, whatever it is. Operators of the CPU before the
+    piece do not matter. ``several`` pieces are what it gives with an option: each holds what can
+    run once the operators of the CPU behind the piece before have run.
     """
     found: list[Prediction] = []
-    on_chip: set[int] = set()
-    """Tensors that the chip gives, or that depend on such."""
-    behind: dict[int, Node] = {}
-    """Tensors that come after the piece, and what ended it."""
+    on_chip: dict[int, int] = {}
+    """By tensor the first piece that can read it."""
+    on_cpu: dict[int, int] = {}
+    """By tensor how many pieces have run before the CPU can read it."""
+    enders: dict[int, Node] = {}
+    """By tensor the operator that ended the piece before it."""
     for node in graph.nodes:
         against = () if is_piece(node) else objections(node)
         sure = tuple(each for each in against if each.condition.sure)
         doubts = tuple(each for each in against if not each.condition.sure)
         inputs = [each.index for each in node.data]
-        ended = next((behind[k] for k in inputs if k in behind), None)
         outputs = [each.index for each in node.outputs]
-        if ended is not None:
-            behind.update((k, ended) for k in outputs)
-            found.append(Prediction(Place.CPU, sure, doubts, ended))
-        elif sure:
-            if on_chip.intersection(inputs):
-                behind.update((k, node) for k in outputs)
-            found.append(Prediction(Place.CPU, sure, doubts))
-        else:
-            on_chip.update(outputs)
-            found.append(Prediction(Place.CHIP, (), doubts))
+        piece = max((on_chip.get(k, 0) for k in inputs), default=0)
+        if not sure and (several or not piece):
+            on_chip.update(dict.fromkeys(outputs, piece))
+            on_cpu.update(dict.fromkeys(outputs, piece + 1))
+            found.append(Prediction(Place.CHIP, (), doubts, piece=piece))
+            continue
+        passed = max((on_cpu.get(k, 0) for k in inputs), default=0)
+        on_chip.update(dict.fromkeys(outputs, passed))
+        on_cpu.update(dict.fromkeys(outputs, passed))
+        ender = None if several else next((enders[k] for k in inputs if k in enders), None)
+        if passed:
+            enders.update(dict.fromkeys(outputs, ender or node))
+        found.append(Prediction(Place.CPU, sure, doubts, ender))
     return found
 
 

@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 from changed_programs import changed
+from corpus_models import path_of
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Package
 from darwinn_testbench.chip.cycles import measure
@@ -223,3 +224,14 @@ def test_exit_codes_are_those_of_diff(
     assert [row["name"] for row in printed["rows"]] == [
         *("cached, bytes", "cached, contents", "streamed, bytes"),
     ]
+
+
+def test_a_model_compiled_with_others_streams_what_it_has_no_room_for(corpus: Path) -> None:
+    alone, together = (
+        path_of(corpus, f"mobilenet_v1_0.25_128_quant{name}")
+        for name in ("", "_cocompiled_with_3quant")
+    )
+    report = difference(alone, together, only=[Aspect.PARAMETERS, Aspect.OUTPUTS], runs=2)
+    assert aspects(report) == {Aspect.PARAMETERS}
+    cached, streamed = (found(report, f"{name}, bytes", "") for name in ("cached", "streamed"))
+    assert (streamed.a, cached.a) == (0, int(cached.b or 0) + int(streamed.b or 0))

@@ -157,10 +157,35 @@ def test_parameters_beyond_the_chips_memory_are_predicted_to_be_streamed() -> No
 
 
 def test_several_pieces_are_several_requests() -> None:
-    report = explain(whole_model(segments()))
+    compiled = whole_model(segments())
+    report = explain(compiled)
+    assert places(report) == ["CPU", "chip", "CPU", "CPU", "chip", "CPU"]
     assert [each.number for each in report.figures["pieces"]] == [0, 1]
     (advice,) = [each for each in report.figures["advice"] if "2 pieces" in each.what]
     assert advice.saves == pytest.approx(1e3 * LINK.fixed_seconds.value)
+
+
+def test_several_pieces_are_predicted_if_asked_for_or_seen() -> None:
+    compiled = whole_model(segments())
+    read = tflite.load(compiled)
+    (graph,) = read.subgraphs
+    number = int(BuiltinOperator.LOGISTIC)
+    codes = tuple(
+        tflite.OperatorCode(number, "", 1, number) if code.custom_code else code
+        for code in read.operator_codes
+    )
+    plain = tuple(replace(each, custom_options=None) for each in graph.operators)
+    before = flatbuffer.write(
+        replace(read, operator_codes=codes, subgraphs=(replace(graph, operators=plain),))
+    )
+    whole = ["CPU", "chip", "CPU", "CPU", "chip", "CPU"]
+    assert places(explain(before)) == ["CPU", "chip", "CPU", "CPU", "CPU", "CPU"]
+    report = explain(before, several=True)
+    assert places(report) == whole
+    assert [each.number for each in report.figures["pieces"]] == [0, 1]
+    report = explain(before, compiled)
+    assert places(report) == whole
+    assert report.figures["agreement"] == {"same": 6, "of": 6}
 
 
 def floats() -> bytes:

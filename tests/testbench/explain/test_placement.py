@@ -60,6 +60,28 @@ def test_the_chip_has_one_piece_as_its_definition_says(
         assert (each.behind is None) or each.place is Place.CPU
 
 
+@given(graphs())
+def test_several_pieces_hold_all_that_fits_and_can_run_one_after_another(
+    drawn: tuple[list[tuple[str, list[str]]], Graph],
+) -> None:
+    """Nothing that a piece reads depends on the CPU behind that piece or a later one."""
+    steps, graph = drawn
+    found = predict(graph, several=True)
+    assert [each.place is Place.CHIP for each in found] == [name == FITS for name, _ in steps]
+    last: list[int] = []
+    """The last piece that each operator depends on, its own included; -1 is none."""
+    for (_, reads), each in zip(steps, found, strict=True):
+        direct = [int(name[1:]) for name in reads if name != "in"]
+        needed = max((last[k] for k in direct), default=-1)
+        if each.piece is not None:
+            assert needed <= each.piece
+            behind = [last[k] for k in direct if found[k].piece is None]
+            assert all(passed < each.piece for passed in behind)
+            # And no later than it has to be: some input is of this piece, or behind the last one.
+            assert each.piece == max([0, *(last[k] for k in direct), *(k + 1 for k in behind)])
+        last.append(max(needed, each.piece if each.piece is not None else -1))
+
+
 CHAIN = [
     ("ADD", ["in", "in"], ["a"]),
     ("MUL", ["a", "a"], ["b"]),
