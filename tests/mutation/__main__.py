@@ -32,6 +32,7 @@ from random import SystemRandom
 
 from tests.mutation.mutants import Mutant, drawn, is_python, mutants_of
 from tests.mutation.nearest import Chooser, contents, record
+from tests.mutation.recorder import SOURCES
 from tests.mutation.results import (
     CAUGHT,
     EQUIVALENT,
@@ -53,7 +54,6 @@ from tests.mutation.tree import ROOT, ToolError, Tree
 GOAL = 0.95
 """Share of the mutants that are not equivalent that has to be caught."""
 
-SOURCES = ("sim/darwinn_sim", "formats/darwinn_formats/darwinn")
 TESTS = (
     "tests/formats/darwinn/test_*.py",
     "tests/formats/flatbuffer/test_*.py",

@@ -19,6 +19,8 @@ from hypothesis import settings
 
 FILE_VARIABLE = "DARWINN_MUTATION_RECORD"
 PROFILE = "recording"
+SOURCES = ("sim/darwinn_sim", "formats/darwinn_formats/darwinn")
+"""Folders of what is changed, and seen to be executed."""
 
 
 class Recorder:
@@ -26,7 +28,7 @@ class Recorder:
 
     def __init__(self, file: Path, root: Path) -> None:
         self._file, self._root = file, root
-        source = [str(root / folder) for folder in ("formats", "sim", "testbench")]
+        source = [str(root / folder) for folder in SOURCES]
         self._coverage = coverage.Coverage(data_file=None, source=source, config_file=False)
         self._seconds: dict[str, float] = defaultdict(float)
         self._passed: set[str] = set()
