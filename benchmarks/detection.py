@@ -42,7 +42,8 @@ from darwinn_sim.accelerator import Accelerator, compile_kernels
 from darwinn_sim.errors import Deadlock, SimulationError
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_testbench.chip.dma_check import dma_figures
-from darwinn_testbench.chip.inputs import TensorMap, choose_inputs
+from darwinn_testbench.chip.input_kinds import InputKind
+from darwinn_testbench.chip.inputs import TensorMap, choose_inputs, further_runs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.comparison.function_tables import FunctionTables
@@ -156,12 +157,16 @@ class Program:
         root = samples if folder == SAMPLE else os.environ[folder]
         (self.bound,) = open_models(Path(root) / path)
         self.decoded = programs_of(self.bound.compiled)
-        self.inputs = choose_inputs(None, self.bound.ports, seed=seed, runs=None)
+        kinds = len(InputKind)
+        self.inputs = choose_inputs(None, self.bound.ports, seed=seed, runs=kinds)
         more = choose_inputs(None, self.bound.ports, seed=seed + 1, runs=CLOSER_INPUTS)
         self.more_inputs = more
         session = Session(self.bound, strict=True)
         self.expected = [_outputs(session, each) for each in self.inputs]
         work = int(session.accelerator.chip.core["work"])
+        runs = kinds + further_runs(work)
+        self.inputs = choose_inputs(None, self.bound.ports, seed=seed, runs=runs)
+        self.expected += [_outputs(session, self.inputs[k]) for k in range(kinds, runs)]
         self.work_limit = WORK_FACTOR * work + (1 << 18)
         self._more: list[bytes] = []
 

@@ -29,6 +29,11 @@ Given = AnyArray | StoredArray
 SEED_STEP = 1000
 """Between the seeds of two runs: seeds below it share no set of inputs."""
 
+FURTHER_SETS = 15
+"""Sets of inputs beside one of each kind, at most, that a verification draws of a small program."""
+
+FURTHER_WORK = 12 << 20
+"""Work of the chip that their inferences may do in all (docs/verification.md)."""
 
 _MOST_SETS = 1 << 16
 """Inferences of given data: a report has rows of each, and a small file can ask for any number."""
@@ -87,6 +92,11 @@ def choose_inputs(
     if files:
         return read_inputs(files, ports)
     return [one for item in given if isinstance(item, Mapping) for one in input_sets(item, ports)]
+
+
+def further_runs(work: int) -> int:
+    """How many further sets are drawn of a program whose inference does so much work."""
+    return min(FURTHER_SETS, FURTHER_WORK // max(work, 1))
 
 
 def few_runs(runs: int | None, inputs_kind: Sequence[str]) -> int | None:

@@ -120,6 +120,8 @@ def _head(figures: Mapping[str, Any]) -> str:
     """How many inferences or calls there were, on which inputs, and how long it took."""
     source = f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"
     count = counted(figures["inferences"], "call" if _of_programs(figures) else "inference")
+    if figures["further_inferences"]:
+        count += f" and {figures['further_inferences']} further"
     return f"{count}, inputs {source}; {figures['seconds']:.1f} s in all"
 
 

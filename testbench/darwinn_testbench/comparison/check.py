@@ -110,6 +110,7 @@ class Check(ABC):
         self.divergences: list[Divergence] = []
         self.schedules: Schedules | None = None
         self.hazards: Hazards | None = None
+        self.further = 0
 
     @abstractmethod
     def begin(self, progress: ProgressCallback) -> None:
@@ -118,6 +119,11 @@ class Check(ABC):
     @abstractmethod
     def run(self, number: int, case: Case) -> None:
         """Make a call, and judge its outputs."""
+
+    @abstractmethod
+    def go_further(self, progress: ProgressCallback) -> None:
+        """Make calls on further inputs, if nobody has said which, and a small program costs little:
+        those that pass leave no rows, and their number in ``further``."""
 
     @abstractmethod
     def close(self) -> None:
@@ -166,6 +172,7 @@ class Check(ABC):
                 "seed": asked.seed,
                 **({} if asked.stall_seed is None else {"stall_seed": asked.stall_seed}),
                 "inferences": len(self.cases),
+                "further_inferences": self.further,
                 "random_inputs": self.cases.drawn,
                 "policy": None if asked.policy is None else str(asked.policy),
                 "seconds": seconds,

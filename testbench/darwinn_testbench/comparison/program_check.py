@@ -68,6 +68,9 @@ class ProgramCheck(Check):
     def begin(self, progress: ProgressCallback) -> None:
         """Nothing: a chip is prepared with its first call."""
 
+    def go_further(self, progress: ProgressCallback) -> None:
+        """As :class:`Check`: there are no such calls, what they would cost is not known."""
+
     def close(self) -> None:
         """Nothing is held open."""
 

@@ -72,8 +72,10 @@ def verify(
             brings its own.
         inputs: files, or arrays by tensor name, one mapping for each inference; without them those
             of ``expected``, or ``runs`` sets of the kinds ``inputs_kind`` that are drawn from
-            ``seed`` (``inputs.choose_inputs``): by default one of each kind; of stored outputs,
-            and on the RTL, which takes its time, one.
+            ``seed`` (``inputs.choose_inputs``): by default one of each kind, and of a small
+            compiled model, once these pass, up to 15 further sets, of which rows are made where
+            they do not (``further_inferences`` in the figures); of stored outputs, and on the RTL,
+            which takes its time, one.
         expected: stored outputs in place of a reference (``stored.read_stored``).
         function: which function of a program, and of the reference if it has one of this name.
         maps: which input or output of the reference is which: ``NAME=OTHER``, where OTHER is a
@@ -181,6 +183,7 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
             text = f"{check.noun} {number + 1} of {len(check.cases)}"
             progress(text, number, len(check.cases))
             check.run(number, case)
+        check.go_further(progress)
         check.reorder(progress)
     except Unavailable:
         raise
