@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from darwinn_formats.darwinn import Executable, load
-from darwinn_formats.files import Source
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source, name_of
 from darwinn_sim import timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
@@ -22,7 +23,7 @@ from darwinn_testbench.chip.cpu_time import CpuTime, cpu_time
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import Report, Row, Verdict, verdict_of
+from darwinn_testbench.report import Report, Row, Verdict, judged, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -149,15 +150,7 @@ def measure(
         command="cycles",
         file=file.file,
         rows=tuple(rows),
-        figures={
-            "cycle_accuracy": "approximate",
-            "chip": chip_description.name,
-            "clock_hz": chip_description.clock.value,
-            "host": host_link.name if host_link else NO_HOST,
-            "fixed_milliseconds": 1e3 * host_link.fixed_seconds.value if host_link else 0.0,
-            "assumptions": grading.merged(row.assumed for row in rows),
-            **({"cpu": cpu} if cpu else {}),
-        },
+        figures=_figures(chip_description, host_link, cpu, (row.assumed for row in rows)),
         message="; ".join(
             [
                 *(row.message for row in rows if row.verdict is Verdict.PASS and row.message),
@@ -176,26 +169,70 @@ def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> s
     return f"rows: chip and host link; on this machine's CPU {measured[0].milliseconds:.3f} ms more"
 
 
-def measure_files(sources: Sequence[Source], **options: Any) -> Report[CyclesRow]:
-    """``measure`` of several files as one report; its rows then have the names of their files."""
-    reports = [measure(source, **options) for source in sources]
-    if len(reports) == 1:
-        return reports[0]
+def measure_files(
+    sources: Sequence[Source],
+    opened: Callable[[Source], Source] = lambda source: source,
+    *,
+    chip: str = DEFAULT_CHIP,
+    host: str | None = None,
+    **options: Any,
+) -> Report[CyclesRow]:
+    """``measure`` of several files as one report; its rows then have the names of their files.
+
+    Of several files one that cannot be timed is a row, and the others are timed.
+
+    Args:
+        sources: the files.
+        opened: what to look at for a source; it may raise what ``measure`` raises.
+        chip, host, options: as of ``measure``.
+    """
+    if len(sources) == 1:
+        return measure(opened(sources[0]), chip=chip, host=host, **options)
+    description = timing.chip_description(chip)
+    link = link_of(description, host)
+    reports: list[Report[CyclesRow]] = []
+    for source in sources:
+        try:
+            reports.append(measure(opened(source), chip=chip, host=host, **options))
+        except (FormatError, OSError, InputError, SimulationError) as error:
+            reports.append(_unmeasured(source, error))
     cpu = tuple(each for report in reports for each in report.figures.get("cpu", ()))
-    return replace(
-        reports[0],
+    return Report(
+        command="cycles",
         file=f"{len(reports)} files",
-        figures={
-            **reports[0].figures,
-            "assumptions": grading.merged(each.assumptions for each in reports),
-            **({"cpu": cpu} if cpu else {}),
-        },
+        figures=_figures(description, link, cpu, (each.assumptions for each in reports)),
         rows=tuple(
-            replace(row, name=f"{Path(report.file).name}: {row.name}")
+            replace(row, name=": ".join(filter(None, (Path(report.file).name, row.name))))
             for report in reports
             for row in report.rows
         ),
+        message=_summary(description, link),
     )
+
+
+def _unmeasured(source: Source, error: Exception) -> Report[CyclesRow]:
+    """The report of a file that cannot be timed: a row without a time."""
+    verdict, text = judged(error)
+    file = name_of(source)
+    row = CyclesRow(name="", verdict=verdict, message=text.removeprefix(f"{file}: "), type="")
+    return Report(command="cycles", file=file, rows=(row,))
+
+
+def _figures(
+    chip: timing.ChipDescription,
+    host: timing.HostLink | None,
+    cpu: tuple[CpuTime, ...],
+    assumed: Iterable[tuple[Assumption, ...]],
+) -> dict[str, Any]:
+    return {
+        "cycle_accuracy": "approximate",
+        "chip": chip.name,
+        "clock_hz": chip.clock.value,
+        "host": host.name if host else NO_HOST,
+        "fixed_milliseconds": 1e3 * host.fixed_seconds.value if host else 0.0,
+        "assumptions": grading.merged(assumed),
+        **({"cpu": cpu} if cpu else {}),
+    }
 
 
 def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:

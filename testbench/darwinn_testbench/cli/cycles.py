@@ -12,6 +12,7 @@ from darwinn_testbench.chip.cycles import DEFAULT_CHIP, CyclesRow, measure_files
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.files import compiled_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
@@ -34,7 +35,9 @@ EXAMPLES = """**Examples**
 Files = Annotated[
     list[str],
     argument(
-        "FILE", "Edge TPU .tflite files, DarwiNN packages or instruction streams; - is stdin."
+        "FILE",
+        "Edge TPU .tflite files, DarwiNN packages or instruction streams, or folders of them; - is "
+        "stdin.",
     ),
 ]
 Baseline = Annotated[
@@ -96,6 +99,7 @@ def command(
     PARAMETER_CACHING runs once before. Milliseconds include the host's fixed cost of a request,
     whose share is shown; `compiler` is the compiler's own estimate of the cycles.
     """
+    files = compiled_files(files)
     written = results.Results(json, junit, sarif, markdown, github)
     profile_command = timing_options.advised("profile", files[0], chip=chip, host=host)
     if baseline is not None:
@@ -118,7 +122,8 @@ def command(
         raise InputError("--update and --reason belong to --baseline")
     with progress_bar() as progress:
         report = measure_files(
-            [options.compiled_source_of(file) for file in files],
+            files,
+            lambda file: options.compiled_source_of(str(file)),
             chip=chip,
             host=host,
             executable=executable,
@@ -137,7 +142,9 @@ def command(
 
 
 def _body(report: Report[CyclesRow]) -> Sequence[RenderableType]:
-    return [table(_COLUMNS, report.rows), *map(str, report.figures.get("cpu", ()))]
+    notes = [f"{row.name}: {row.message}" for row in report.rows if row.timing is None]
+    notes = notes if len(report.rows) > 1 else []
+    return [table(_COLUMNS, report.rows), *notes, *map(str, report.figures.get("cpu", ()))]
 
 
 def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:

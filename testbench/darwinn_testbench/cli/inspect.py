@@ -13,9 +13,10 @@ from darwinn_testbench.chip.inspection import ExecutableRow, inspect
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import Lines, finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.cli.files import compiled_files, program_files
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
 from darwinn_testbench.programs.formats import Format, format_of
+from darwinn_testbench.programs.several import inspect_files, together
 from darwinn_testbench.report import Column, Report, counted, table
 
 EXAMPLES = """**Examples**
@@ -23,6 +24,8 @@ EXAMPLES = """**Examples**
 `darwinn inspect model_edgetpu.tflite`
 
 `darwinn inspect --json model_edgetpu.tflite | jq '.rows[].instructions'`
+
+`darwinn inspect old_edgetpu.tflite new_edgetpu.tflite`
 
 `darwinn inspect --coverage *_edgetpu.tflite`
 
@@ -34,7 +37,8 @@ Files = Annotated[
     argument(
         "FILE",
         "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte, "
-        ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. --coverage takes several.",
+        ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. Of a folder all that it "
+        "holds of these.",
     ),
 ]
 Coverage = Annotated[
@@ -81,9 +85,10 @@ def command(
     of other formats it shows functions, data, delegates and operators.
     """
     if show_coverage:
-        _show_coverage(files, as_json=json)
+        _show_coverage(compiled_files(files), as_json=json)
+    files = program_files(files)
     if len(files) > 1:
-        raise InputError("several files can only be looked at together with --coverage")
+        _show_several(files, data or (), as_json=json)
     (file,) = files
     source = options.source_of(file)
     program = format_of(source)
@@ -108,6 +113,30 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
         body=_coverage_body,
         next_step="docs/isa.md says what each field means, and how well that is known",
     )
+
+
+def _show_several(files: Sequence[str], data: Sequence[str], *, as_json: bool) -> NoReturn:
+    reports = inspect_files(files, options.source_of, data)
+    finish(
+        together(reports),
+        file=f"{len(files)} files",
+        as_json=as_json,
+        body=lambda _: [part for report in reports for part in _section(report)],
+        next_step=f"darwinn disasm {files[0]} shows the program of one of them",
+    )
+
+
+def _section(report: Report[Any]) -> list[RenderableType]:
+    """What is said of one of several files."""
+    head = f"{report.file}:"
+    if not report.figures:
+        return [
+            head,
+            wrapped(*(f"  {row.verdict.value}: {row.message}" for row in report.rows)),
+            "",
+        ]
+    body = _body if "packages" in report.figures else _program_body
+    return [head, *body(report), ""]
 
 
 def _show_program(

@@ -14,6 +14,7 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.commands import SUMMARIES
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.files import picture_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, seconds, table
@@ -26,7 +27,9 @@ from darwinn_testbench.vision.preparation import Fit, Normalisation
 if TYPE_CHECKING:
     from PIL import Image
 
-Images = Annotated[list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP.")]
+Images = Annotated[
+    list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP; folders of them.")
+]
 CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]
 LabelFile = Annotated[
     Path | None,
@@ -96,6 +99,7 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
         # Imported here: no other command should wait for what draws.
         from darwinn_testbench.vision.drawing import annotated, encoded, writable
 
+        images = picture_files(images)
         normalisation = normalisation_of(mean, std)
         targets = _targets(images, output, writable)
         source = options.compiled_source_of(model)

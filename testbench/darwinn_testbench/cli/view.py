@@ -10,6 +10,7 @@ from typing import Annotated
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.files import compiled_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.errors import InputError
@@ -26,7 +27,9 @@ EXAMPLES = """**Examples**
 `ssh -L 8000:127.0.0.1:8000`
 """
 
-Files = Annotated[list[str], argument("FILE...", "Edge TPU .tflite, DarwiNN packages or streams.")]
+Files = Annotated[
+    list[str], argument("FILE...", "Edge TPU .tflite, packages, streams, or folders of them.")
+]
 Reference = Annotated[
     list[Path] | None,
     option(
@@ -62,6 +65,7 @@ def command(
     from darwinn_testbench.profile.beside import beside
     from darwinn_testbench.profile.page import profile_page
 
+    files = compiled_files(files)
     references: Sequence[Path | None] = reference or [None] * len(files)
     if len(references) != len(files):
         raise InputError(f"{len(files)} files have {len(references)} references: give one for each")

@@ -79,6 +79,16 @@ class Inspected(TypedDict):
     description: NotRequired[Mapping[str, Any]]
 
 
+class _InspectedFile(Inspected):
+    file: str
+
+
+class SeveralInspected(TypedDict):
+    """`inspect FILE FILE...`; those that could be read."""
+
+    files: list[_InspectedFile]
+
+
 class Covered(TypedDict):
     """`inspect --coverage`."""
 

@@ -34,10 +34,11 @@ from darwinn_testbench.vision.look import PictureRow
 _VERIFIED = ((OutputRow, figures.Verified),)
 _LOOKED = ((PictureRow, figures.Looked),)
 
-COMMANDS: Mapping[str, tuple[tuple[type[Row], Any], ...]] = {
+COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "inspect": (
         (ExecutableRow, figures.Inspected),
         (FunctionRow, figures.Inspected),
+        (ExecutableRow | FunctionRow | Row, figures.SeveralInspected),
         (CoverageRow, figures.Covered),
     ),
     "disasm": ((ChunkRow, figures.Nothing), (PartRow, figures.Nothing)),
@@ -82,7 +83,7 @@ def schema_of(command: str, *, open_ended: bool = True) -> Schema:
     }
 
 
-def _report(schemas: Schemas, command: str, row: type[Row] | None, told: Any) -> Schema:
+def _report(schemas: Schemas, command: str, row: Any, told: Any) -> Schema:
     """A report with rows of that kind; None: the report of what failed before it had any."""
     schema = schemas.object_of(told)
     common: Schema = {
@@ -91,7 +92,7 @@ def _report(schemas: Schemas, command: str, row: type[Row] | None, told: Any) ->
         "verdict": schemas.of(Verdict),
         "file": {"type": "string"},
         "message": {"type": "string"},
-        "rows": {"type": "array", "maxItems": 0} if row is None else schemas.of(list[row]),  # type: ignore[valid-type]
+        "rows": {"type": "array", "maxItems": 0} if row is None else schemas.of(list[row]),
     }
     return {
         **schema,

@@ -1,0 +1,58 @@
+"""Files of a command that takes several: a folder among them stands for what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from darwinn_testbench.chip.images import IMAGE_SUFFIXES
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.survey.content import CompiledFile, look_at
+from darwinn_testbench.survey.walk import walk
+
+
+def compiled_files(words: Sequence[str]) -> list[str]:
+    """``words`` with the compiled models in folders, and in the folders of those, by name.
+
+    Raises:
+        InputError: a folder holds none.
+    """
+    return list(_expanded(words, "compiled model", _is_compiled))
+
+
+def program_files(words: Sequence[str]) -> list[str]:
+    """The same, and programs of other formats."""
+    return list(_expanded(words, "program", lambda path: _is_compiled(path) or _is_other(path)))
+
+
+def picture_files(paths: Sequence[Path]) -> list[Path]:
+    """The same of pictures, which are known by what they are called."""
+    found = _expanded(
+        list(map(str, paths)), "picture", lambda path: path.suffix.lower() in IMAGE_SUFFIXES
+    )
+    return list(map(Path, found))
+
+
+def _expanded(words: Sequence[str], what: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
+    for word in words:
+        if word == "-" or not Path(word).is_dir():
+            yield word
+            continue
+        # What cannot be read is handed on as well: a row says why.
+        held = [each for each in walk([word]) if not each.skipped]
+        found = [str(each.path) for each in held if each.unread or wanted(each.path)]
+        if not found:
+            raise InputError(f"{word}: no {what} in this folder")
+        yield from found
+
+
+def _is_compiled(path: Path) -> bool:
+    try:
+        return isinstance(look_at(path), CompiledFile)
+    except OSError:
+        return True
+
+
+def _is_other(path: Path) -> bool:
+    return format_of(path) is not None

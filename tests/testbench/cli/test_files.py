@@ -1,0 +1,88 @@
+"""Commands that take several files: folders among them, and one bad file among many."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    sample(tmp_path / "models" / "deep")
+    (tmp_path / "models" / "notes.txt").write_text("no model")
+    cut = (tmp_path / "models" / "deep" / "dense_edgetpu.tflite").read_bytes()[:-4000]
+    (tmp_path / "models" / "cut_edgetpu.tflite").write_bytes(cut)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = run_command_line([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_folder_is_the_models_that_it_holds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, report = printed(capsys, "cycles", "models")
+    names = {row["name"].partition(":")[0] for row in report["rows"]}
+    deep = folder / "models" / "deep"
+    compiled = {*deep.glob("*_edgetpu.tflite"), *deep.glob("*.package")}
+    assert names == {path.name for path in compiled} | {"cut_edgetpu.tflite"}
+    (bad,) = (row for row in report["rows"] if row["verdict"] == "bad-input")
+    assert bad["name"] == "cut_edgetpu.tflite"
+    assert all(row["cycles"] for row in report["rows"] if row is not bad)
+    assert code == 2
+
+
+def test_several_files_are_looked_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [f"models/deep/{name}" for name in ("dense_edgetpu.tflite", "dense.pte")]
+    code, report = printed(capsys, "inspect", *files)
+    assert code == 0
+    assert [each["file"] for each in report["files"]] == files
+    assert {row["name"].partition(":")[0] for row in report["rows"]} == {
+        Path(file).name for file in files
+    }
+    assert run_command_line(["inspect", *files]) == 0
+    told = capsys.readouterr().out
+    assert all(f"{file}:" in told.splitlines() for file in files)
+
+
+def test_of_a_folder_every_program_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, report = printed(capsys, "inspect", "models", "missing")
+    suffixes = {Path(each["file"]).suffix for each in report["files"]}
+    assert suffixes == {".tflite", ".package", ".pte", ".bef"}
+    bad = {row["name"]: row["message"] for row in report["rows"] if row["verdict"] == "bad-input"}
+    assert set(bad) == {"cut_edgetpu.tflite", "missing"}
+    assert bad["missing"] == "No such file or directory"
+    assert code == 2
+    assert run_command_line(["inspect", "models", "missing"]) == 2
+    assert "bad-input: No such file or directory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["inspect", "cycles", "view"])
+def test_a_folder_without_any_is_named(
+    folder: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line([command, "empty"]) == 2
+    assert "in this folder" in capsys.readouterr().err
+
+
+def test_pictures_are_known_by_their_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.ppm", "b.PPM"):
+        (folder / "empty" / name).write_bytes(b"P6 4 4 255\n" + bytes(48))
+    (folder / "empty" / "c.ppm").write_bytes(b"P6")
+    (folder / "empty" / "labels.txt").write_text("0 cat")
+    model = "models/deep/convolution_edgetpu.tflite"
+    code, report = printed(capsys, "segment", "empty", model)
+    rows = {Path(row["name"]).name: row["verdict"] for row in report["rows"]}
+    assert rows == {"a.ppm": "pass", "b.PPM": "pass", "c.ppm": "bad-input"}
+    assert code == 2
