@@ -25,6 +25,7 @@ from darwinn_testbench.reference.executorch.operators import (
     Convention,
     Operator,
 )
+from darwinn_testbench.reference.executorch.promotion import category
 from darwinn_testbench.reference.executorch.values import (
     Memory,
     TensorValue,
@@ -255,6 +256,8 @@ class Method:
         for target, entry in zip(targets, results, strict=True):
             # An operator gives nothing for an output that its call does not want.
             if entry is not None:
+                if operator.keeps_category:
+                    _refuse_conversion(np.asarray(entry).dtype, target.dtype)
                 target.write(entry)
         return targets
 
@@ -365,6 +368,11 @@ def _misfit(plan: schema.ExecutionPlan, operator: Operator, arguments: Sequence[
     mixed = mixed_types(operator.name, plan.values, arguments, first_output)
     types = ", ".join(mixed)
     return f"elements of types {types}, which this operator does not convert" if mixed else ""
+
+
+def _refuse_conversion(result: np.dtype[Any], output: np.dtype[Any]) -> None:
+    if category(result) > category(output):
+        raise ExecutionError(f"results of type {result} in an output of type {output}")
 
 
 def _delegate_program(file: ProgramFile, delegate: schema.BackendDelegate) -> DelegateProgram:

@@ -40,7 +40,8 @@ class Operator:
     """An operator that can be executed.
 
     ``outputs`` is the number of output arguments, a list of tensors counting as one;
-    ``repeated`` that of arguments at the end which repeat outputs.
+    ``repeated`` that of arguments at the end which repeat outputs. ``keeps_category``: floats do
+    not become integers in an output, nor integers truth values.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Operator:
     repeated: int = 0
     least: int = 0
     most: int | None = None
+    keeps_category: bool = False
 
     def accepts(self, count: int) -> bool:
         """Whether a call may have ``count`` arguments."""
@@ -106,11 +108,24 @@ _MODULES = (
 """Modules of kernels that give the contents of outputs."""
 
 
+_KEEPS_CATEGORY = {
+    *(set(elementwise.KERNELS) - set(elementwise.IN_FLOAT64)),
+    *(name for name in reductions.KERNELS if name.startswith(("aten::mean", "aten::var"))),
+    "aten::cat.out",
+    "aten::stack.out",
+}
+"""Operators whose results the original runtime does not convert to a lower category of types.
+
+Found by asking it, version 1.5.1, for outputs of integers and of truth values.
+"""
+
+
 def _table() -> dict[str, Operator]:
     table: dict[str, Operator] = {}
     for name, kernel in ((n, k) for module in _MODULES for n, k in module.KERNELS.items()):
         outputs = _SEVERAL_OUTPUTS.get(name, 1)
-        table[name] = Operator(name, kernel, Convention.OUT, outputs, 1, *_bounds(kernel))
+        keeps = name in _KEEPS_CATEGORY
+        table[name] = Operator(name, kernel, Convention.OUT, outputs, 1, *_bounds(kernel), keeps)
     for name, kernel in movement.IN_PLACE.items():
         table[name] = Operator(name, kernel, Convention.IN_PLACE, 0, 1, *_bounds(kernel))
     for name, kernel in primitives.KERNELS.items():

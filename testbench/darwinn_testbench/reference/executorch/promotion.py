@@ -30,7 +30,7 @@ def result_type(*operands: Operand) -> np.dtype[Any]:
     if not tensors or not numbers:
         return promote(tensors or numbers)
     common_type, candidate = promote(tensors), promote(numbers)
-    if _category(candidate) > _category(common_type):
+    if category(candidate) > category(common_type):
         return promote((common_type, candidate))
     return common_type
 
@@ -38,8 +38,8 @@ def result_type(*operands: Operand) -> np.dtype[Any]:
 def promote(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     """Common type of several, at least float32 among floats."""
     entries = list(dtypes)
-    highest = max(_category(entry) for entry in entries)
-    deciding = [entry for entry in entries if _category(entry) == highest]
+    highest = max(category(entry) for entry in entries)
+    deciding = [entry for entry in entries if category(entry) == highest]
     if highest == _FLOAT:
         deciding.append(_NUMBERS[float])
     return np.result_type(*deciding)
@@ -67,5 +67,6 @@ def accumulating(x: AnyArray) -> AnyArray:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-def _category(dtype: np.dtype[Any]) -> int:
+def category(dtype: np.dtype[Any]) -> int:
+    """Rank of a type: truth values, integers, floats."""
     return _CATEGORIES[dtype.kind]

@@ -387,6 +387,12 @@ HOSTILE: list[tuple[str, tuple[Any, ...]]] = [
     ("aten::native_dropout.out", (X4, 1.5, True)),
     ("aten::native_dropout.out", (X4, float("nan"), True)),
     ("aten::bitwise_left_shift.Tensor_Scalar_out", (integers(3), FAR)),
+    ("aten::remainder.Tensor_out", (integers(3), np.array([1, 0, 2]))),
+    ("aten::remainder.Scalar_out", (integers(3), 0)),
+    ("aten::fmod.Scalar_out", (integers(3), 0)),
+    ("aten::floor_divide.out", (integers(3), np.array([1, 0, 2]))),
+    ("aten::div.out_mode", (integers(3), np.array([1, 0, 2]), "trunc")),
+    ("aten::div.Scalar_mode_out", (integers(3), 0, "floor")),
     ("aten::_native_batch_norm_legit.out", (X4, None, None, X4, X4, True, 0.1, 1e-5)),
     ("aten::var_mean.correction_out", (X4, [9], 1, True)),
     ("aten::_cdist_forward.out", (floats(1 << 16, 0), floats(1 << 16, 0), 2.0, None)),
@@ -419,3 +425,33 @@ def test_what_does_not_fit_is_one_error(name: str, arguments: tuple[Any, ...]) -
     with pytest.raises(ExecutionError) as caught:
         ExecutorchReference(program.build()).run(inputs)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result", "output"),
+    [
+        ("add.Scalar_out", (integers(2, 3), 0.5, 1), "float32", "int64"),
+        ("sin.out", (integers(2, 3),), "float32", "int32"),
+        ("mul.out", (integers(2, 3), integers(2, 3)), "int64", "bool"),
+        ("cat.out", ([integers(1, 3), floats(1, 3)], 0), "float32", "int64"),
+        ("mean.out", (floats(2, 3, 2), [2], False, None), "float32", "int64"),
+    ],
+)
+def test_results_do_not_become_of_a_lower_category(
+    name: str, arguments: tuple[Any, ...], result: str, output: str
+) -> None:
+    """As the original runtime, which refuses the call."""
+
+    def run(dtype: str) -> Any:
+        program = ProgramBuilder()
+        method = program.method()
+        placed = [executorch_cases.place(method, entry) for entry in arguments]
+        target = method.tensor(dtype, (2, 3))
+        method.call(f"aten::{name}", *placed, outputs=[target])
+        method.output(target)
+        inputs = [e for e in executorch_cases.flat(arguments) if isinstance(e, np.ndarray)]
+        return ExecutorchReference(program.build()).run(inputs)[0].data
+
+    assert run(result).dtype == run("float64").astype(result).dtype
+    with pytest.raises(ExecutionError, match=f"{result} in an output of type {output}"):
+        run(output)

@@ -137,7 +137,7 @@ _SAME_TYPE_FUNCTIONS: Mapping[str, Callable[[AnyArray], Any]] = {
     "neg": np.negative,
     "relu": relu,
     "round": np.round,
-    "sign": np.sign,
+    "sign": lambda x: x if x.dtype == np.bool_ else np.sign(x),
     "trunc": np.trunc,
 }
 """Functions that compute in the type of the operand."""
@@ -166,12 +166,22 @@ def divide(a: Operand, b: Operand, rounding: str | None = None) -> AnyArray:
     """a / b as a float, or rounded towards zero (trunc) or down (floor)."""
     left, right = common(a, b)
     if rounding == "floor":
-        return np.floor_divide(left, right)
+        return floor_divide(left, right)
     if rounding == "trunc" and left.dtype.kind != "f":
+        _refuse_zero(right)
         quotient = np.abs(left) // np.abs(right)
         return np.asarray(np.sign(left) * np.sign(right) * quotient)
     quotient = floating(left) / floating(right)
     return np.trunc(quotient) if rounding == "trunc" else quotient
+
+
+def floor_divide(left: AnyArray, right: AnyArray) -> AnyArray:
+    """a / b rounded down; by 0.0 always infinite, as in the original runtime."""
+    if left.dtype.kind != "f":
+        _refuse_zero(right)
+        return np.asarray(np.floor_divide(left, right))
+    infinite = np.copysign(left.dtype.type(np.inf), left)
+    return np.where(right == 0, infinite, np.floor_divide(left, right))
 
 
 def remainder(left: AnyArray, right: AnyArray) -> AnyArray:
@@ -179,8 +189,34 @@ def remainder(left: AnyArray, right: AnyArray) -> AnyArray:
 
     That of integers has the sign of the dividend, as in the original runtime.
     """
-    function = np.remainder if left.dtype.kind == "f" else np.fmod
-    return np.asarray(function(left, right))
+    if left.dtype.kind == "f":
+        return np.asarray(np.remainder(left, right))
+    _refuse_zero(right)
+    return np.asarray(np.fmod(left, right))
+
+
+def remainder_by_number(left: AnyArray, right: AnyArray) -> AnyArray:
+    """Remainder with the sign of the dividend."""
+    if left.dtype.kind != "f":
+        _refuse_zero(right)
+    return np.asarray(np.fmod(left, right))
+
+
+def remainder_by_tensor(left: AnyArray, right: AnyArray) -> AnyArray:
+    """As ``remainder_by_number``, of integers in float64, where one by 0 is NaN."""
+    wide = left.dtype if left.dtype.kind == "f" else np.dtype(np.float64)
+    return np.asarray(np.fmod(left.astype(wide), right.astype(wide)))
+
+
+def power(left: AnyArray, right: AnyArray) -> AnyArray:
+    """a to the power of b, of integers in float64."""
+    wide = left.dtype if left.dtype.kind == "f" else np.dtype(np.float64)
+    return np.asarray(np.power(left.astype(wide), right.astype(wide)))
+
+
+def _refuse_zero(divisor: AnyArray) -> None:
+    if not divisor.all():
+        raise ZeroDivisionError("a division of whole numbers by 0")
 
 
 def _shift(function: Callable[[AnyArray, AnyArray], Any]) -> Callable[[AnyArray, AnyArray], Any]:
@@ -190,7 +226,8 @@ def _shift(function: Callable[[AnyArray, AnyArray], Any]) -> Callable[[AnyArray,
         bits = max(left.dtype.itemsize * 8, 32)
         if right.size and not 0 <= right.min() <= right.max() < bits:
             raise ValueError(f"a shift by {right.min()} or {right.max()} of {bits} bits")
-        return function(left, right)
+        # Truth values are shifted as integers, and are truth values again.
+        return np.asarray(function(left, right)).astype(left.dtype)
 
     return shift
 
@@ -207,7 +244,6 @@ _BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
     "eq": np.equal,
-    "fmod": np.fmod,
     "ge": np.greater_equal,
     "gt": np.greater,
     "le": np.less_equal,
@@ -222,7 +258,9 @@ _TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "bitwise_left_shift.Tensor_Scalar_out": _shift(np.left_shift),
     "bitwise_right_shift.Tensor_out": _shift(np.right_shift),
     "bitwise_right_shift.Tensor_Scalar_out": _shift(np.right_shift),
-    "floor_divide.out": np.floor_divide,
+    "floor_divide.out": floor_divide,
+    "fmod.Scalar_out": remainder_by_number,
+    "fmod.Tensor_out": remainder_by_tensor,
     "logical_and.out": np.logical_and,
     "logical_or.out": np.logical_or,
     "logical_xor.out": np.logical_xor,
@@ -230,9 +268,9 @@ _TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "minimum.out": np.minimum,
     "mul.out": np.multiply,
     "mul.Scalar_out": np.multiply,
-    "pow.Scalar_out": np.power,
-    "pow.Tensor_Scalar_out": np.power,
-    "pow.Tensor_Tensor_out": np.power,
+    "pow.Scalar_out": power,
+    "pow.Tensor_Scalar_out": power,
+    "pow.Tensor_Tensor_out": power,
 }
 """Functions in the common type of their operands, by name with overload."""
 
@@ -284,3 +322,6 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::sub.Scalar_out": subtract,
     "aten::where.self_out": select,
 }
+
+IN_FLOAT64 = ("aten::fmod.Tensor_out", *tuple(name for name in KERNELS if "::pow." in name))
+"""Operators whose results for integers are floats, which may go into integers again."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from darwinn_formats.executorch import schema
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.promotion import floating
@@ -22,10 +23,16 @@ def _axes(dimensions: Sequence[int] | int | None) -> Axes:
     return tuple(dimensions) if dimensions else None
 
 
-def total(x: AnyArray, dimensions: Any = None, keep: bool = False, dtype: object = None) -> Any:
+def _terms(x: AnyArray, dtype: int | None) -> AnyArray:
+    """Elements of the type that is asked for, as they are added up: floats, or int64."""
+    if dtype is not None and dtype != schema.ScalarType.BFLOAT16:
+        x = x.astype(schema.DTYPES[schema.ScalarType(dtype)])
+    return floating(x) if x.dtype.kind == "f" else x.astype(np.int64)
+
+
+def total(x: AnyArray, dimensions: Any = None, keep: bool = False, dtype: int | None = None) -> Any:
     """Sum; integers add up to int64."""
-    wide = floating(x) if x.dtype.kind == "f" else x.astype(np.int64)
-    return wide.sum(axis=_axes(dimensions), keepdims=keep)
+    return _terms(x, dtype).sum(axis=_axes(dimensions), keepdims=keep)
 
 
 def mean(x: AnyArray, dimensions: Any = None, keep: bool = False, dtype: object = None) -> Any:
@@ -33,10 +40,9 @@ def mean(x: AnyArray, dimensions: Any = None, keep: bool = False, dtype: object 
     return floating(x).mean(axis=_axes(dimensions), keepdims=keep)
 
 
-def product(x: AnyArray, dimension: int, keep: bool = False, dtype: object = None) -> Any:
+def product(x: AnyArray, dimension: int, keep: bool = False, dtype: int | None = None) -> Any:
     """Product along a dimension; integers become int64."""
-    wide = floating(x) if x.dtype.kind == "f" else x.astype(np.int64)
-    return wide.prod(axis=dimension, keepdims=keep)
+    return _terms(x, dtype).prod(axis=dimension, keepdims=keep)
 
 
 def variance(x: AnyArray, dimensions: Any, correction: float | None, keep: bool = False) -> Any:
@@ -87,9 +93,9 @@ def _with_index(extreme: Kernel, place: Kernel) -> Kernel:
     return kernel
 
 
-def running_total(x: AnyArray, dimension: int, dtype: object = None) -> Any:
+def running_total(x: AnyArray, dimension: int, dtype: int | None = None) -> Any:
     """Sums of the elements up to each along a dimension."""
-    wide = floating(x) if x.dtype.kind == "f" else x.astype(np.int64)
+    wide = _terms(x, dtype)
     return wide.cumsum(axis=dimension) if x.ndim else wide
 
 
@@ -244,7 +250,7 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::native_group_norm.out": group_norm,
     "aten::native_layer_norm.out": layer_norm,
     "aten::prod.int_out": product,
-    "aten::prod.out": lambda x, dtype=None: product(x.reshape(-1), 0),
+    "aten::prod.out": lambda x, dtype=None: product(x.reshape(-1), 0, False, dtype),
     "aten::sum.IntList_out": total,
     "aten::topk.values": top,
     "aten::var.correction_out": variance,
