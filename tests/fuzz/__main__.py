@@ -44,7 +44,9 @@ _SHRINK_AT_MOST = 3
 
 @dataclass
 class Session:
-    """A run of the fuzzer: what was counted, and the first mutants of each kind of finding."""
+    """A run of the fuzzer: what was counted, and the first mutants of each kind of finding.
+    ``replay`` is the command that does one again, without its number.
+    """
 
     harness: Harness
     formats: tuple[str, ...]
@@ -76,7 +78,7 @@ class Session:
         (self.folder / f"{name}{suffix}").write_bytes(self.harness.seeds.changed(shrunk.mutant))
         (self.folder / f"{name}.json").write_bytes(msgspec.json.encode(shrunk.mutant))
         print(f"FOUND {finding}", flush=True)
-        print(f"  {'a seed' if is_seed else f'{self.replay} SEED={task.number} COUNT=1'}")
+        print(f"  {'a seed' if is_seed else self.replay.format(task.number)}")
         print(f"  {self.folder / name}{suffix}: {msgspec.json.encode(shrunk.mutant).decode()}")
 
 
@@ -84,8 +86,6 @@ def main() -> int:
     """Fuzz as the arguments say; 1 if there is a finding."""
     options = _options()
     formats = tuple(options.formats)
-    words = [f'FORMATS="{" ".join(formats)}"'] if formats else []
-    replay = " ".join(["make fuzz", *words])
     with tempfile.TemporaryDirectory(prefix="darwinn-fuzz-") as name:
         folder = Path(name)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -94,20 +94,31 @@ def main() -> int:
         budget, limits = ((), _LIMITS_OF_DEFAULTS) if options.defaults else (_BUDGET, LIMITS)
         harness = Harness(seeds, budget, options.agree, options.jobs, limits=limits)
         results = Results.load(options.tally)
-        session = Session(harness, formats, options.keep, replay, results, options.tally)
+        session = Session(harness, formats, options.keep, _replay(options), results, options.tally)
         _fuzz(session, options)
     results.print()
     return int(bool(session.found))
 
 
+def _replay(options: argparse.Namespace) -> str:
+    if not (options.every_byte or options.endless or options.defaults):
+        words = [f'FORMATS="{" ".join(options.formats)}"'] if options.formats else []
+        return " ".join(["make fuzz", *words, "SEED={} COUNT=1"])
+    words = ["--every-byte"] if options.every_byte else []
+    words += ["--defaults"] if options.defaults else []
+    words += [f"--endless {options.endless}"] if options.endless else []
+    words += [f"--formats {' '.join(options.formats)}"] if options.formats else []
+    return " ".join(["python -m tests.fuzz", *words, "--seed {} --count 1"])
+
+
 def _fuzz(session: Session, options: argparse.Namespace) -> None:
-    first = _first(session.results, options.seed)
+    first = (options.seed or 0) if options.every_byte else _first(session.results, options.seed)
     print(f"fuzz: numbers from {first}, {options.jobs} at a time", flush=True)
     harness = session.harness
     wanted = [each for each in harness.seeds.all() if each.format in (session.formats or BY_NAME)]
     # Here, before anything is forked: compiled kernels and modules that a command loads.
     harness.warm_up(wanted)
-    if options.count is None:
+    if options.count is None and not options.every_byte:
         for outcome in harness.outcomes(Task(0, mutant) for mutant in wanted):
             session.take(outcome, is_seed=True)
     begin = said = time.monotonic()
@@ -115,6 +126,11 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
     session.results.begin(first)
 
     def tasks() -> Iterator[Task]:
+        if options.every_byte:
+            changed = map(Task, itertools.count(), harness.seeds.every_byte(session.formats))
+            end = None if options.count is None else first + options.count
+            yield from itertools.islice(changed, first, end)
+            return
         for number in itertools.count(first):
             if options.count is not None and number >= first + options.count:
                 return
@@ -178,6 +194,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tally", type=Path, help="add to the results that this file keeps")
     parser.add_argument("--defaults", action="store_true", help="no smaller budgets than usual")
     parser.add_argument("--endless", type=float, default=0.0, help="share of programs without end")
+    parser.add_argument(
+        "--every-byte", action="store_true", help="each byte of each seed, from --seed on"
+    )
     parser.add_argument("--no-agree", dest="agree", action="store_false")
     return parser.parse_args()
 

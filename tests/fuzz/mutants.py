@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -108,6 +109,15 @@ class Seeds:
             except Inapplicable:
                 continue
         return Mutant(form.name, name, (), self._patches(draw, seed.data))
+
+    def every_byte(self, forms: tuple[str, ...] = ()) -> Iterator[Mutant]:
+        """Each seed with one byte changed, every one of its bytes, in all bits or one of them."""
+        for form, seeds in self._seeds.items():
+            for name, seed in seeds.items() if form in (forms or BY_NAME) else ():
+                for at, byte in enumerate(seed.data):
+                    mask = Random(at).choice((0xFF, *(1 << bit for bit in range(8))))
+                    edit = Edit((), "put", (at, bytes((byte ^ mask,)).hex()))
+                    yield Mutant(form, name, (), (edit,))
 
     def _endless(self, draw: Random, forms: tuple[str, ...]) -> Mutant:
         """A seed of which only that was changed: further edits often keep it from beginning."""

@@ -108,6 +108,18 @@ def test_an_error_of_the_project_is_allowed(
     assert [each.end for each in outcome.done] == ["FormatError"]
 
 
+def test_every_byte_of_a_seed_is_changed_once(seeds: Seeds) -> None:
+    mutants = list(seeds.every_byte(("bef", "manifest")))
+    assert {each.format for each in mutants} == {"bef", "manifest"}
+    known = {(each.format, each.seed): seeds.changed(each) for each in seeds.all()}
+    assert len(mutants) == sum(
+        len(data) for (form, _), data in known.items() if form in ("bef", "manifest")
+    )
+    for each in mutants[::97]:
+        data = known[each.format, each.seed]
+        assert sum(a != b for a, b in zip(seeds.changed(each), data, strict=True)) == 1
+
+
 def test_programs_without_end_are_drawn_and_ended(seeds: Seeds) -> None:
     drawn = [seeds.drawn(number, (), 1.0) for number in range(40)]
     assert drawn == [seeds.drawn(number, (), 1.0) for number in range(40)]
