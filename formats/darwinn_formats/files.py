@@ -62,7 +62,11 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
         OSError: the file cannot be read.
     """
     with Path(path).open("rb") as stream:
-        return read_stream(stream, os.fspath(path), limit)
+        most = MAX_FILE_BYTES if limit is None else limit
+        if os.fstat(stream.fileno()).st_size > most:
+            # A file of holes may be of any size.
+            raise _too_large(os.fspath(path), most)
+        return read_stream(stream, os.fspath(path), most)
 
 
 def read_stream(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:
@@ -74,5 +78,9 @@ def read_stream(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:
         parts.append(part)
         left -= len(part)
         if left < 0:
-            raise FormatError("size", f"more than {most} bytes", file=name)
+            raise _too_large(name, most)
     return b"".join(parts)
+
+
+def _too_large(name: str, most: int) -> FormatError:
+    return FormatError("size", f"more than {most} bytes", file=name)

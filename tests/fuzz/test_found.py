@@ -53,6 +53,9 @@ FOUND = {
             ),
         ),
     ),
+    "a scale beyond what a product may have": Mutant(
+        "tflite", "dense.tflite", patches=(Edit((), "put", (46463, "7c")),)
+    ),
     "a zero point that is no value of the type": Mutant(
         "tflite",
         "convolution.tflite",

@@ -15,6 +15,7 @@ import pytest
 from averaging_program import Operation
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
 from darwinn_formats.limits import Limits, limited
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
@@ -56,6 +57,13 @@ def test_layers_and_scratch_of_an_executable() -> None:
         refused(FormatError, words, partial(accelerator.run, changed, {"image": IMAGE}))
     # Within the default limit it runs.
     accelerator.run(replace(plain, scratch_size_bytes=LARGE), {"image": IMAGE})
+
+
+def test_a_file_of_holes(tmp_path: Path) -> None:
+    path = tmp_path / "holes.tflite"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 36)
+    refused(FormatError, "size: more than 1073741824 bytes", partial(read_file, path))
 
 
 def descriptor_of(size: int) -> list[Operation]:
