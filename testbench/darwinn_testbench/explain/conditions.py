@@ -298,6 +298,10 @@ def _result_bytes(node: Node) -> int:
     return max((each.bytes for each in node.outputs), default=0)
 
 
+def _data_bytes(node: Node) -> int:
+    return max((each.bytes for each in node.data), default=0)
+
+
 def _enlargement(node: Node) -> int:
     """How many times more rows or columns a result has."""
     if not node.data or not node.outputs:
@@ -311,22 +315,28 @@ def _enlargement(node: Node) -> int:
 _SMALLER = "make the tensor smaller, or leave this step out of the model and do it in the program"
 _RESIZE = (
     *_sized(
-        Seen("enlargement", "enlarged {:,} times", _enlargement, 2, 16),
+        Seen("enlargement", "enlarged {:,} times", _enlargement, 2, 33),
         "enlarge in steps of 2, or put it last: what follows it stays on the CPU, too",
         NUMBERS_SEEN,
     ),
     *_sized(
-        Seen("size", "result of {:,} bytes", _result_bytes, 819_200, 8_388_608),
+        Seen("size", "result of {:,} bytes", _result_bytes, 819_200, 3_145_728),
         _SMALLER,
         NUMBERS_SEEN,
     ),
 )
-"""An 8-bit result of 512 x 512 x 32 was reported on the CPU (google-coral/edgetpu, issue 31)."""
+"""A result of 1024 x 1024 x 3 was reported on the CPU (google-coral/edgetpu, issue 597)."""
 _TRANSPOSE = _sized(
     Seen("size", "{:,} bytes transposed", _result_bytes, 57_600, 102_400),
     "convert from a model with channels last, which needs no transposition",
     SEEN,
 )
+_MEAN = _sized(
+    Seen("size", "mean of {:,} bytes", _data_bytes, 62_720, 98_304),
+    "reduce it in parts (SPLIT, MEAN, CONCATENATION), or make the tensor smaller",
+    SEEN,
+)
+"""1 x 256 x 128 x 3 was reported on the CPU (google-coral/edgetpu, issue 461)."""
 _RESHAPE = _sized(
     Seen("size", "{:,} bytes reshaped", _result_bytes, 57_600, 587_520),
     _SMALLER,
@@ -368,6 +378,7 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
         _AXES,
         _NO_BATCH,
         Condition("channels", _odd_depth, "use a multiple of 4 channels", OPERATORS),
+        *_MEAN,
     ),
     "MINIMUM": (),
     "MUL": (),

@@ -140,6 +140,11 @@ PAIRS: dict[str, tuple[One, One, str]] = {
         One("MEAN", ((1, 8, 8, 8),), constants={"axes": ints(-1)}),
         "over 6 channels",
     ),
+    "large mean": (
+        One("MEAN", ((1, 256, 128, 4),), ((1, 4),), {"axes": ints(1, 2)}),
+        One("MEAN", ((1, 7, 7, 1280),), ((1, 1280),), {"axes": ints(1, 2)}),
+        "mean of 131,072 bytes",
+    ),
     "batch axis": (
         One("REDUCE_MAX", (PICTURE,), constants={"axes": ints(0)}),
         One("REDUCE_MAX", (PICTURE,), constants={"axes": ints(1, 2)}),
@@ -209,16 +214,16 @@ PAIRS: dict[str, tuple[One, One, str]] = {
         "16,001 elements",
     ),
     "enlarged": (
-        One("RESIZE_BILINEAR", ((1, 2, 2, 4),), ((1, 32, 32, 4),), {"size": ints(32, 32)}),
+        One("RESIZE_BILINEAR", ((1, 1, 1, 4),), ((1, 33, 33, 4),), {"size": ints(33, 33)}),
         One("RESIZE_BILINEAR", ((1, 2, 2, 4),), ((1, 4, 4, 4),), {"size": ints(4, 4)}),
-        "enlarged 16 times",
+        "enlarged 33 times",
     ),
     "large": (
         One(
             "RESIZE_NEAREST_NEIGHBOR",
-            ((1, 256, 256, 32),),
-            ((1, 512, 512, 32),),
-            {"size": ints(512, 512)},
+            ((1, 512, 512, 3),),
+            ((1, 1024, 1024, 3),),
+            {"size": ints(1024, 1024)},
         ),
         One(
             "RESIZE_NEAREST_NEIGHBOR",
@@ -226,7 +231,7 @@ PAIRS: dict[str, tuple[One, One, str]] = {
             ((1, 128, 128, 32),),
             {"size": ints(128, 128)},
         ),
-        "result of 8,388,608 bytes",
+        "result of 3,145,728 bytes",
     ),
     "transposed": (
         One("TRANSPOSE", ((1, 20, 20, 256),), ((1, 256, 20, 20),), {"p": ints(0, 3, 1, 2)}),
