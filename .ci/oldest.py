@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-_EXTRAS = ("pictures", "timeline", "litert", "usb")
+_EXTRAS = ("pictures", "timeline", "litert", "usb", "cluster")
 _TOOLS = ("pytest", "pytest-xdist", "hypothesis", "coverage")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]

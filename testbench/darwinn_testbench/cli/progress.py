@@ -57,16 +57,18 @@ class _Bar:
             TimeElapsedColumn(),
             console=console,
             transient=True,
-            disable=not self._drawn,
         )
         self._task = self._progress.add_task(description, total=None)
 
     def __enter__(self) -> _Bar:
-        self._progress.start()
+        # Not even started where nothing is drawn: before 15, rich then ended with an empty line.
+        if self._drawn:
+            self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._drawn:
+            self._progress.stop()
 
     def advance(self, description: str, done: int, total: int | None) -> None:
         """``done`` of ``total`` steps lie behind, and ``description`` begins."""
