@@ -309,6 +309,11 @@ class _Run:
         out["station"] = station
         for name in ("instruction", "start", "end"):
             out[name] = recorded[name]
+        # A station's spans were recorded as they ended: what it spent is the growth since the last.
+        order = np.argsort(recorded["station"], kind="stable")
+        used, owner = recorded["usage"][order], recorded["station"][order]
+        same = np.diff(owner, prepend=-1) == 0
+        out["spent"][order] = used - np.where(same[:, None], np.roll(used, 1, axis=0), 0)
         return out[np.lexsort((out["station"], out["tile"], out["start"]))]
 
 

@@ -327,6 +327,8 @@ def complete(machine: Machine, index: int, counter: int) -> None:
         span.instruction = station.instruction
         span.start = station.begun
         span.end = end
+        for cause in range(stations.CAUSES):
+            span.usage[cause] = machine.usage[index, cause]
         clock.spans += 1
     station.instruction = NO_INSTRUCTION
     station.cause = _DISPATCH

@@ -15,11 +15,19 @@ from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.stations import Cause
 
 SPAN = np.dtype(
-    [("tile", "i4"), ("station", "i4"), ("instruction", "i4"), ("start", "i8"), ("end", "i8")]
+    [
+        ("tile", "i4"),
+        ("station", "i4"),
+        ("instruction", "i4"),
+        ("start", "i8"),
+        ("end", "i8"),
+        ("spent", "i8", stations.CAUSES),
+    ]
 )
 """One execution of an instruction: cycles ``start`` to ``end`` - 1. ``tile`` is -1 for the chip's
 own stations; ``station`` counts in ``TILE_STATION_NAMES`` or ``CHIP_STATION_NAMES``;
-``instruction`` counts through all chunks, as in ``LoweredProgram.tables``."""
+``instruction`` counts through all chunks, as in ``LoweredProgram.tables``. ``spent`` are the cycles
+of the station, by ``Cause``, since its span before ended: waits for this instruction and in it."""
 
 
 @dataclass(frozen=True, slots=True)

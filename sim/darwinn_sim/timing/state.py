@@ -188,12 +188,16 @@ class Run(Record):
 
 
 class Span(Record):
-    """One execution of an instruction: cycles ``start`` to ``end`` - 1 on station ``station``."""
+    """One execution of an instruction: cycles ``start`` to ``end`` - 1 on station ``station``.
+
+    ``usage`` is how the station spent its cycles, by cause, up to ``end``.
+    """
 
     station: Int32
     instruction: Int32
     start: int
     end: int
+    usage: Annotated[Numbers, stations.CAUSES]
 
 
 class Sides(Record):

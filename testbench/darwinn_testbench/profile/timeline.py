@@ -1,25 +1,26 @@
 """A timed inference as a trace for the Perfetto UI (https://ui.perfetto.dev).
 
 A process for each tile with a track for each of its units; one for the scalar core and what stands
-around it, with the layers and the interrupts; one for the DMA queues. An arrow leads from a
-transfer to the instruction that takes its first bytes. Counters tell how many bytes each queue has
+around it, with the layers and the interrupts; one for the DMA queues with the descriptors. Arrows
+(``flows``) lead from who gives to who takes: from descriptors to transfers, pops, the ring, tiles,
+the outfeed and the transfers of outputs. Where the taker was there first, and waited, the arrow
+ends at an instant in its slice. Slices have arguments: the instruction's address and layer, bytes,
+the cycles of work, and those of waiting by cause. Counters tell how many bytes each queue has
 moved, and how many bytes of each tile's narrow memory hold values that are still needed.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from darwinn_sim import chip
-from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
+from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.machine import layers
-from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Timing
+from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Timing
 from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     CounterDescriptor,
@@ -31,21 +32,18 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 
 from darwinn_testbench.comparison.layer_names import LayerName
+from darwinn_testbench.profile.flows import End, flows, moved_bytes
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import queue_name
 
 _SEQUENCE = 1
 _NANOSECONDS = 1e9
-_NO_FLOW = 0
 
 # Process numbers: an order that the UI keeps.
 _CHIP, _DMA, _FIRST_TILE = 1, 2, 10
 
-_CONSUMERS = {
-    "activation pop": (chip.ACTIVATION_UNIT_BYTES, (TransferKind.INPUT, TransferKind.SCRATCH)),
-    "parameter pop": (chip.PARAMETER_UNIT_BYTES, (TransferKind.PARAMETER,)),
-}
-"""Stations that take bytes from the host: the bytes of one element, and what the transfers move."""
+Arguments = Mapping[str, int | str | Mapping[str, int]]
+"""Of a slice, by name; a mapping within is a group of arguments."""
 
 
 def to_perfetto(timing: Timing, names: Mapping[int, LayerName] | None = None) -> bytes:
@@ -56,12 +54,52 @@ def to_perfetto(timing: Timing, names: Mapping[int, LayerName] | None = None) ->
     Timestamps are nanoseconds of the chip's clock, from the host's request on.
     """
     writer = _Writer(_NANOSECONDS / timing.chip.clock.value)
-    transfer_flows, span_flows = _flows(timing)
+    arrows = _Arrows(timing, writer)
     _write_layers(writer, timing, names or {})
-    _write_spans(writer, timing, span_flows)
-    _write_transfers(writer, timing, transfer_flows)
+    _write_spans(writer, timing, arrows)
+    _write_transfers(writer, timing, arrows)
     _write_memory(writer, timing)
     return writer.serialised()
+
+
+class _Arrows:
+    """The numbers of the arrows that begin and end at a slice.
+
+    Arrows lead forward in time: one whose giver begins behind its taker ends later in that.
+    """
+
+    def __init__(self, timing: Timing, writer: _Writer) -> None:
+        self.timing = timing
+        self.writer = writer
+        self.begin: dict[End, list[int]] = defaultdict(list)
+        self.late: dict[End, list[tuple[int, int]]] = defaultdict(list)
+        for number, flow in enumerate(flows(timing), 1):
+            given, (start, end) = self._cycles(flow.source)[0], self._cycles(flow.target)
+            if given < start:
+                self.begin[flow.target].append(number)
+            elif given <= end:
+                self.late[flow.target].append((number, given))
+            else:
+                # The host has sent it before it was asked to.
+                continue
+            self.begin[flow.source].append(number)
+
+    def _cycles(self, each: End) -> tuple[int, int]:
+        kind, number = each
+        if kind == "span":
+            span = self.timing.spans[number]
+            return int(span["start"]), int(span["end"])
+        transfer = self.timing.transfers[number]
+        if kind == "descriptor":
+            return transfer.issued, transfer.issued
+        return transfer.start, transfer.end
+
+    def slice(self, each: End, track: int, name: str, arguments: Arguments) -> None:
+        """Write the slice with its arrows, those that end within it by an instant each."""
+        start, end = self._cycles(each)
+        self.writer.slice(track, name, start, end, self.begin.get(each, ()), arguments)
+        for number, cycle in self.late.get(each, ()):
+            self.writer.instant(track, "given", cycle, [number])
 
 
 def _write_layers(writer: _Writer, timing: Timing, names: Mapping[int, LayerName]) -> None:
@@ -69,19 +107,32 @@ def _write_layers(writer: _Writer, timing: Timing, names: Mapping[int, LayerName
         track = writer.track("layers", writer.process(_CHIP, "chip"))
         for layer in timing.layers:
             name = f" {names[layer.number]}" if layer.number in names else ""
-            writer.slice(track, f"layer {layer.number}{name}", layer.start, layer.end)
+            arguments: Arguments = {
+                "layer": layer.number,
+                "products": layer.products,
+                "tensor_units": _causes(layer.cycles),
+            }
+            title = f"layer {layer.number}{name}"
+            writer.slice(track, title, layer.start, layer.end, (), arguments)
 
 
-def _write_spans(writer: _Writer, timing: Timing, flows: Mapping[int, int]) -> None:
-    names = _instruction_names(timing)
+def _write_spans(writer: _Writer, timing: Timing, arrows: _Arrows) -> None:
+    named, about = _instructions(timing)
     tracks: dict[tuple[int, int], int] = {}
     spans = timing.spans
-    columns = (spans[name].tolist() for name in ("tile", "station", "instruction", "start", "end"))
-    for number, (tile, station, instruction, start, end) in enumerate(zip(*columns, strict=True)):
+    columns = (spans[name].tolist() for name in ("tile", "station", "instruction"))
+    for number, (tile, station, instruction) in enumerate(zip(*columns, strict=True)):
         track = tracks.get((tile, station))
         if track is None:
             track = tracks[tile, station] = _station_track(writer, tile, station)
-        writer.slice(track, names[instruction], start, end, flows.get(number, _NO_FLOW))
+        spent = _causes(spans["spent"][number])
+        arguments = {**about[instruction], "busy": spent.pop(Cause.BUSY.name.lower(), 0)}
+        arrows.slice(("span", number), track, named[instruction], {**arguments, "waited": spent})
+
+
+def _causes(cycles: NDArray[np.int64]) -> dict[str, int]:
+    """Cycles by cause, without zeros, under names that a query can write."""
+    return {cause.name.lower(): int(cycles[cause]) for cause in Cause if cycles[cause]}
 
 
 def _station_track(writer: _Writer, tile: int, station: int) -> int:
@@ -91,35 +142,47 @@ def _station_track(writer: _Writer, tile: int, station: int) -> int:
     return writer.track(TILE_STATION_NAMES[station], process, station)
 
 
-def _instruction_names(timing: Timing) -> list[str]:
+def _instructions(timing: Timing) -> tuple[list[str], list[Arguments]]:
+    """What each instruction is called, and what is said of it wherever it is executed."""
     tables = timing.program.tables
     layer_of = {
         instruction: layer.number
         for layer in layers.find(timing.program.chunks)
         for instruction in layer.instructions
     }
-    return [
-        f"{INSTRUCTIONS[opcode].name} {pc:#x}"
-        + (f" layer {layer_of[number]}" if number in layer_of else "")
-        for number, (opcode, pc) in enumerate(
-            zip(tables.opcode.tolist(), tables.pc.tolist(), strict=True)
+    sizes = moved_bytes(timing.program).tolist()
+    names: list[str] = []
+    about: list[Arguments] = []
+    columns = zip(tables.opcode.tolist(), tables.pc.tolist(), sizes, strict=True)
+    for number, (opcode, pc, size) in enumerate(columns):
+        of_layer: Arguments = {"layer": layer_of[number]} if number in layer_of else {}
+        names.append(
+            f"{INSTRUCTIONS[opcode].name} {pc:#x}"
+            + (f" layer {layer_of[number]}" if of_layer else "")
         )
-    ]
+        about.append({"pc": f"{pc:#x}", **of_layer, **({"bytes": size} if size else {})})
+    return names, about
 
 
-def _write_transfers(writer: _Writer, timing: Timing, flows: Mapping[int, int]) -> None:
+def _write_transfers(writer: _Writer, timing: Timing, arrows: _Arrows) -> None:
     if not timing.transfers:
         return
     process = writer.process(_DMA, "DMA")
     crossed: Counter[str] = Counter()
     for number, transfer in enumerate(timing.transfers):
         name = queue_name(transfer)
-        track = writer.track(name, process)
+        track = writer.track(name, process, 1)
         if transfer.kind is TransferKind.INTERRUPT:
             writer.instant(track, f"interrupt {transfer.number}", transfer.end)
             continue
         text = f"{name} {transfer.number}: {transfer.size} bytes"
-        writer.slice(track, text, transfer.start, transfer.end, flows.get(number, _NO_FLOW))
+        arguments: Arguments = {"bytes": transfer.size, "queue": name}
+        if transfer.issued >= 0:
+            descriptors = writer.track("descriptors", process)
+            arrows.slice(("descriptor", number), descriptors, text, arguments)
+            waited = max(transfer.start - transfer.issued, 0)
+            arguments = {**arguments, "waited": {"since_descriptor": waited}}
+        arrows.slice(("transfer", number), track, text, arguments)
         crossed[name] += transfer.size
         counter = writer.counter(f"{name} bytes", process)
         writer.value(counter, transfer.end, crossed[name])
@@ -133,42 +196,6 @@ def _write_memory(writer: _Writer, timing: Timing) -> None:
             writer.value(counter, cycle, size)
 
 
-def _flows(timing: Timing) -> tuple[dict[int, int], dict[int, int]]:
-    """Numbers of the arrows, by transfer and by span: from bytes to who takes the first of them."""
-    by_transfer: dict[int, int] = {}
-    by_span: dict[int, int] = {}
-    numbers = itertools.count(1)
-    for station, (unit_bytes, kinds) in _CONSUMERS.items():
-        transfers = [
-            number
-            for number, each in enumerate(timing.transfers)
-            if each.kind in kinds and each.direction is TransferDirection.INFEED
-        ]
-        spans, ends = _taken(timing, CHIP_STATION_NAMES.index(station), unit_bytes)
-        offset = 0
-        for transfer in transfers:
-            place = int(np.searchsorted(ends, offset, side="right"))
-            offset += timing.transfers[transfer].size
-            if place < len(spans):
-                # An instruction can take several transfers: it then has one arrow from the first.
-                span = int(spans[place])
-                if span not in by_span:
-                    by_span[span] = by_transfer[transfer] = next(numbers)
-    return by_transfer, by_span
-
-
-def _taken(
-    timing: Timing, station: int, unit_bytes: int
-) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """The spans of a pop station, in order, and how many bytes are taken when each has ended."""
-    spans = np.flatnonzero((timing.spans["tile"] < 0) & (timing.spans["station"] == station))
-    tables = timing.program.tables
-    walks = tables.pop[tables.row[timing.spans["instruction"][spans]]]["buffer"]
-    used = np.arange(walks["limit"].shape[-1]) < walks["loops"][:, None]
-    elements = np.where(used, walks["limit"] + 1, 1).prod(axis=-1)
-    return spans, np.cumsum(elements * unit_bytes)
-
-
 @dataclass
 class _Event:
     """What happens on a track at a cycle; ``rank`` orders what happens at the same time."""
@@ -178,12 +205,13 @@ class _Event:
     kind: TrackEvent.Type.ValueType
     track: int
     name: int = 0
-    flow: int = _NO_FLOW
+    flows: Sequence[int] = ()
     value: int = 0
+    arguments: Arguments = field(default_factory=dict)
 
 
 # At one time a slice ends before the next begins, and one without length ends after its begin.
-_ENDS, _BEGINS, _ENDS_AT_ONCE = range(3)
+_ENDS, _BEGINS, _WITHIN, _ENDS_AT_ONCE = range(4)
 
 
 @dataclass
@@ -197,6 +225,8 @@ class _Writer:
     descriptors: list[TrackDescriptor] = field(default_factory=list)
     tracks: dict[tuple[str, int], int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
     events: list[_Event] = field(default_factory=list)
 
     def process(self, number: int, name: str) -> int:
@@ -219,17 +249,27 @@ class _Writer:
         counter = CounterDescriptor(unit=CounterDescriptor.UNIT_SIZE_BYTES)
         return self._described(name, process, parent_uuid=process, name=name, counter=counter)
 
-    def slice(self, track: int, name: str, start: int, end: int, flow: int = _NO_FLOW) -> None:
+    def slice(
+        self,
+        track: int,
+        name: str,
+        start: int,
+        end: int,
+        flows: Sequence[int],
+        arguments: Arguments,
+    ) -> None:
         """Something that takes the cycles from ``start`` to ``end``."""
-        number = self._named(name)
+        number = _numbered(self.names, name)
         begin, finish = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END
-        self.events.append(_Event(start, _BEGINS, begin, track, number, flow))
+        event = _Event(start, _BEGINS, begin, track, number, flows, arguments=arguments)
+        self.events.append(event)
         self.events.append(_Event(end, _ENDS if end > start else _ENDS_AT_ONCE, finish, track))
 
-    def instant(self, track: int, name: str, cycle: int) -> None:
+    def instant(self, track: int, name: str, cycle: int, flows: Sequence[int] = ()) -> None:
         """Something that takes no time."""
         kind = TrackEvent.TYPE_INSTANT
-        self.events.append(_Event(cycle, _BEGINS, kind, track, self._named(name)))
+        rank = _WITHIN if flows else _BEGINS
+        self.events.append(_Event(cycle, rank, kind, track, _numbered(self.names, name), flows))
 
     def value(self, track: int, cycle: int, value: int) -> None:
         """A new value of a counter."""
@@ -244,10 +284,15 @@ class _Writer:
         first = trace.packet.add()
         first.trusted_packet_sequence_id = _SEQUENCE
         first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-        for name, number in self.names.items():
-            first.interned_data.event_names.add(iid=number, name=name)
         for event in sorted(self.events, key=lambda each: (each.cycle, each.rank)):
             self._fill(trace.packet.add(), event)
+        interned = first.interned_data
+        for name, number in self.names.items():
+            interned.event_names.add(iid=number, name=name)
+        for name, number in self.keys.items():
+            interned.debug_annotation_names.add(iid=number, name=name)
+        for name, number in self.texts.items():
+            interned.debug_annotation_string_values.add(iid=number, str=name.encode())
         data: bytes = trace.SerializeToString()
         return data
 
@@ -260,13 +305,20 @@ class _Writer:
         content.track_uuid = event.track
         if event.name:
             content.name_iid = event.name
-        if event.flow:
-            content.flow_ids.append(event.flow)
+        content.flow_ids.extend(event.flows)
+        self._annotate(content.debug_annotations, event.arguments)
         if event.kind == TrackEvent.TYPE_COUNTER:
             content.counter_value = event.value
 
-    def _named(self, name: str) -> int:
-        return self.names.setdefault(name, len(self.names) + 1)
+    def _annotate(self, annotations: Any, arguments: Arguments) -> None:
+        for name, value in arguments.items():
+            annotation = annotations.add(name_iid=_numbered(self.keys, name))
+            if isinstance(value, Mapping):
+                self._annotate(annotation.dict_entries, value)
+            elif isinstance(value, str):
+                annotation.string_value_iid = _numbered(self.texts, value)
+            else:
+                annotation.int_value = value
 
     def _described(self, key: str, parent: int, **told: Any) -> int:
         uuid = self.tracks.get((key, parent))
@@ -274,3 +326,7 @@ class _Writer:
             uuid = self.tracks[key, parent] = len(self.tracks) + 1
             self.descriptors.append(TrackDescriptor(uuid=uuid, **told))
         return uuid
+
+
+def _numbered(known: dict[str, int], text: str) -> int:
+    return known.setdefault(text, len(known) + 1)

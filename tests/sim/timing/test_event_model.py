@@ -86,6 +86,17 @@ def check_accounts(result: timing.Timing) -> None:
     assert (result.tile_usage.sum(axis=2) == result.cycles).all()
     assert (result.chip_usage.sum(axis=1) == result.cycles).all()
     assert (result.tile_usage >= 0).all() and (result.chip_usage >= 0).all()
+    # What spans say of a station's cycles are parts of them, and all of its work.
+    for usage, tile in (
+        *((result.tile_usage[each], each) for each in range(16)),
+        (result.chip_usage, -1),
+    ):
+        spans = result.spans[result.spans["tile"] == tile]
+        for station in set(spans["station"].tolist()):
+            spent = spans["spent"][spans["station"] == station]
+            assert (spent >= 0).all()
+            assert (spent.sum(axis=0) <= usage[station]).all()
+            assert spent[:, Cause.BUSY].sum() == usage[station, Cause.BUSY]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_sim import chip
+from darwinn_sim.kernel import traversal
 from darwinn_sim.timing import (
     CHIP_STATION_NAMES,
     TILE_STATION_NAMES,
@@ -29,6 +31,7 @@ from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
 from darwinn_testbench.profile.figures import Point
+from darwinn_testbench.profile.flows import counted, flows
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.profile import SHORT, ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
@@ -179,18 +182,113 @@ def test_spans_of_the_timing_are_slices(trace: Trace, profiled: Report[ProfileRo
     timing = figures_of(profiled).profiled.timing
     begins = sum(event.type == TrackEvent.TYPE_SLICE_BEGIN for _, event in events(trace))
     transfers = [each for each in timing.transfers if each.kind.value != "interrupt"]
-    assert begins == len(timing.spans) + len(timing.layers) + len(transfers)
-    instants = sum(event.type == TrackEvent.TYPE_INSTANT for _, event in events(trace))
-    assert instants == len(timing.transfers) - len(transfers)
+    descriptors = [each for each in transfers if each.issued >= 0]
+    expected = len(timing.spans) + len(timing.layers) + len(transfers) + len(descriptors)
+    assert begins == expected
+    instants = [event for _, event in events(trace) if event.type == TrackEvent.TYPE_INSTANT]
+    interrupts = [event for event in instants if not event.flow_ids]
+    assert len(interrupts) == len(timing.transfers) - len(transfers)
 
 
-def test_arrows_lead_from_transfers_to_the_instructions_that_take_them(trace: Trace) -> None:
-    ends: dict[int, list[int]] = defaultdict(list)
+def track_names(trace: Trace) -> dict[int, str]:
+    found = (packet.track_descriptor for packet in trace.packet)
+    return {track.uuid: track.name for track in found if track.uuid}
+
+
+def test_arrows_lead_forward_from_giver_to_taker(trace: Trace) -> None:
+    """From descriptors over transfers, pops, infeed, tiles and outfeed to the outputs."""
+    names = track_names(trace)
+    ends: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for timestamp, event in events(trace):
         for flow in event.flow_ids:
-            ends[flow].append(timestamp)
-    assert ends, "no transfer has a consumer"
-    assert all(len(each) == 2 for each in ends.values())
+            ends[flow].append((timestamp, names[event.track_uuid]))
+    assert all(len(each) == 2 and each[0][0] <= each[1][0] for each in ends.values())
+    found = {(giver, taker) for (_, giver), (_, taker) in ends.values()}
+    between_tiles = {("ring producer", f"ring consumer {queue}") for queue in "AB"}
+    assert found - between_tiles == {
+        ("descriptors", "input"),
+        ("descriptors", "output"),
+        ("input", "activation pop"),
+        ("activation pop", "ring infeed"),
+        ("ring infeed", "ring consumer A"),
+        ("ring producer", "ring outfeed"),
+        ("ring outfeed", "output"),
+    }
+
+
+def test_every_row_has_an_arrow(profiled: Report[ProfileRow]) -> None:
+    """What the instructions give and take adds up: of each taker it is known who gave."""
+    timing = figures_of(profiled).profiled.timing
+    targets = {flow.target for flow in flows(timing)}
+    takers = (("ring consumer A", TILE_STATION_NAMES, 0), ("ring outfeed", CHIP_STATION_NAMES, -1))
+    for name, stations, tile in takers:
+        station = timing.spans["station"] == stations.index(name)
+        spans = np.flatnonzero(station & ((timing.spans["tile"] >= 0) == (tile >= 0)))
+        assert len(spans), name
+        assert {("span", each) for each in spans.tolist()} <= targets, name
+
+
+@given(
+    limits=st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    alternate=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4)),
+    prologue=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+)
+def test_elements_are_counted_as_a_walk_steps(
+    limits: list[int], alternate: tuple[int, int, int], prologue: tuple[int, int]
+) -> None:
+    walk = traversal.Parameters.zeros(1)
+    loops = len(limits)
+    walk["loops"], walk["limit"][0, :loops] = loops, limits
+    loop, target, limit = alternate
+    if target < loop < loops:
+        walk["alternate_loop"], walk["alternate_target"] = loop, target
+        walk["alternate_limit"] = min(limit, limits[target])
+    length, of_loop = prologue
+    if of_loop < loops:
+        walk["prologue_length"], walk["prologue_loop"] = length, of_loop
+    state = traversal.State.zeros(1)
+    traversal.start(state[0], walk[0])
+    steps = 0
+    while not state["done"][0]:
+        traversal.step(state[0], walk[0])
+        steps += 1
+    assert counted(walk).tolist() == [steps]
+
+
+def test_arguments_say_where_cycles_went(trace: Trace, profiled: Report[ProfileRow]) -> None:
+    """Of every station the cycles of all slices, by cause, are those of the profile."""
+    timing = figures_of(profiled).profiled.timing
+    (interned,) = (each.interned_data for each in trace.packet if each.interned_data.event_names)
+    keys = {each.iid: each.name for each in interned.debug_annotation_names}
+    texts = {each.iid: each.str.decode() for each in interned.debug_annotation_string_values}
+    names = track_names(trace)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    layers: set[int] = set()
+    for _, event in events(trace):
+        told = {keys[each.name_iid]: each for each in event.debug_annotations}
+        name = names[event.track_uuid]
+        if "pc" in told:
+            assert texts[told["pc"].string_value_iid].startswith("0x")
+            found[name]["busy"] += told["busy"].int_value
+            for entry in told["waited"].dict_entries:
+                found[name][keys[entry.name_iid]] += entry.int_value
+            layers |= {told["layer"].int_value} if "layer" in told else set()
+        if name == "output" and told:
+            assert told["bytes"].int_value == figures_of(profiled).transfer_bytes["output"]
+    assert layers == {row.number for row in profiled.rows if row.number is not None}
+    usage = {
+        **dict(zip(TILE_STATION_NAMES, timing.tile_usage.sum(axis=0), strict=True)),
+        **dict(zip(CHIP_STATION_NAMES, timing.chip_usage, strict=True)),
+    }
+    for name, causes in found.items():
+        # Behind a station's last instruction it waits for another.
+        for cause in set(Cause) - {
+            Cause.FINISHED,
+            Cause.DISPATCH,
+            Cause.FENCE,
+            Cause.INSTRUCTION_FETCH,
+        }:
+            assert causes[cause.name.lower()] == usage[name][cause], (name, cause)
 
 
 def test_counters_end_at_the_bytes_that_were_moved(
@@ -268,6 +366,7 @@ def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path
         pytest.skip("Perfetto's trace_processor_shell is not on the path")
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
+    document = Path(__file__).parents[3] / "docs" / "timing.md"
     path = tmp_path / "trace.pftrace"
     timing = figures_of(profiled).profiled.timing
     path.write_bytes(to_perfetto(timing))
@@ -275,6 +374,10 @@ def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path
     with TraceProcessor(trace=str(path), config=config) as reader:
         (row,) = reader.query("select count(*) as slices from slice")
         assert row.slices > len(timing.spans)
+        queries = re.findall(r"```sql\n(.*?)```", document.read_text(), re.DOTALL)
+        assert len(queries) == 4
+        for query in queries:
+            assert list(reader.query(query)), query
 
 
 # Pictures
