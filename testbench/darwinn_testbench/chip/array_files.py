@@ -8,9 +8,10 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote
@@ -40,6 +41,7 @@ _SUFFIX = ".npy"
 
 _DAMAGED = (
     ValueError,
+    TypeError,
     EOFError,
     KeyError,
     SyntaxError,
@@ -55,12 +57,14 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of a file, or of its ``member``, which is read when NumPy asks for it."""
+    """An array of a file, which is read when NumPy asks for it; of an archive ``opens`` its member,
+    without looking through all of them again.
+    """
 
     path: Path
-    member: str | None
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    opens: Callable[[], IO[bytes]]
 
     @property
     def size(self) -> int:
@@ -79,7 +83,7 @@ class StoredArray:
             InputError: it is damaged.
             OSError: it cannot be read.
         """
-        with _reading(self.path), _opened(self.path, self.member) as stream:
+        with _reading(self.path), self.opens() as stream:
             array: AnyArray = np.lib.format.read_array(stream, allow_pickle=False)
             # What is left is nothing, and reading that compares the checksum of a member.
             stream.read(1)
@@ -96,7 +100,10 @@ def stored_array(path: Path) -> StoredArray:
     with _reading(path), path.open("rb") as stream:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(0)
-        found = _head(path, None, stream, size)
+        if stream.read(2) == b"PK":
+            raise InputError(f"{path}: an archive of arrays must be called .npz")
+        stream.seek(0)
+        found = StoredArray(path, *_head(stream, size), lambda: path.open("rb"))
     _refuse_size(path, found.size * found.dtype.itemsize, "holds", _DATA_LIMIT)
     return found
 
@@ -104,13 +111,16 @@ def stored_array(path: Path) -> StoredArray:
 def stored_arrays(path: Path) -> dict[str, StoredArray]:
     """The arrays of an .npz file by name (:func:`member_name`); raises as :func:`stored_array`."""
     found = {}
-    with _reading(path), zipfile.ZipFile(path) as archive:
+    with _reading(path):
+        # It stays open as long as one of the arrays, and is read from one after another.
+        archive = zipfile.ZipFile(path)
         members = archive.infolist()
         most = min(_DATA_LIMIT, max(_UNPACKED, _UNPACKED_FACTOR * path.stat().st_size))
         _refuse_size(path, sum(each.file_size for each in members), "unpacks to", most)
         for each in members:
-            with archive.open(each) as stream:
-                array = _head(path, each.filename, stream, each.file_size)
+            opens = partial(archive.open, each)
+            with opens() as stream:
+                array = StoredArray(path, *_head(stream, each.file_size), opens)
             found[unquote(each.filename.removesuffix(_SUFFIX))] = array
     return found
 
@@ -136,33 +146,21 @@ def _reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: not a readable NumPy file: {error}") from error
 
 
-@contextmanager
-def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
-    if member is None:
-        with path.open("rb") as stream:
-            yield stream
-    else:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            yield stream
-
-
-def _head(path: Path, member: str | None, stream: IO[bytes], size: int) -> StoredArray:
-    """What the beginning of a stream of ``size`` bytes says; ValueError if that cannot be."""
-    if member is None and stream.read(2) == b"PK":
-        raise InputError(f"{path}: an archive of arrays must be called .npz")
-    if member is None:
-        stream.seek(0)
+def _head(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the beginning of a stream of ``size`` bytes says; ValueError if that
+    cannot be.
+    """
     version = np.lib.format.read_magic(stream)
     if version not in _HEADS:
         raise ValueError(f"version {'.'.join(map(str, version))} of the format")
     shape, _, dtype = _HEADS[version](stream)
     if dtype.hasobject:
         raise ValueError("it holds objects of Python")
-    if any(not isinstance(each, int) or each < 0 for each in shape):
+    if any(type(each) is not int or each < 0 for each in shape):
         raise ValueError(f"shape {shape}")
     if math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"shape {shape} of {dtype} in {size} bytes")
-    return StoredArray(path, member, shape, dtype)
+    return shape, dtype
 
 
 def _refuse_size(path: Path, size: int, verb: str, most: int) -> None:

@@ -133,6 +133,23 @@ def test_a_head_that_promises_more_than_there_is_allocates_nothing(tmp_path: Pat
     assert mebibytes < 20
 
 
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+@pytest.mark.parametrize(
+    "shape", ["(True, 4, 4, 3)", "(-1, -4, 4, 3)", "(1.0, 48)", "48", "(1<<70,)"]
+)
+def test_a_shape_that_is_none_is_refused(tmp_path: Path, shape: str, suffix: str) -> None:
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    data = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(48)
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", data)
+    else:
+        path.write_bytes(data)
+    with pytest.raises(InputError, match="not a readable NumPy file"):
+        read_inputs([path], [PORT])
+
+
 @pytest.mark.parametrize("pack", [np.savez, np.savez_compressed])
 def test_every_changed_byte_of_data_is_noticed(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "x.npz"
@@ -206,3 +223,22 @@ def test_what_run_writes_verify_takes_back(
     assert list(stored_arrays(Path(stored))) == [hostile.decode()]
     assert run_command_line(["verify", file, "--runs", "1", "--expected", stored]) == 0
     capsys.readouterr()
+
+
+def test_a_directory_of_members_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise thousands of members take hours."""
+    path = tmp_path / "x.npz"
+    np.savez(path, *range(50))
+    opened = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, *arguments: Any) -> None:
+            opened.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(zipfile, "ZipFile", Counted)
+    arrays = stored_arrays(path)
+    assert [int(np.asarray(arrays[f"arr_{k}"])) for k in range(50)] == list(range(50))
+    assert len(opened) == 1
