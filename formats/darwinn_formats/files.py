@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,19 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
             # A file of holes may be of any size.
             raise _too_large(os.fspath(path), most)
         return read_stream(stream, os.fspath(path), most)
+
+
+def digest_of(path: str | os.PathLike[str]) -> str | None:
+    """SHA-256 of a file; None of what cannot be read or is no regular file: a pipe can be read only
+    once, a device has no end.
+    """
+    if not Path(path).is_file():
+        return None
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
 def read_stream(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:

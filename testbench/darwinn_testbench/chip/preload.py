@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
+from darwinn_formats.files import read_file
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 
@@ -53,6 +53,7 @@ def parse(text: str) -> tuple[Preload, ...]:
 
     Raises:
         InputError: another form, no such tile, or bytes that do not fit.
+        FormatError: a file of more than wide memory holds.
         OSError: the file cannot be read.
     """
     form = _FORM.fullmatch(text)
@@ -73,7 +74,7 @@ def parse(text: str) -> tuple[Preload, ...]:
         return tuple(
             Preload(tile, row, np.random.default_rng([seed, tile]).bytes(size)) for tile in tiles
         )
-    data = Path(form["source"]).read_bytes()
+    data = read_file(form["source"], chip.WIDE_ROWS * chip.ROW_BYTES)
     if end is not None and len(data) != (end - row) * chip.ROW_BYTES:
         raise InputError(f"{text!r}: the file has {len(data)} bytes, which is not that many rows")
     return tuple(Preload(tile, row, data) for tile in tiles)

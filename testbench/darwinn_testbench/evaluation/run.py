@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from darwinn_formats.files import digest_of
 from darwinn_sim.accelerator import compile_kernels
 
 from darwinn_testbench.evaluation.dataset import Sample, read_dataset
@@ -202,14 +203,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _hash(file: str) -> str:
-    if not Path(file).is_file():
-        # Nor is a pipe waited for.
-        return _MISSING
-    try:
-        with Path(file).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return _MISSING
+    return digest_of(file) or _MISSING
 
 
 def _perform_here(tasks: Sequence[Task], jobs: int | None) -> Iterator[Outcome]:

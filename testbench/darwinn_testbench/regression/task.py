@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from darwinn_formats.files import digest_of
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa.grading import Assumption
 
@@ -208,9 +209,5 @@ def _files(case: Case) -> Iterator[str]:
 
 def _hash(file: str, hashes: dict[str, str]) -> str:
     if file not in hashes:
-        try:
-            with Path(file).open("rb") as stream:
-                hashes[file] = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError:
-            hashes[file] = _MISSING
+        hashes[file] = digest_of(file) or _MISSING
     return hashes[file]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +16,13 @@ import pytest
 from averaging_program import Operation
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import digest_of, read_file
 from darwinn_formats.limits import Limits, limited
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
 from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.chip.inputs import TensorPort, random_inputs
+from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.compiler import sample as write_samples
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.graph import check_size
@@ -64,6 +66,17 @@ def test_a_file_of_holes(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(1 << 36)
     refused(FormatError, "size: more than 1073741824 bytes", partial(read_file, path))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "a pipe"])
+def test_what_never_ends_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    """Nor does it take all memory, as what lies in wide memory, or among the files of a case."""
+    path = Path(name) if name.startswith("/") else tmp_path / "pipe"
+    if path.parent == tmp_path:
+        os.mkfifo(path)
+    assert digest_of(path) is None
+    if path.parent != tmp_path:
+        refused(FormatError, "size: more than", partial(parse_preload, f"wide:0:0={path}"))
 
 
 def descriptor_of(size: int) -> list[Operation]:
