@@ -135,6 +135,7 @@ def with_other_types(operator: str, positions: Sequence[int]) -> Iterator[Case]:
 
 
 X = floats(2, 3)
+ALONE = np.array(1.5, F32)
 Y = floats(2, 3, seed=1)
 UNIT = floats(2, 3, low=-0.9, high=0.9)
 POSITIVE = floats(2, 3, low=0.2, high=3)
@@ -284,7 +285,11 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "where.self_out": [((truths(2, 1), X, Y),)],
     # reductions
     "_log_softmax.out": [((X, -1, False),)],
-    "_softmax.out": [((X, 0, False),), ((floats(2, 2, 3), 2, False),)],
+    "_softmax.out": [
+        ((X, 0, False),),
+        ((floats(2, 2, 3), 2, False),),
+        ((np.zeros((0, 3), F32), 0, False),),
+    ],
     "_native_batch_norm_legit.no_stats_out": [
         ((floats(2, 3, 2), floats(3), floats(3, seed=1), True, 0.1, 1e-5), (F32, F32, F32))
     ],
@@ -302,18 +307,22 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
             (F32, F32, F32),
         )
     ],
-    "amax.out": [((X, [1], True),), ((X, [], False),)],
+    "amax.out": [((X, [1], True),), ((X, [], False),), ((ALONE, [0], False),)],
     "amin.out": [((X, [0], False),)],
     "any.all_out": [((truths(2, 2),), (BOOL,))],
     "any.dims_out": [((truths(2, 3), [0], False), (BOOL,))],
-    "any.out": [((truths(2, 3), 1, False), (BOOL,))],
+    "any.out": [((truths(2, 3), 1, False), (BOOL,)), ((ALONE, -1, False), (BOOL,))],
     "argmax.out": [((TIES, 1, False), (I64,)), ((TIES, None, False), (I64,))],
     "argmin.out": [((TIES, 1, True), (I64,))],
     "cumsum.out": [((X, 1, None),), ((X, 0, int(scalar_type_of(I64))), (I64,))],
     "max.dim_max": [((TIES, 1, False), (F32, I64))],
     "max.unary_out": [((X,),)],
     "mean.dtype_out": [((X, None),)],
-    "mean.out": [((floats(2, 2, 3), [1, 2], True, None),), ((X, None, False, None),)],
+    "mean.out": [
+        ((floats(2, 2, 3), [1, 2], True, None),),
+        ((X, None, False, None),),
+        ((ALONE, [0], True, None),),
+    ],
     "min.dim_min": [((TIES, 1, True), (F32, I64))],
     "min.unary_out": [((X,),)],
     "native_group_norm.out": [
@@ -331,7 +340,11 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
         ((X, [0], False, int(scalar_type_of(I64))), (I64,)),
     ],
     "topk.values": [((floats(2, 4), 2, 1, True, True), (F32, I64))],
-    "var.correction_out": [((X, [1], 0, False),), ((X, None, None, False),)],
+    "var.correction_out": [
+        ((X, [1], 0, False),),
+        ((X, None, None, False),),
+        ((ALONE, [-1], 0, False),),
+    ],
     "var.out": [((X, [1], True, True),)],
     # products and windows
     "addmm.out": [((floats(2), X, floats(3, 2), 1, 1),), ((floats(2), X, floats(3, 2), 0.5, 2.0),)],
@@ -399,10 +412,13 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "expand_copy.out": [((floats(1, 3), [2, -1], False),), ((floats(3), [2, 2, 3], False),)],
     "fill.Scalar_out": [((X, 2),)],
     "fill.Tensor_out": [((X, np.array(2.5, F32)),)],
-    "flip.out": [((X, [0, 1]),)],
+    "flip.out": [((X, [0, 1]),), ((ALONE, [0]),)],
     "full.out": [(([2, 2], 1.5),), (([3], 7), (I64,))],
     "full_like.out": [((X, 3, None),)],
-    "gather.out": [((X, 1, np.array([[2, 0]], I64), False),)],
+    "gather.out": [
+        ((X, 1, np.array([[2, 0]], I64), False),),
+        ((ALONE, -1, np.array(0, I64), False),),
+    ],
     "index.Tensor_out": [
         ((floats(3, 2, 2), Indices([None, np.array([1, 0, 1], I64)])),),
         ((floats(3, 4), Indices([np.array([2, 0], I64), np.array([1, 3], I64)])),),
@@ -418,7 +434,7 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "nonzero.out": [((np.array([[0, 2], [1, 0]], I64),), (I64,))],
     "ones.out": [(([2],),)],
     "permute_copy.out": [((floats(2, 3, 1), [2, 0, 1]),)],
-    "pixel_shuffle.out": [((floats(1, 4, 2, 2), 2),)],
+    "pixel_shuffle.out": [((floats(1, 4, 2, 2), 2),), ((np.zeros((0, 4, 2, 2), F32), 2),)],
     "pixel_unshuffle.out": [((floats(1, 1, 4, 2), 2),)],
     "reflection_pad1d.out": [((floats(1, 4), [2, 1]),)],
     "reflection_pad2d.out": [((floats(1, 3, 3), [1, 2, 0, 1]),)],
@@ -428,8 +444,14 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "roll.out": [((X, [1, -1], [0, 1]),)],
     "scalar_tensor.out": [((2.5,),)],
     "scatter.src_out": [((X, 1, np.array([[2, 0]], I64), floats(2, 2)),)],
-    "scatter.value_out": [((X, 0, np.array([[1, 0, 1]], I64), 9),)],
-    "scatter_add.out": [((X, 1, np.array([[2, 2, 0]], I64), floats(2, 3, seed=3)),)],
+    "scatter.value_out": [
+        ((X, 0, np.array([[1, 0, 1]], I64), 9),),
+        ((ALONE, 0, np.array(0, I64), 2.5),),
+    ],
+    "scatter_add.out": [
+        ((X, 1, np.array([[2, 2, 0]], I64), floats(2, 3, seed=3)),),
+        ((ALONE, 0, np.array(0, I64), ALONE),),
+    ],
     "select_copy.int_out": [((X, -1, 1),)],
     "select_scatter.out": [((X, floats(2), 1, 2),)],
     "slice_copy.Tensor_out": [((X, 1, 1, 2**63 - 1, 1),), ((floats(5), 0, None, -1, 2),)],

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.kernels.dimensions import of_any_rank
 from darwinn_testbench.reference.executorch.promotion import Operand, promote
 from darwinn_testbench.reference.executorch.values import refuse_more, zeros
 
@@ -123,7 +124,8 @@ def pixel_shuffle(x: AnyArray, factor: int) -> AnyArray:
     blocks = x.reshape(*outer, channels // factor**2, factor, factor, height, width)
     count = len(outer)
     order = (*range(count + 1), count + 3, count + 1, count + 4, count + 2)
-    return blocks.transpose(order).reshape(*outer, -1, height * factor, width * factor)
+    shape = (*outer, channels // factor**2, height * factor, width * factor)
+    return blocks.transpose(order).reshape(shape)
 
 
 def pixel_unshuffle(x: AnyArray, factor: int) -> AnyArray:
@@ -132,7 +134,8 @@ def pixel_unshuffle(x: AnyArray, factor: int) -> AnyArray:
     blocks = x.reshape(*outer, channels, height // factor, factor, width // factor, factor)
     count = len(outer)
     order = (*range(count + 1), count + 2, count + 4, count + 1, count + 3)
-    return blocks.transpose(order).reshape(*outer, -1, height // factor, width // factor)
+    shape = (*outer, channels * factor**2, height // factor, width // factor)
+    return blocks.transpose(order).reshape(shape)
 
 
 def _pairs(x: AnyArray, padding: Sequence[int]) -> list[tuple[int, int]]:
@@ -357,10 +360,10 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::expand_copy.out": expand,
     "aten::fill.Scalar_out": fill,
     "aten::fill.Tensor_out": fill,
-    "aten::flip.out": lambda x, dimensions: np.flip(x, tuple(dimensions)),
+    "aten::flip.out": of_any_rank(lambda x, dimensions: np.flip(x, tuple(dimensions))),
     "aten::full.out": full,
     "aten::full_like.out": lambda x, value, *formats: np.full(x.shape, value),
-    "aten::gather.out": gather,
+    "aten::gather.out": of_any_rank(gather),
     "aten::index.Tensor_out": index,
     "aten::index_put.out": index_put,
     "aten::index_select.out": lambda x, dimension, indices: np.take(
@@ -379,9 +382,9 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::repeat_interleave.Tensor_out": repeated_indices,
     "aten::roll.out": roll,
     "aten::scalar_tensor.out": np.asarray,
-    "aten::scatter.src_out": scatter,
-    "aten::scatter.value_out": scatter,
-    "aten::scatter_add.out": scatter_add,
+    "aten::scatter.src_out": of_any_rank(scatter),
+    "aten::scatter.value_out": of_any_rank(scatter),
+    "aten::scatter_add.out": of_any_rank(scatter_add),
     "aten::select_copy.int_out": select,
     "aten::select_scatter.out": select_scatter,
     "aten::slice_copy.Tensor_out": cut,

@@ -10,6 +10,7 @@ import numpy as np
 from darwinn_formats.executorch import schema
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.kernels.dimensions import of_any_rank
 from darwinn_testbench.reference.executorch.promotion import floating
 
 Kernel = Callable[..., Any]
@@ -117,6 +118,8 @@ def top(
 def softmax(x: AnyArray, dimension: int, half_to_float: bool = False) -> AnyArray:
     """exp(x - max) divided by its sum along a dimension."""
     wide = np.atleast_1d(floating(x))
+    if not x.size:
+        return x
     powers = np.exp(wide - wide.max(axis=dimension, keepdims=True))
     return np.asarray(powers / powers.sum(axis=dimension, keepdims=True)).reshape(x.shape)
 
@@ -124,6 +127,8 @@ def softmax(x: AnyArray, dimension: int, half_to_float: bool = False) -> AnyArra
 def log_softmax(x: AnyArray, dimension: int, half_to_float: bool = False) -> AnyArray:
     """Logarithm of the softmax."""
     wide = np.atleast_1d(floating(x))
+    if not x.size:
+        return x
     shifted = wide - wide.max(axis=dimension, keepdims=True)
     powers = np.exp(shifted).sum(axis=dimension, keepdims=True)
     return np.asarray(shifted - np.log(powers)).reshape(x.shape)
@@ -166,7 +171,7 @@ def group_norm(
     epsilon: float,
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Normalisation over groups of channels; also mean and 1 / deviation by batch and group."""
-    grouped = x.reshape(batch, groups, -1)
+    grouped = x.reshape(batch, groups, channels // groups * area)
     normal, average, deviation = _normalise(grouped, (2,), epsilon)
     return (
         _scale(normal.reshape(x.shape), _by_channel(weight, x), _by_channel(bias, x)),
@@ -233,29 +238,29 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::_native_batch_norm_legit.no_stats_out": batch_norm_of_batch,
     "aten::_native_batch_norm_legit_no_training.out": batch_norm_inference,
     "aten::_softmax.out": softmax,
-    "aten::amax.out": _reduced(np.max),
-    "aten::amin.out": _reduced(np.min),
+    "aten::amax.out": of_any_rank(_reduced(np.max)),
+    "aten::amin.out": of_any_rank(_reduced(np.min)),
     "aten::any.all_out": _reduced(np.any),
-    "aten::any.dims_out": _reduced(np.any),
-    "aten::any.out": _reduced(np.any),
+    "aten::any.dims_out": of_any_rank(_reduced(np.any)),
+    "aten::any.out": of_any_rank(_reduced(np.any)),
     "aten::argmax.out": lambda x, axis=None, keep=False: np.argmax(x, axis, keepdims=keep),
     "aten::argmin.out": lambda x, axis=None, keep=False: np.argmin(x, axis, keepdims=keep),
     "aten::cumsum.out": running_total,
     "aten::max.dim_max": _with_index(np.max, np.argmax),
     "aten::max.unary_out": _reduced(np.max),
     "aten::mean.dtype_out": lambda x, dtype: mean(x),
-    "aten::mean.out": mean,
+    "aten::mean.out": of_any_rank(mean),
     "aten::min.dim_min": _with_index(np.min, np.argmin),
     "aten::min.unary_out": _reduced(np.min),
     "aten::native_group_norm.out": group_norm,
     "aten::native_layer_norm.out": layer_norm,
     "aten::prod.int_out": product,
     "aten::prod.out": lambda x, dtype=None: product(x.reshape(-1), 0, False, dtype),
-    "aten::sum.IntList_out": total,
+    "aten::sum.IntList_out": of_any_rank(total),
     "aten::topk.values": top,
-    "aten::var.correction_out": variance,
+    "aten::var.correction_out": of_any_rank(variance),
     "aten::var.out": lambda x, dimensions, unbiased, keep: variance(
         x, dimensions, float(unbiased), keep
     ),
-    "aten::var_mean.correction_out": variance_and_mean,
+    "aten::var_mean.correction_out": of_any_rank(variance_and_mean),
 }

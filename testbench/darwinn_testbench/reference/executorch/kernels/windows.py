@@ -76,16 +76,15 @@ def convolve(
     )
     batch, channels = x.shape[:2]
     per_group = channels // groups
-    weights = weight.reshape(groups, -1, per_group, *kernel)
-    result = zeros(
-        (batch, groups, weights.shape[1], int(np.prod(output))), np.result_type(x, weight)
-    )
+    weights = weight.reshape(groups, len(weight) // groups, per_group, *kernel)
+    area = math.prod(output)
+    result = zeros((batch, groups, weights.shape[1], area), np.result_type(x, weight))
     for position, view in window_views(padded, kernel, stride, dilation, output):
-        columns = view.reshape(batch, groups, per_group, -1)
+        columns = view.reshape(batch, groups, per_group, area)
         factors = weights[_last(position)]
         # A product of a column and a row is no work for a matrix product.
         result += factors * columns if per_group == 1 else factors @ columns
-    return result.reshape(batch, -1, *output)
+    return result.reshape(batch, len(weight), *output)
 
 
 def convolve_transposed(
@@ -100,7 +99,7 @@ def convolve_transposed(
     """Transposed convolution (n, c, ...) with (c, o / groups, ...)."""
     kernel, sizes = weight.shape[2:], x.shape[2:]
     batch, channels = x.shape[:2]
-    weights = weight.reshape(groups, channels // groups, -1, *kernel)
+    weights = weight.reshape(groups, channels // groups, weight.shape[1], *kernel)
     full = tuple(
         (size - 1) * step + spread * (width - 1) + 1 + extra
         for size, step, spread, width, extra in zip(
@@ -108,12 +107,12 @@ def convolve_transposed(
         )
     )
     result = zeros((batch, groups, weights.shape[2], *full), x.dtype)
-    columns = x.reshape(batch, groups, channels // groups, -1)
+    columns = x.reshape(batch, groups, channels // groups, math.prod(sizes))
     for position, target in window_views(result, kernel, stride, dilation, sizes):
         target += (weights[_last(position)].swapaxes(1, 2) @ columns).reshape(target.shape)
     crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
     inner = result[crop]
-    return np.asarray(inner.reshape(batch, -1, *inner.shape[3:]))
+    return np.asarray(inner.reshape(batch, groups * weight.shape[1], *inner.shape[3:]))
 
 
 def convolution(
