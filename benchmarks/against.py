@@ -1,6 +1,7 @@
 """Processor time of inferences and cycles, of two states of the sources in turn.
 
-    python -m benchmarks.against OLD [NEW] [--repeat N] [--only MODEL] [--most RATIO]
+    python -m benchmarks.against OLD [NEW] [--repeat N] [--only MODEL] [--what WHAT]
+                               [--most RATIO]
 
 OLD and NEW are commits; without NEW it is the sources as they are. Each has a process of its own,
 and both measure in turn, a tenth of a second at a time, so that what else the machine does falls on
@@ -29,6 +30,7 @@ MODELS = (
     "mobilenet_v2_1.0_224_quant",
 )
 PACKAGES = ("formats", "sim", "testbench")
+WHAT = ("inference", "cycles")
 ROOT = Path(__file__).parents[1]
 
 _SIDE = """
@@ -113,6 +115,7 @@ def main() -> int:
     arguments.add_argument("old", metavar="OLD")
     arguments.add_argument("new", metavar="NEW", nargs="?")
     arguments.add_argument("--only", default="", metavar="MODEL", help="models with this word")
+    arguments.add_argument("--what", choices=WHAT, action="append", help="both by default")
     arguments.add_argument("--most", type=float, default=1.02, metavar="RATIO")
     options = arguments.parse_args()
     paths = [compiled(name) for name in MODELS if options.only in name]
@@ -123,7 +126,7 @@ def main() -> int:
         trees = [stack.enter_context(sources(commit)) for commit in (options.old, options.new)]
         sides = [stack.enter_context(side(tree)) for tree in trees]
         for path in paths:
-            for what in ("inference", "cycles"):
+            for what in options.what or WHAT:
                 # The first turns compile kernels, or load them.
                 times = [[turn(each, what, path) for each in sides] for _ in range(options.repeat)]
                 old, new = map(min, zip(*times, strict=True))
