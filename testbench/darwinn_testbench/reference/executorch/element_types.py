@@ -93,7 +93,8 @@ _BY_POSITION: Mapping[tuple[int, ...], Sequence[str]] = {
 }
 
 ONE_TYPE: Mapping[str, tuple[int, ...]] = {
-    f"aten::{name}": positions for positions, names in _BY_POSITION.items() for name in names
+    **{f"aten::{name}": positions for positions, names in _BY_POSITION.items() for name in names},
+    **{f"quantized_decomposed::embedding_{bits}.out": (1, 2) for bits in ("byte", "4bit", "2bit")},
 }
 """Positions of the arguments that are of the type of the first output, by operator."""
 
