@@ -17,8 +17,8 @@ _SLOW_SHARE = 0.1
 _WORTH_SHARE = 0.01
 """Share of an inference from which on streamed parameters are worth one."""
 _ROOM = (
-    "the chip has room for them: compile the model alone, or as the first of those that are "
-    "compiled together"
+    "the chip has room for them: if the model was compiled together with others, compile it alone "
+    "or first; else the compiler chose to stream them"
 )
 _NO_ROOM = "make the network that much smaller, or split it into segments for several chips"
 

@@ -15,6 +15,7 @@ from changed_programs import changed
 from corpus_models import path_of
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Package
+from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
@@ -35,6 +36,7 @@ from darwinn_testbench.report import Report, Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_runs import change, flip_parameter, set_field
+from whole_models import with_floats
 
 NETWORK = random_dense([48, 48, 24], 1)
 PACKAGE = compile_network(NETWORK)
@@ -235,3 +237,13 @@ def test_a_model_compiled_with_others_streams_what_it_has_no_room_for(corpus: Pa
     assert aspects(report) == {Aspect.PARAMETERS}
     cached, streamed = (found(report, f"{name}, bytes", "") for name in ("cached", "streamed"))
     assert (streamed.a, cached.a) == (0, int(cached.b or 0) + int(streamed.b or 0))
+
+
+def test_operators_on_the_cpu_count_unless_only_the_chip_does() -> None:
+    whole, other = (with_floats(MODEL, last) for last in (BuiltinOperator.ABS, BuiltinOperator.NEG))
+    report = difference(whole, other)
+    assert aspects(report) == {Aspect.EXECUTABLES, Aspect.OUTPUTS}
+    row = found(report, "operators on the CPU", "")
+    assert (row.a, row.b) == ("QUANTIZE, DEQUANTIZE, ABS", "QUANTIZE, DEQUANTIZE, NEG")
+    alone = difference(whole, other, only=[Aspect.OUTPUTS], chip_only=True)
+    assert alone.verdict is Verdict.PASS
