@@ -225,20 +225,29 @@ def test_a_missing_instruction_is_a_deadlock(missing: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "place"),
     [
-        ("TensorSum", {"parameter_read_base": 4 * 77}, "tile 5"),
-        ("NarrowToWide", sample.line("narrow_read", 6, 16, 9000), None),
-        ("RingProducer", {"wide_read_base": 1234}, None),
+        ("TensorSum", {"parameter_read_base": 4 * 77}, "tile {tile}, chunk 0, pc 26, 0x4d00"),
+        (
+            "NarrowToWide",
+            sample.line("narrow_read", 6, 16, 9000),
+            "scalar core, chunk 0, pc 58, 0x0",
+        ),
+        ("RingProducer", {"wide_read_base": 1234}, "scalar core, chunk 0, pc 58, 0x0"),
     ],
     ids=["wide memory", "narrow memory", "row to the host"],
 )
+@pytest.mark.parametrize("tile", [0, 5])
 def test_strict_mode_names_a_use_of_memory_that_nothing_has_written(
-    name: str, fields: dict[str, Any], place: str | None
+    name: str, fields: dict[str, Any], place: str, tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The use is where bytes leave the chip; without strict mode it is a warning."""
+    monkeypatch.setattr(sample, "TILE", tile)
     program = sample.changed(name, **fields)
     with pytest.raises(UninitialisedRead) as caught:
         run(Accelerator(strict=True), program)
-    assert place is None or place in str(caught.value)
+    assert str(caught.value) == (
+        f"elements of output 'averages' (first unwritten operand: {place.format(tile=tile)}): "
+        "read of 64 bytes at 0x0 that nothing has written"
+    )
     result = run(Accelerator(), program)
     assert len(result.outputs["averages"]) == sample.OUTPUT_BYTES
 
@@ -297,11 +306,13 @@ POINTED: Operation = ("Scalar", {"load_op": 2, "load_register": 8, "load_address
 
 
 @pytest.mark.parametrize(
-    "decides",
-    [[COMPARE, BRANCH], [COMPARE, GATED], [POINTED]],
+    ("decides", "pc", "register"),
+    [([COMPARE, BRANCH], 7, 1), ([COMPARE, GATED], 7, 1), ([POINTED], 6, 9)],
     ids=["branch", "gate", "address"],
 )
-def test_what_nothing_has_written_decides_nothing(decides: list[Operation]) -> None:
+def test_what_nothing_has_written_decides_nothing(
+    decides: list[Operation], pc: int, register: int
+) -> None:
     """It may be loaded and compared; masked out, its place in a word is like any other."""
     head, rest = sample.operations()[:4], sample.operations()[4:]
     masked = alu(3, 9, 9, 0)
@@ -312,8 +323,12 @@ def test_what_nothing_has_written_decides_nothing(decides: list[Operation]) -> N
                 IMAGE
             )
             continue
-        with pytest.raises(UninitialisedRead, match="scalar core, chunk 0, pc"):
+        with pytest.raises(UninitialisedRead) as caught:
             run(Accelerator(strict=True), program)
+        assert str(caught.value) == (
+            f"scalar core, chunk 0, pc {pc}: read of 1 bytes at {register:#x} that nothing has "
+            "written"
+        )
     compared = [*head, LOAD_UNWRITTEN, COMPARE, *rest]
     assert run(Accelerator(strict=True), compared).outputs["averages"] == sample.expected(IMAGE)
 
