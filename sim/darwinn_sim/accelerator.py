@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import Executable
 
 from darwinn_sim import chip
@@ -40,6 +41,7 @@ clock: half a second."""
 _CACHED_PROGRAMS = 8
 
 
+@brief
 @dataclass(frozen=True)
 class RunResult:
     """What a run gave.

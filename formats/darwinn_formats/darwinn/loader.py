@@ -13,6 +13,7 @@ from typing import Literal
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats import tflite
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import schema
 from darwinn_formats.darwinn.bundle import chunk_bytes
 from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package
@@ -24,6 +25,7 @@ CUSTOM_OPERATOR = "edgetpu-custom-op"
 """Name of the operator of a .tflite model that holds packages."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CustomOperator:
     """An ``edgetpu-custom-op`` of a .tflite model: where it is, and its options.
@@ -43,6 +45,7 @@ class CustomOperator:
     deprecated_bytes: int = 0
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CompiledModel:
     """What runs one model: ``inference``, after ``caching`` was run once if there is one.
@@ -66,6 +69,7 @@ class CompiledModel:
         return self.inference.type is ExecutableType.EXECUTION_ONLY and self.caching is None
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class DarwinnFile:
     """A loaded file.

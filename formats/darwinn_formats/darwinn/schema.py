@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from darwinn_formats import flatbuffer as fb
+from darwinn_formats.brief import brief
 
 IDENTIFIER = b"DWN1"
 """File identifier of a package."""
@@ -94,6 +95,7 @@ class FieldOffset:
     file_offset: int = fb.file_offset()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class InstructionBitstream:
     """A chunk of instructions, and the fields in it that the driver fills in."""
@@ -222,6 +224,7 @@ class InputLayer:
     """What only inputs have: nothing."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Layer:
     """An input or output; ``size_bytes`` is for one execution and includes padding."""
@@ -240,6 +243,7 @@ class Layer:
     file_offset: int = fb.file_offset()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Executable:
     """A program for the chip, with its parameters, layers and expected DMA.
@@ -267,6 +271,7 @@ class Executable:
     file_offset: int = fb.file_offset()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class MultiExecutable:
     """The executables of a package."""
@@ -282,6 +287,7 @@ class SerializedPackage:
 
 
 @fb.file_identifier(IDENTIFIER)
+@brief
 @dataclass(frozen=True, slots=True)
 class Package:
     """What the compiler leaves: executables that belong together.

@@ -14,6 +14,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import (
     Buffer,
     Description,
@@ -171,6 +172,7 @@ class DmaRow:
         }
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class DmaComparison:
     """The whole comparison: a row for each hint, and for each transfer without one."""

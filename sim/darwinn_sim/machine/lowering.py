@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from darwinn_formats.brief import brief
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
@@ -42,6 +43,7 @@ from darwinn_sim.units.tensor_records import Parameters
 Table = NDArray[np.void]
 
 
+@brief
 class LoweredProgram(NamedTuple):
     """The tables, the chunks they come from, decoded and as bytes, the program counter at which
     each chunk begins, and at which it is started, the scalar bundles as they were before any patch,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Self, get_type_hints
 
 from darwinn_formats import toml
+from darwinn_formats.brief import brief
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name, read_file
 
@@ -122,6 +123,7 @@ def _quantity(where: str, table: object, rule: Rule) -> Quantity:
     return Quantity(value, table["source"], Confidence(table["confidence"]))
 
 
+@brief
 @dataclass(frozen=True)
 class ChipDescription(_Description):
     """What the event model needs to know of a chip; ``host`` is the link that it is usually on."""
@@ -158,6 +160,7 @@ class ChipDescription(_Description):
     interrupt_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16)]
 
 
+@brief
 @dataclass(frozen=True)
 class HostLink(_Description):
     """The link between host and chip, with the host's share of a request."""

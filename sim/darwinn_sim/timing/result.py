@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from darwinn_formats.brief import brief
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
@@ -47,6 +48,7 @@ class TimedTransfer:
     end: int
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class LayerTiming:
     """A layer (``darwinn_sim.machine.layers``) in time.
@@ -66,6 +68,7 @@ class LayerTiming:
     products: int
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Timing:
     """Cycles of one run of an executable, approximately those of the chip.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import CompiledModel, Executable, load
 from darwinn_formats.files import Source
 from darwinn_sim.accelerator import Accelerator
@@ -26,6 +27,7 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 
+@brief
 @dataclass(frozen=True, kw_only=True)
 class DmaFigures(Row):
     """One run of one executable: how its transfers compare with its hints.

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import (
     CompiledModel,
     DarwinnFile,
@@ -42,6 +43,7 @@ _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_PO
 """The chip holds signed values with this added, and its zero points likewise."""
 
 
+@brief
 @dataclass(frozen=True)
 class BoundLayer:
     """A layer of an executable and the tensor that it is.
@@ -67,6 +69,7 @@ class BoundLayer:
         return np.stack(parts).reshape(self.port.shape)
 
 
+@brief
 @dataclass(frozen=True)
 class BoundTensor:
     """A tensor beside the custom operator: its port, and its value where the file holds one."""
@@ -75,6 +78,7 @@ class BoundTensor:
     constant: AnyArray | None
 
 
+@brief
 @dataclass(frozen=True)
 class BoundModel:
     """A compiled model with its layers bound to tensors.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import CompiledModel, Executable
 from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
 from darwinn_sim.isa.codec import DecodeError
@@ -22,6 +23,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 
 
+@brief
 @dataclass(frozen=True)
 class Inference:
     """One inference: output tensors by name, what the chip did, and the seconds it took here.

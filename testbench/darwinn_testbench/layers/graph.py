@@ -13,7 +13,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.report import Report
-from darwinn_testbench.report.tables import shortened
+from darwinn_testbench.report.shortened import shortened
 
 FORMATS = ("svg", "png", "dot")
 

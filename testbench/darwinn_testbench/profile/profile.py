@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
 from darwinn_sim import chip, timing
@@ -85,6 +86,7 @@ class ProfileRow(Row):
         return f"{self.operator} {self.tensor.partition(';')[0]}".strip()
 
 
+@brief
 @dataclass(frozen=True)
 class UnitFigures:
     """A unit and its cycles: ``busy`` and ``waiting``, by cause, are the mean of all tiles."""
@@ -95,6 +97,7 @@ class UnitFigures:
     elements: int
 
 
+@brief
 @dataclass(frozen=True)
 class Profiled:
     """What a profile is made of, for charts and timelines; the network if it was asked for.
@@ -110,6 +113,7 @@ class Profiled:
     differences: Mapping[int, int] = field(default_factory=dict)
 
 
+@brief
 @dataclass(frozen=True)
 class ProfileFigures:
     """The figures of the whole inference; cycles are approximately those of the chip."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from darwinn_formats.brief import brief
 from darwinn_formats.files import Source
 from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
@@ -33,6 +34,7 @@ _MAX_TRANSFERS = 500
 """Transfers that the page lists; --json of `darwinn dma` has all of them."""
 
 
+@brief
 @dataclass(frozen=True)
 class ReportPage:
     """The page, and the verification that decides its verdict."""

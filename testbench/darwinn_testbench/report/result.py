@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from html import escape
 from pathlib import PurePath
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from darwinn_formats.brief import brief, brief_value, table_of
+from darwinn_formats.errors import printable
 from darwinn_sim.isa.grading import Assumption
 
+from darwinn_testbench.report.shortened import shortened
 from darwinn_testbench.report.verdict import MEANINGS, UNJUDGED, Verdict, worst
 
 
@@ -30,6 +34,11 @@ class Row:
     name: str
     verdict: Verdict
     message: str = ""
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Rows hold programs and outputs: they are all shown briefly."""
+        super().__init_subclass__(**named)
+        brief(cls)
 
     @property
     def case(self) -> str:
@@ -59,6 +68,9 @@ without (``darwinn_testbench.schemas``)."""
 PYTHON_ONLY: Mapping[str, Any] = {"json": False}
 """Metadata of a dataclass field that does not appear in JSON (arrays, objects); in place of False
 there may be a function of the row that says whether it does."""
+
+_MOST_ROWS = 100
+"""Rows of a table in a notebook."""
 
 RowType = TypeVar("RowType", bound=Row)
 RowKind = TypeVar("RowKind", bound=Row, covariant=True)
@@ -117,6 +129,23 @@ class Report(Generic[RowKind]):
         why = first.message if first.case == self.file else f"{first.case}: {first.message}"
         return "; ".join(filter(None, (why, self.message)))
 
+    def __repr__(self) -> str:
+        return (
+            f"Report({self.command} {shortened(self.file, 80)!r}: {self.verdict.value}, "
+            f"{len(self.rows):,} rows, {shortened(self.headline, 400)!r}, "
+            f"figures: {shortened(', '.join(map(str, self.figures)), 400)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict and the rows, of their fields those that a cell can show."""
+        title = f"{self.verdict.value}  {self.file}: {shortened(self.headline, 400)}"
+        rows = self.rows[:_MOST_ROWS]
+        names = [name for name in _shown_fields(rows) if any(_cell(row, name) for row in rows)]
+        table = table_of(([_cell(row, name) for name in names] for row in rows), names)
+        left_out = len(self.rows) - len(rows)
+        more = f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out else ""
+        return f"<p><strong>{escape(printable(title))}</strong></p>{table}{more}"
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values: verdict, file and rows, then what else there is to say."""
         return {
@@ -132,6 +161,22 @@ class Report(Generic[RowKind]):
     def to_json(self) -> str:
         """The report as the text of one JSON object."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+
+def _shown_fields(rows: Sequence[Row]) -> list[str]:
+    """Names of the fields of rows, those that are in JSON."""
+    found: dict[str, None] = {}
+    for row in rows:
+        found |= {item.name: None for item in dataclasses.fields(row) if _is_printed(row, item)}
+    return list(found)
+
+
+def _cell(row: Row, name: str) -> str:
+    """A field as a cell: what has fields of its own, and long lists, in short."""
+    value = getattr(row, name, None)
+    if isinstance(value, str):
+        return shortened(str(value), 80)
+    return "" if value is None or value == () or value == {} else brief_value(value)
 
 
 def telling_rows(report: Report[RowKind]) -> list[Row]:

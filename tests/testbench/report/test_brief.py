@@ -1,0 +1,164 @@
+"""Whatever the library gives is short at a prompt, and a table in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from darwinn_formats import darwinn
+from darwinn_formats.brief import brief, brief_value
+from darwinn_testbench.chip.cycles import measure
+from darwinn_testbench.chip.disassembly import disassemble
+from darwinn_testbench.chip.dma_check import check_dma
+from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.inspection import inspect
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler.files import sample
+from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.profile.profile import profile
+from darwinn_testbench.report import Report, Row, Verdict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MOST = 2000
+"""Characters of any repr."""
+
+
+def results(model: Path, reference: Path) -> dict[str, Any]:
+    """What each function of docs/api.md returns."""
+    (bound,) = open_models(model)
+    session = Session(bound)
+    (tensors,) = random_inputs(bound.ports, seed=7, runs=1)
+    return {
+        "load": darwinn.load(model),
+        "open_models": bound,
+        "Session": session,
+        "infer": session.infer(tensors),
+        "inspect": inspect(model),
+        "disassemble": disassemble(model),
+        "check_dma": check_dma(model),
+        "run": run(model, runs=1),
+        "measure": measure(model),
+        "verify": verify(model, reference, runs=1, layers=True),
+        "view_layers": view_layers(model),
+        "profile": profile(model, reference=reference, operations=True),
+    }
+
+
+def within(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """``value`` and everything of the project's that is found by its fields and items."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    named = dataclasses.is_dataclass(value) or hasattr(value, "_fields")
+    if type(value).__module__.startswith("darwinn_"):
+        yield path, value
+    if named and not isinstance(value, type):
+        fields = getattr(value, "_fields", None) or [
+            each.name for each in dataclasses.fields(value) if each.repr
+        ]
+        for name in fields:
+            yield from within(getattr(value, name, None), f"{path}.{name}", seen)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value[:50]):
+            yield from within(item, f"{path}[{number}]", seen)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from within(item, f"{path}[{key!r}]", seen)
+
+
+@pytest.fixture(scope="module", params=["sample", "mobilenet"])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    if request.param == "sample":
+        folder = tmp_path_factory.mktemp("samples")
+        sample(folder)
+        return results(folder / "convolution_edgetpu.tflite", folder / "convolution.tflite")
+    corpus: Path = request.getfixturevalue("corpus")
+    name = "mobilenet_v1_0.25_128_quant"
+    return results(
+        corpus / "darwinn" / f"{name}_edgetpu.tflite", corpus / "tflite" / f"{name}.tflite"
+    )
+
+
+def test_every_result_is_short(found: Mapping[str, Any]) -> None:
+    shown = list(within(dict(found), "results", set()))
+    assert len(shown) > 200
+    long = {path: len(repr(value)) for path, value in shown if len(repr(value)) >= MOST}
+    assert not long
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_results_are_tables_in_a_notebook(found: Mapping[str, Any]) -> None:
+    for name, value in found.items():
+        if name == "Session":
+            continue
+        text = value._repr_html_()
+        assert len(text) < 100_000, name
+        tags = _Tags()
+        tags.feed(text)
+        assert not tags.open, name
+        assert {"table", "tr", "td"} <= tags.seen, name
+    assert "<th>cycles</th>" in found["profile"]._repr_html_()
+    assert found["verify"].verdict.value in found["verify"]._repr_html_()
+
+
+def test_names_from_files_are_escaped() -> None:
+    row = Row(name="<script>x</script>", verdict=Verdict.PASS)
+    text = Report(command="c", file="<b>", rows=(row,))._repr_html_()
+    assert "<script>" not in text
+    assert "<b>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_many_rows_are_counted() -> None:
+    rows = tuple(Row(name=str(number), verdict=Verdict.PASS) for number in range(250))
+    report = Report(command="c", file="f", rows=rows)
+    assert "250 rows" in repr(report)
+    assert "150 rows more" in report._repr_html_()
+
+
+_VALUES = st.recursive(
+    st.none()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.integers(0, 300).map(lambda size: np.zeros((size, 3), np.int16))
+    | st.just(object()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(_VALUES, min_size=1, max_size=6))
+def test_any_value_is_short(values: list[Any]) -> None:
+    values = values * 12
+    fields = [(f"field_{number}", Any) for number in range(len(values))]
+    made: Callable[..., Any] = brief(dataclasses.make_dataclass("Made", fields))
+    assert len(repr(made(*values))) < MOST
+    assert all(len(brief_value(value)) < 300 for value in values)
+    tags = _Tags()
+    tags.feed(made(*values)._repr_html_())
+    assert not tags.open
