@@ -24,6 +24,9 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
 )
 
+# Tables are printed as nobody's terminal and nobody's log unless a test says otherwise.
+os.environ.pop("CI", None)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

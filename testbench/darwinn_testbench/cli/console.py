@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
@@ -19,6 +21,10 @@ from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
 _MOST_ASSUMPTIONS = 10
 _UNBOUNDED = 400
 """Characters of a line that no screen bounds."""
+_WIDEST = 100_000
+_LOG = 120
+"""Characters of a line in the log of a CI server."""
+_FULL_NAMES = ContextVar("full names", default=False)
 
 RowType = TypeVar("RowType", bound=Row)
 
@@ -32,6 +38,16 @@ class Lines(str):
     def of(cls, lines: Iterable[str]) -> Lines:
         """``lines``, each of which stays one whatever names it holds."""
         return cls("\n".join(map(printable, lines)))
+
+
+@contextmanager
+def full_names(wanted: bool) -> Iterator[None]:
+    """Print tables as wide as they are if it is ``wanted``, whatever they are printed on."""
+    token = _FULL_NAMES.set(wanted)
+    try:
+        yield
+    finally:
+        _FULL_NAMES.reset(token)
 
 
 def finish(
@@ -93,11 +109,17 @@ def _wrapped(line: str) -> list[str]:
     )
 
 
+def _console() -> Console:
+    """Where tables go: as wide as the terminal or the log; elsewhere nothing has to fit."""
+    if _FULL_NAMES.get():
+        return Console(width=_WIDEST)
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console()
+    return Console(width=_LOG if os.environ.get("CI") else _UNBOUNDED)
+
+
 def _print_body(parts: Sequence[RenderableType]) -> None:
-    # Without a terminal, or a width that is asked for, nothing has to fit: no column is cut, least
-    # of all the last, the verdict.
-    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console() if bounded else Console(width=_UNBOUNDED)
+    console = _console()
     for part in parts:
         if isinstance(part, str):
             sys.stdout.write((part if isinstance(part, Lines) else printable(part)) + "\n")

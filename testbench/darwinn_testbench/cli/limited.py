@@ -1,4 +1,4 @@
-"""The options that say what a file may cost, the same for every command that reads one."""
+"""The options of every command that reads a file: what it may cost, how wide its tables are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from darwinn_formats.limits import IN_TOTAL, MEMORY, SECONDS, Limits
 from darwinn_formats.limits import limited as within
 
 from darwinn_testbench.cli import sandbox
+from darwinn_testbench.cli.console import full_names
 from darwinn_testbench.cli.declared import option
 
 _MIB = 1 << 20
@@ -43,9 +44,18 @@ _Sandbox = Annotated[
         "(SECURITY.md).",
     ),
 ]
+_Wide = Annotated[
+    bool,
+    option(
+        "--wide",
+        "Print tables with full names, however wide they are. By default names lose their middle "
+        "where the terminal, or the log of a CI server (120 characters), is too narrow.",
+    ),
+]
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "max_seconds": (_Seconds, _DEFAULT.seconds),
     "max_memory": (_Memory, _DEFAULT.memory // _MIB),
+    "wide": (_Wide, False),
     # Taken from the command line before there is a command.
     "sandbox": (_Sandbox, False),
 }
@@ -55,8 +65,10 @@ def limited(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` with the options, run within what they say."""
 
     @functools.wraps(command)
-    def run(*, max_seconds: float, max_memory: int, sandbox: bool, **arguments: Any) -> None:
-        with within(Limits(max_seconds, max_memory * _MIB)):
+    def run(
+        *, max_seconds: float, max_memory: int, wide: bool, sandbox: bool, **arguments: Any
+    ) -> None:
+        with within(Limits(max_seconds, max_memory * _MIB)), full_names(wide):
             command(**arguments)
 
     signature = inspect.signature(command, eval_str=True)

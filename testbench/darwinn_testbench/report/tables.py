@@ -7,22 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from darwinn_formats.errors import printable
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from darwinn_testbench.report.shortened import shortened
 from darwinn_testbench.report.verdict import STYLES, Verdict
 
 Item = TypeVar("Item")
 
 _LEAST_WIDTH = 8
-"""Characters that a column that may shrink keeps: few, or the last column is off the screen."""
+"""Characters that a column of texts keeps."""
+_GAP = 2
+"""Characters between two columns."""
 
 
 @dataclass(frozen=True)
 class Column(Generic[Item]):
     """A column: its heading and the function that takes the cell out of a row.
 
-    Where the screen is narrow, cells of columns that ``may_shrink`` lose their end.
+    Where the screen is narrow, cells of columns that ``may_shrink`` are the first to lose their
+    middle.
     """
 
     heading: str
@@ -31,42 +37,105 @@ class Column(Generic[Item]):
     may_shrink: bool = False
 
 
+class FittedTable:
+    """A table that fits the width of whatever it is printed on.
+
+    First the columns that may shrink give way, then all other texts; names lose their middle.
+    Where that is not enough columns are left out from the right, and a line says which. Numbers
+    and verdicts are never cut, and the column of verdicts is never left out.
+    """
+
+    def __init__(self, headings: Sequence[str], columns: Sequence[Fit], title: str | None) -> None:
+        self.headings = headings
+        self.columns = columns
+        self.title = title
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table, and which columns have found no room."""
+        shown, widths = fitted(self.columns, options.max_width)
+        result = Table(
+            title=self.title, title_justify="left", header_style="bold", box=None, pad_edge=False
+        )
+        for place, width in zip(shown, widths, strict=True):
+            justify = self.columns[place].justify
+            result.add_column(shortened(self.headings[place], width), justify=justify, no_wrap=True)
+        for line in zip(*(self.columns[place].cells for place in shown), strict=True):
+            result.add_row(*map(_within, line, widths))
+        yield result
+        left_out = [name for k, name in enumerate(self.headings) if k not in shown and name]
+        if left_out:
+            yield Text(f"no room for: {', '.join(left_out)} (--wide shows them)", style="dim")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A column to be fitted: its cells, its ``width`` where nothing is cut, and how it gives way.
+
+    ``rank`` 0 gives way first, 1 after that, None never; ``kept`` is not left out either.
+    """
+
+    cells: Sequence[Text]
+    width: int
+    justify: Literal["left", "right"]
+    rank: int | None
+    kept: bool
+
+
+def fitted(columns: Sequence[Fit], room: int) -> tuple[list[int], list[int]]:
+    """Which columns are shown in ``room`` characters, and how wide each of them is."""
+    shown = list(range(len(columns)))
+    while True:
+        widths = {place: columns[place].width for place in shown}
+        gaps = _GAP * (len(shown) - 1)
+        for rank in (0, 1):
+            group = [place for place in shown if columns[place].rank == rank]
+            rest = sum(widths[place] for place in shown if place not in group)
+            cap = _cap([widths[place] for place in group], room - gaps - rest)
+            widths |= {place: min(widths[place], cap) for place in group}
+        spare = [place for place in shown[1:] if not columns[place].kept]
+        if sum(widths.values()) + gaps <= room or not spare:
+            return shown, [widths[place] for place in shown]
+        shown.remove(spare[-1])
+
+
+def _cap(widths: Sequence[int], room: int) -> int:
+    """The greatest width that no column may exceed, so that all have room; few if there is none."""
+    for cap in range(max(widths, default=0), _LEAST_WIDTH, -1):
+        if sum(min(width, cap) for width in widths) <= room:
+            return cap
+    return _LEAST_WIDTH
+
+
+def _within(cell: Text, width: int) -> Text:
+    if cell.cell_len <= width or cell.style:
+        return cell
+    # Characters that take two places are rare in names: room for them is made by cutting more.
+    text = shortened(cell.plain, width)
+    while cell_len(text) > width:
+        text = shortened(text, len(text) - 1)
+    return Text(text)
+
+
 def table(
     columns: Sequence[Column[Item]], rows: Iterable[Item], *, title: str | None = None
-) -> Table:
+) -> FittedTable:
     """A table of ``rows``; verdicts are coloured, None is an empty cell."""
-    result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    cells = [[_cell(column.cell(row)) for column in columns] for row in rows]
-    for index, column in enumerate(columns):
-        widest = max([len(column.heading), *(line[index].cell_len for line in cells)])
-        result.add_column(
-            column.heading,
-            justify=column.justify,
-            no_wrap=not column.may_shrink,
-            min_width=min(widest, _LEAST_WIDTH) if column.may_shrink else None,
-            overflow="ellipsis",
-        )
-    for line in cells:
-        result.add_row(*line)
-    return result
+    values = [[column.cell(row) for column in columns] for row in rows]
+    fits = []
+    for place, column in enumerate(columns):
+        given = [line[place] for line in values]
+        cells = [_cell(value) for value in given]
+        kept = any(isinstance(value, Verdict) for value in given)
+        numbers = column.justify == "right"
+        rank = 0 if column.may_shrink else None if kept or numbers else 1
+        width = max([len(column.heading), *(cell.cell_len for cell in cells)])
+        fits.append(Fit(cells, width, column.justify, rank, kept))
+    return FittedTable([column.heading for column in columns], fits, title)
 
 
 def column_width(column: Column[Item], rows: Iterable[Item]) -> int:
     """Characters that a column takes where nothing is cut."""
     return max([len(column.heading), *(_cell(column.cell(row)).cell_len for row in rows)])
-
-
-def shortened(text: str, most: int) -> str:
-    """``text`` in at most ``most`` characters: what is left out is left out in the middle.
-
-    Names of tensors and files begin with what they share and end with what tells them apart.
-    """
-    if len(text) <= most:
-        return text
-    if most < 2:
-        return "…"[:most]
-    end = most // 2
-    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
 def seconds(value: float) -> str:
