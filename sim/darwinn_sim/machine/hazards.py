@@ -11,6 +11,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
+from darwinn_formats.brief import brief
+
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import INSTRUCTIONS
@@ -81,6 +83,7 @@ class Hazard:
         )
 
 
+@brief
 @dataclass(frozen=True)
 class Hazards:
     """What the checker has found since power-up.

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source
@@ -27,6 +28,7 @@ MEASUREMENTS = 5
 """Inferences of which the median is taken, after one that is not timed."""
 
 
+@brief
 @dataclass(frozen=True)
 class CpuTime:
     """The operators on the CPU of one model, and their time here.

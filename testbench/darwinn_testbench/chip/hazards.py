@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from darwinn_formats.brief import brief
 from darwinn_sim.accelerator import Accelerator, compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.hazards import Hazard
@@ -21,6 +22,7 @@ from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 
+@brief
 @dataclass(frozen=True)
 class Hazards:
     """What was found in ``inferences`` inferences, parameters included.

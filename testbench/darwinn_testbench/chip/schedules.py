@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from darwinn_formats.brief import brief
 from darwinn_sim.errors import NotEnded, SimulationError
 
 from darwinn_testbench.chip.inputs import TensorMap
@@ -70,6 +71,7 @@ class Difference:
         )
 
 
+@brief
 @dataclass(frozen=True)
 class Schedules:
     """What ``count`` schedules gave, the first of which has the seed ``seed``, the next one more;

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
 from darwinn_formats.files import Source, content_of, errors_name, name_of
@@ -52,6 +53,7 @@ InferOnChip = Callable[[Session, TensorMap], Inference]
 """Makes an inference of a model on its chip."""
 
 
+@brief
 @dataclass(frozen=True)
 class WholeInference:
     """One inference of a whole model: outputs of the graph by name, and the chip's runs in it.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from darwinn_formats.brief import brief
 
 from darwinn_testbench.layers.on_chip import RENAMING
 from darwinn_testbench.policy import AnyArray
@@ -41,6 +42,7 @@ class Moved:
         return f"{where} {self.moved:,} of {self.channels:,}"
 
 
+@brief
 @dataclass(frozen=True)
 class ExcitationFigures:
     """What was moved of what was looked at (``source``: ``network`` or ``outputs``).

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from darwinn_formats.brief import brief
+
 from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.layers.check import Finding, TensorRow
@@ -66,6 +68,7 @@ class OperatorRecord:
         return f"{self.operator} {self.name}"
 
 
+@brief
 @dataclass(frozen=True)
 class OperatorFigures:
     """Operators of the network on the chip by how they were compared, at worst in any inference."""
