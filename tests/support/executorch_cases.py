@@ -234,7 +234,7 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
     "bitwise_left_shift.Tensor_out": [((np.array([1, 5], I64), np.array([3, 2], I64)), (I64,))],
     "bitwise_right_shift.Tensor_out": [((np.array([99, -5], I64), np.array([3, 1], I64)), (I64,))],
     "fmod.Tensor_out": [((X, POSITIVE),), ((np.array([5, 0], I32), np.array([0, 2], I32)),)],
-    "fmod.Scalar_out": [((X, 0.7),)],
+    "fmod.Scalar_out": [((X, 0.7),), ((_BYTES, -3), (U8,))],
     "remainder.Tensor_out": [((X, POSITIVE),), ((WHOLE, np.array(4, I64)), (I64,))],
     "remainder.Scalar_out": [((WHOLE, -4), (I64,))],
     "floor_divide.out": [
@@ -252,6 +252,7 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
         ((WHOLE, 3), (I64,)),
         ((np.array([5, -2, 0], I32), -1),),
         ((np.array([3, 7], U8), 25),),
+        ((_BYTES, -3),),
     ],
     "pow.Tensor_Tensor_out": [((POSITIVE, Y),)],
     "add.out": [
@@ -274,7 +275,7 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
         ((WHOLE, np.array(4, I64), "floor"), (I64,)),
         ((WHOLE, np.array(4, I64), "trunc"), (I64,)),
     ],
-    "div.Scalar_out": [((X, 4),)],
+    "div.Scalar_out": [((X, 4),), ((_BYTES, -3),)],
     "div.Scalar_mode_out": [((X, 0.3, "floor"),)],
     "elu.out": [((X, 1.5, 1.0, 1.0),)],
     "gelu.out": [((X, "none"),), ((X, "tanh"),)],

@@ -171,8 +171,12 @@ def divide(a: Operand, b: Operand, rounding: str | None = None) -> AnyArray:
         _refuse_zero(right)
         quotient = np.abs(left) // np.abs(right)
         return np.asarray(np.sign(left) * np.sign(right) * quotient)
-    quotient = floating(left) / floating(right)
-    return np.trunc(quotient) if rounding == "trunc" else quotient
+    if rounding == "trunc":
+        return np.asarray(np.trunc(left / right))
+    if left.dtype.kind == "f":
+        return np.asarray(left / right)
+    # A number that goes with integers need not be one of their type.
+    return floating(a) / floating(b)
 
 
 def floor_divide(left: AnyArray, right: AnyArray) -> AnyArray:
@@ -195,23 +199,29 @@ def remainder(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.asarray(np.fmod(left, right))
 
 
-def remainder_by_number(left: AnyArray, right: AnyArray) -> AnyArray:
-    """Remainder with the sign of the dividend."""
-    if left.dtype.kind != "f":
-        _refuse_zero(right)
-    return np.asarray(np.fmod(left, right))
+def remainder_by_number(a: AnyArray, b: Operand) -> AnyArray:
+    """Remainder with the sign of the dividend, of integers in float64."""
+    dtype = result_type(a, b)
+    if dtype.kind != "f":
+        _refuse_zero(np.asarray(b))
+    return np.asarray(np.fmod(*_in_floats(a, b))).astype(dtype)
 
 
-def remainder_by_tensor(left: AnyArray, right: AnyArray) -> AnyArray:
-    """As ``remainder_by_number``, of integers in float64, where one by 0 is NaN."""
-    wide = left.dtype if left.dtype.kind == "f" else np.dtype(np.float64)
-    return np.asarray(np.fmod(left.astype(wide), right.astype(wide)))
+def remainder_by_tensor(a: AnyArray, b: AnyArray) -> AnyArray:
+    """As ``remainder_by_number``, but that of integers by 0 is NaN."""
+    return np.asarray(np.fmod(*_in_floats(a, b)))
 
 
-def power(left: AnyArray, right: AnyArray) -> AnyArray:
+def power(a: Operand, b: Operand) -> AnyArray:
     """a to the power of b, of integers in float64."""
-    wide = left.dtype if left.dtype.kind == "f" else np.dtype(np.float64)
-    return np.asarray(np.power(left.astype(wide), right.astype(wide)))
+    return np.asarray(np.power(*_in_floats(a, b)))
+
+
+def _in_floats(a: Operand, b: Operand) -> tuple[AnyArray, AnyArray]:
+    """Operands in their common type, or integers, whatever their types, in float64."""
+    dtype = result_type(a, b)
+    wide = dtype if dtype.kind == "f" else np.dtype(np.float64)
+    return cast(a, wide), cast(b, wide)
 
 
 def _refuse_zero(divisor: AnyArray) -> None:
@@ -259,8 +269,6 @@ _TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "bitwise_right_shift.Tensor_out": _shift(np.right_shift),
     "bitwise_right_shift.Tensor_Scalar_out": _shift(np.right_shift),
     "floor_divide.out": floor_divide,
-    "fmod.Scalar_out": remainder_by_number,
-    "fmod.Tensor_out": remainder_by_tensor,
     "logical_and.out": np.logical_and,
     "logical_or.out": np.logical_or,
     "logical_xor.out": np.logical_xor,
@@ -268,9 +276,6 @@ _TENSOR_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "minimum.out": np.minimum,
     "mul.out": np.multiply,
     "mul.Scalar_out": np.multiply,
-    "pow.Scalar_out": power,
-    "pow.Tensor_Scalar_out": power,
-    "pow.Tensor_Tensor_out": power,
 }
 """Functions in the common type of their operands, by name with overload."""
 
@@ -311,12 +316,18 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::div.Scalar_out": divide,
     "aten::div.Scalar_mode_out": divide,
     "aten::elu.out": elu,
+    "aten::fmod.Scalar_out": remainder_by_number,
+    "aten::fmod.Tensor_out": remainder_by_tensor,
     "aten::gelu.out": gelu,
     "aten::glu.out": glu,
     "aten::hardtanh.out": hardtanh,
     "aten::leaky_relu.out": leaky_relu,
     "aten::logit.out": logit,
     "aten::masked_fill.Scalar_out": masked_fill,
+    **{
+        f"aten::pow.{operands}_out": power
+        for operands in ("Scalar", "Tensor_Scalar", "Tensor_Tensor")
+    },
     "aten::rsub.Scalar_out": reverse_subtract,
     "aten::sub.out": subtract,
     "aten::sub.Scalar_out": subtract,
