@@ -150,6 +150,9 @@ class Chooser:
         """The tests to ask, in this order, of ``limit`` seconds in all; none if none gets there."""
         seconds = self._executed.seconds
         found = self._of_kernel(mutant) if mutant.kernel else self._of_function(mutant)
+        # What these execute in another process is not seen.
+        own = f"test_{Path(mutant.file).name}"
+        found |= {test for test in seconds if Path(test.split("::")[0]).name == own}
         ordered = sorted(
             filter(seconds.__contains__, found),
             key=lambda test: (-nearness(mutant.file, test), seconds[test], test),

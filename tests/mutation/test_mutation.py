@@ -200,14 +200,16 @@ def test_the_nearest_and_quickest_tests_first(tmp_path: Path) -> None:
         "tests/other/test_all.py::quick",
     ]
     nobody = next(each for each in mutants if each.function == "g")
-    assert chooser.tests(nobody, 40.0) == []
-    # What is executed at import is no test's: asked are those that import the module.
-    test_file = tmp_path / "tests" / "sim" / "host" / "test_unit.py"
-    test_file.write_text("from pack.host import unit\n")
+    # Those of the file that is named after it, which may execute it in another process.
+    own = ["tests/sim/host/test_unit.py::near", "tests/sim/host/test_unit.py::far"]
+    assert chooser.tests(nobody, 40.0) == own
+    # What is executed at import is no test's: asked are those that import the module as well.
+    (tmp_path / "tests" / "other" / "test_all.py").write_text("from pack.host import unit\n")
     imports.cache_clear()
     assert chooser.tests(nobody, 40.0) == [
-        "tests/sim/host/test_unit.py::near",
-        "tests/sim/host/test_unit.py::far",
+        *own,
+        "tests/other/test_all.py::never",
+        "tests/other/test_all.py::quick",
     ]
 
 

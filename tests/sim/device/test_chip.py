@@ -341,5 +341,7 @@ def test_what_a_chip_draws_follows_from_its_seed() -> None:
         for seed in (3, 3, 4)
     )
     assert first == same != other
+    for seed, drawn in ((0, 1), (3, 7), (1 << 62, (1 << 63) + 1), ((1 << 64) + 5, 11)):
+        assert int(Chip(HostInterface(HostMemory()), seed=seed).core["random"]) == drawn
     given = np.random.default_rng(4)
     assert Chip(HostInterface(HostMemory()), random=given).random is given

@@ -8,6 +8,7 @@ from darwinn_sim.isa.codec import (
     DecodeError,
     decode,
     encode,
+    encode_columns,
     encode_operations,
     explained,
     unexplained_bits,
@@ -150,3 +151,26 @@ def test_explained_counts_the_set_bits_of_each_confidence() -> None:
     opcode_bits = BY_NAME["Halt"].opcode.bit_count()
     assert counted == {"high": opcode_bits, "low": 2, "medium": 1}
     assert sum(entry.share for entry in explained(program)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+@pytest.mark.parametrize(("value", "low", "high"), [(-1, 0, 15), (16, 0, 15), (1 << 40, 0, 15)])
+def test_a_column_with_a_value_that_does_not_fit_is_refused(
+    row: int, value: int, low: int, high: int
+) -> None:
+    """In any row; the message has the value that does not."""
+    instruction, field = next(
+        (instruction, field)
+        for instruction in INSTRUCTIONS.values()
+        for field in instruction.fields
+        if field.range == (low, high) and field.count == 1
+    )
+    column = np.zeros(3, np.int64)
+    for good in (low, high):
+        column[row] = good
+        assert encode_columns(instruction, {field.name: column}, 3).shape[0] == 3
+    column[row] = value
+    text = rf"^{instruction.name}\.{field.name} holds 4 bits \({low} to {high}\), not {value}$"
+    with pytest.raises(ValueError, match=text):
+        encode_columns(instruction, {field.name: column}, 3)
+    assert encode_columns(instruction, {field.name: column[:0]}, 0).shape[0] == 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import cast
 
+import pytest
+from darwinn_sim import chip
 from darwinn_sim.kernel import clocks, order, shadow
 from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.structure import Record, Records
@@ -249,3 +251,26 @@ def test_who_reads_again_or_has_not_waited_for_this_write_may_read_after_the_nex
     assert early_reads(waits=True, idle=False, times=2) == late
     assert early_reads(waits=False, idle=True, times=1) == late
     assert early_reads(waits=False, idle=False, times=1) == [clocks.READ_AFTER_WRITE, *late]
+
+
+@pytest.mark.parametrize("tile", [0, 1, 15])
+def test_a_word_of_the_shadow_is_one_of_a_memory(tile: int) -> None:
+    """Narrow memory, then wide memory, then scales and biases, one tile behind the other."""
+    sizes = {
+        "narrow memory": chip.NARROW_BYTES // 4,
+        "wide memory": chip.WIDE_ROWS * chip.ROW_BYTES // 4,
+        "scale/bias buffer": chip.SCALE_BIAS_WORDS,
+    }
+    first = tile * sum(sizes.values())
+    for memory, size in sizes.items():
+        for word in (0, 1, size - 1):
+            assert clocks.memory_of(first + word) == (tile, memory, word)
+        first += size
+
+
+def test_a_thread_is_one_of_a_tile_or_beside_them() -> None:
+    for tile in (0, 3, 15):
+        for which in (0, clocks.DISPATCHER):
+            assert clocks.place_of(16 * tile + which) == (tile, which)
+    for thread in (clocks.CORE, clocks.FIRST_SCALAR_UNIT, clocks.HOST, clocks.FIRST_CHANNEL):
+        assert clocks.place_of(thread) == (-1, -1)

@@ -6,6 +6,7 @@ import os
 import tracemalloc
 from collections.abc import Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import endless
@@ -22,7 +23,8 @@ from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag, TileUnit
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import Cause, ChipDescription, HostLink, trace, transfers
+from darwinn_sim.timing import Cause, ChipDescription, HostLink, event_model, trace, transfers
+from darwinn_sim.timing import state as parts
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
 from hypothesis import currently_in_test_context, given, note
@@ -516,3 +518,31 @@ def test_transfers_are_those_of_the_program_and_in_order() -> None:
     assert all(0 <= each.start <= each.end <= result.cycles for each in result.transfers)
     assert [each.start for each in inwards] == sorted(each.start for each in inwards)
     assert result.transfers[-1].kind.value == "interrupt"
+
+
+def test_what_is_never_executed_has_no_cycles() -> None:
+    """Behind a jump: executed 0 times, and at no time."""
+    skipped = [("Branch", {"relative": 1, "offset": 2}), ("TileFence", {"tiles": 1})]
+    chunk = frame(build([*skipped, *descriptor(DescriptorTag.INTERRUPT_0, 0, 0)]))
+    result = timing.simulate_program(lower((chunk,)), (len(chunk),))
+    never = [row for row in result.executions.tolist() if row[0] == 0]
+    assert never and all(row == [0, -1, -1] for row in never)
+
+
+def test_a_transfer_of_the_first_cycle_has_been_seen() -> None:
+    """One that has not begun, with -1, has not."""
+    table = parts.Transfer.zeros(4)
+    machine = SimpleNamespace(inbound=table[:2], outbound=table[2:])
+    run: Any = SimpleNamespace(machine=machine)
+    for starts, moved in (((-1, -1, -1, -1), 0), ((0, -1, -1, 0), 2), ((0, 5, 0, 7), 4)):
+        table["start"] = starts
+        assert event_model._Run._moved(run) == moved
+
+
+def test_a_look_at_the_clock_in_between_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, sizes = sample("dense")
+    cycles = timing.simulate_program(program, sizes).cycles
+    monkeypatch.setattr(event_model, "_TURN_CYCLES", 7)
+    assert timing.simulate_program(program, sizes).cycles == cycles
+    with pytest.raises(NotEnded, match="after 50 cycles"):
+        timing.simulate_program(program, sizes, limit=50)
