@@ -531,11 +531,15 @@ _PAIRS = ((7, -2), (2.5, 2.0))
 _NUMBERS: dict[str, list[tuple[Any, ...]]] = {
     **{
         f"executorch_prim::{name}.Scalar": [(pair,) for pair in _PAIRS]
-        for name in ("add", "eq", "floordiv", "ge", "gt", "le", "lt", "mul", "sub", "truediv")
+        for name in ("add", "eq", "ge", "gt", "le", "lt", "mul", "sub")
     },
     **{
         f"executorch_prim::{name}.Scalar": [((2.5,),), ((-1.5,),)]
         for name in ("ceil", "neg", "round", "trunc")
+    },
+    **{
+        f"executorch_prim::{name}.Scalar": [(pair,) for pair in (*_PAIRS, (-2.5, 0), (0.0, 0.0))]
+        for name in ("floordiv", "truediv")
     },
     **{f"executorch_prim::{name}.Scalar": [((7, -2),)] for name in ("mod", "sym_max", "sym_min")},
     "executorch_prim::floordiv.int": [((7, -2),), ((-7, 2),)],

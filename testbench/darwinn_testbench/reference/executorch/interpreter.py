@@ -244,6 +244,7 @@ class Method:
         result = operator.kernel(*map(self._argument, given))
         match operator.convention:
             case Convention.VALUE:
+                _refuse_wide(result)
                 self.values[outputs[0]] = result
                 return ()
             case Convention.IN_PLACE:
@@ -368,6 +369,12 @@ def _misfit(plan: schema.ExecutionPlan, operator: Operator, arguments: Sequence[
     mixed = mixed_types(operator.name, plan.values, arguments, first_output)
     types = ", ".join(mixed)
     return f"elements of types {types}, which this operator does not convert" if mixed else ""
+
+
+def _refuse_wide(number: Any) -> None:
+    """Python's integers grow without bound; those of a program have 64 bits."""
+    if isinstance(number, int) and not -(2**63) <= number < 2**63:
+        raise ExecutionError(f"an integer of {number.bit_length()} bits, which has room for 64")
 
 
 def _refuse_conversion(result: np.dtype[Any], output: np.dtype[Any]) -> None:

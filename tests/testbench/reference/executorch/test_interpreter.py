@@ -379,6 +379,29 @@ def test_of_two_methods_of_one_name_the_first_is_called() -> None:
     np.testing.assert_array_equal(run(program, X)[0], -X)
 
 
+@pytest.mark.parametrize("operator", ["mul.Scalar", "add.Scalar", "sub.Scalar"])
+def test_integers_stay_within_64_bits(operator: str) -> None:
+    """A loop that squares one would ask for all memory."""
+    program, method = started()
+    number, other = method.argument(-(2**62)), method.argument(2**62)
+    for _ in range(3):
+        pair = (number, other) if operator == "sub.Scalar" else (number, number)
+        method.call(f"executorch_prim::{operator}", *pair, returns=number)
+    method.output(number)
+    with pytest.raises(ExecutionError, match="64"):
+        run(program)
+
+
+@pytest.mark.parametrize(("operator", "arguments"), [("mod.Scalar", (2.5, 2)), ("mod.int", (1, 0))])
+def test_numbers_that_do_not_fit_are_one_error(operator: str, arguments: tuple[Any, ...]) -> None:
+    program, method = started()
+    result = method.argument(0)
+    method.call(f"executorch_prim::{operator}", *arguments, returns=result)
+    method.output(result)
+    with pytest.raises(ExecutionError, match=f"executorch_prim::{operator}"):
+        run(program)
+
+
 def test_other_devices_are_refused() -> None:
     program, method = started()
     on_gpu = schema.ExtraTensorInfo(device_type=schema.DeviceType.CUDA)

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from darwinn_testbench.policy import AnyArray
 
 Kernel = Callable[..., Any]
@@ -24,7 +26,9 @@ def item_of(x: AnyArray) -> bool | int | float:
 
 
 def remainder(a: int, b: int) -> int:
-    """Remainder with the sign of the dividend, as in the original runtime."""
+    """Remainder of integers with the sign of the dividend, as in the original runtime."""
+    if not isinstance(a, int) or not isinstance(b, int):
+        raise TypeError(f"a remainder of {a} by {b}, which are not both integers")
     return int(math.copysign(abs(a) % abs(b), a))
 
 
@@ -32,6 +36,19 @@ def quotient(a: int, b: int) -> int:
     """Quotient rounded towards zero, as in the original runtime."""
     whole = abs(a) // abs(b)
     return whole if (a < 0) == (b < 0) else -whole
+
+
+def floor_quotient(a: int | float, b: int | float) -> int | float:
+    """a / b rounded down; of floats by 0 infinite, as in the original runtime."""
+    if b == 0 and (isinstance(a, float) or isinstance(b, float)):
+        return math.copysign(math.inf, a)
+    return a // b
+
+
+def true_quotient(a: int | float, b: int | float) -> float:
+    """a / b by the rules of floats: by 0 infinite or NaN."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(a) / np.float64(b))
 
 
 def either(condition: bool, a: bool | int | float, b: bool | int | float) -> bool | int | float:
@@ -46,7 +63,7 @@ KERNELS: Mapping[str, Kernel] = {
     "executorch_prim::add.Scalar": operator.add,
     "executorch_prim::ceil.Scalar": math.ceil,
     "executorch_prim::eq.Scalar": operator.eq,
-    "executorch_prim::floordiv.Scalar": operator.floordiv,
+    "executorch_prim::floordiv.Scalar": floor_quotient,
     "executorch_prim::floordiv.int": quotient,
     "executorch_prim::ge.Scalar": operator.ge,
     "executorch_prim::gt.Scalar": operator.gt,
@@ -65,6 +82,6 @@ KERNELS: Mapping[str, Kernel] = {
     "executorch_prim::sym_max.Scalar": max,
     "executorch_prim::sym_min.Scalar": min,
     "executorch_prim::sym_not.Scalar": operator.not_,
-    "executorch_prim::truediv.Scalar": operator.truediv,
+    "executorch_prim::truediv.Scalar": true_quotient,
     "executorch_prim::trunc.Scalar": math.trunc,
 }
