@@ -56,6 +56,17 @@ FOUND = {
     "a scale beyond what a product may have": Mutant(
         "tflite", "dense.tflite", patches=(Edit((), "put", (46463, "7c")),)
     ),
+    "a quantisation without arguments": Mutant(
+        "executorch", "convolution.pte", patches=(Edit((), "put", (856, "20")),)
+    ),
+    "a result larger than the tensor that it is for": Mutant(
+        "executorch", "convolution.pte", patches=(Edit((), "put", (1946, "04")),)
+    ),
+    "parameters behind the last row of wide memory": Mutant(
+        "darwinn",
+        "convolution_slices_edgetpu.tflite",
+        patches=(Edit((), "put", (7824, "f8ffffffffffffff")),),
+    ),
     "a zero point that is no value of the type": Mutant(
         "tflite",
         "convolution.tflite",
@@ -68,7 +79,7 @@ FOUND = {
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     folder = tmp_path_factory.mktemp("samples")
     sample(folder)
-    return Harness(Seeds(folder))
+    return Harness(Seeds(folder), ("--max-memory=512",))
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -250,7 +250,8 @@ def _parameter_bytes(instruction: Parameters, granules: Places, lanes: int) -> P
         count = np.where(granules & 3, planes, count)
     most = int(count.max(initial=0))
     each = np.add.outer(granules, np.arange(most))[np.arange(most) < count[:, None]]
-    taken = _addresses(each, _GRANULES)
+    # A damaged program may name rows that there are not; its run says so.
+    taken = _addresses(each[(each >= 0) & (each < _GRANULES)], _GRANULES)
     rows, plane = taken >> 2, taken & 3
     return np.add.outer(chip.ROW_BYTES * rows + plane, WORD_BYTES * np.arange(lanes)).ravel()
 

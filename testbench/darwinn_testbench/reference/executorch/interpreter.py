@@ -30,6 +30,7 @@ from darwinn_testbench.reference.executorch.values import (
     Memory,
     TensorValue,
     has_arithmetic,
+    one_instruction,
     refuse_more,
 )
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Tap
@@ -212,7 +213,8 @@ class Method:
                 raise ExecutionError(f"{self.plan.name} has not ended after {passed}")
             step = instructions[position].instr_args
             try:
-                written = self._step(step)
+                with one_instruction():
+                    written = self._step(step)
             except _KERNEL_ERRORS as error:
                 raise self._failure(chain, position, error) from None
             if tap is not None:

@@ -127,6 +127,9 @@ _WHOLE_TENSOR: Mapping[str, int] = {
 }
 """Operators that quantise or dequantise a whole tensor, and which argument that tensor is."""
 
+_LEAST = 4
+"""Arguments of these: a tensor, its scale, its zero point, and the result."""
+
 
 def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None, int | None]:
     """Scale and zero point of a tensor that the plan quantises or dequantises as a whole."""
@@ -137,7 +140,8 @@ def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None,
                 continue
             name = plan.operators[step.op_index].full_name
             place = _WHOLE_TENSOR.get(name)
-            if place is None or step.args[place] != index:
+            # What is called with too few arguments is a fault where it is called.
+            if place is None or len(step.args) < _LEAST or step.args[place] != index:
                 continue
             scale, zero_point = (plan.values[entry].val for entry in step.args[1:3])
             if isinstance(scale, schema.Double) and isinstance(zero_point, schema.Int):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,31 @@ Memory = NDArray[np.uint8]
 """Bytes that a tensor lies in."""
 
 
+_taken: ContextVar[int | None] = ContextVar("taken", default=None)
+"""Bytes that the instruction under way has asked for; None outside of instructions."""
+
+
+@contextmanager
+def one_instruction() -> Iterator[None]:
+    """Within, all that :func:`refuse_more` is asked for counts together."""
+    token = _taken.set(0)
+    try:
+        yield
+    finally:
+        _taken.reset(token)
+
+
 def refuse_more(size: int, what: str) -> None:
-    """Refuse memory of ``size`` bytes that is more than is allowed: ExecutionError."""
-    allowed = limits().memory
-    if size > allowed:
+    """Refuse memory of ``size`` bytes that is more than is allowed, with all that the instruction
+    under way has asked for: ExecutionError.
+    """
+    allowed, taken = limits().memory, _taken.get()
+    if size + (taken or 0) > allowed:
         bound = f"{allowed} bytes ({MEMORY})"
-        raise ExecutionError(f"{what} of {size} bytes is more than this can take, {bound}")
+        beside = f" beside {taken} others" if taken else ""
+        raise ExecutionError(f"{what} of {size} bytes{beside} is more than this can take, {bound}")
+    if taken is not None:
+        _taken.set(taken + size)
 
 
 def zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[Any]) -> AnyArray:

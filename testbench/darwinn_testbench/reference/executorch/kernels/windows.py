@@ -79,6 +79,8 @@ def convolve(
     weights = weight.reshape(groups, len(weight) // groups, per_group, *kernel)
     area = math.prod(output)
     result = zeros((batch, groups, weights.shape[1], area), np.result_type(x, weight))
+    # A product, and what it is of: a copy of the windows.
+    refuse_more(result.nbytes + batch * channels * area * x.itemsize, "windows")
     for position, view in window_views(padded, kernel, stride, dilation, output):
         columns = view.reshape(batch, groups, per_group, area)
         factors = weights[_last(position)]
