@@ -27,7 +27,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check bench clean
+.PHONY: help demo test test-oldest dist lock fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check site bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -140,6 +140,9 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
+
+site: $(READY)  ## Build the documentation as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
 	@status=0; for each in speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \
