@@ -111,6 +111,14 @@ def stack(tensors: Sequence[AnyArray], dimension: int = 0) -> AnyArray:
     return np.stack(list(tensors), dimension, dtype=dtype, casting="unsafe")
 
 
+def repeat(x: AnyArray, repeats: Sequence[int]) -> AnyArray:
+    """The tensor, so many times along each dimension, new ones before its own."""
+    if min(repeats, default=0) < 0 or len(repeats) < x.ndim:
+        raise ValueError(f"a tensor of {x.ndim} dimensions, {list(repeats)} times")
+    refuse_more(math.prod(repeats) * x.nbytes, "a repeated tensor")
+    return np.tile(x, tuple(repeats))
+
+
 def roll(x: AnyArray, shifts: Sequence[int], dimensions: Sequence[int] = ()) -> AnyArray:
     """Entries moved along dimensions, those that leave at the end coming in at the start."""
     if dimensions:
@@ -333,6 +341,12 @@ def full(size: Sequence[int], value: Any) -> AnyArray:
     return result
 
 
+def steps(start: float, end: float, step: float = 1) -> AnyArray:
+    """Numbers from ``start`` to before ``end``, ``step`` apart."""
+    refuse_more(8 * max(math.ceil((end - start) / step), 0), "a row of numbers")
+    return np.arange(start, end, step)
+
+
 def copy(x: AnyArray, source: AnyArray, non_blocking: bool = False) -> AnyArray:
     """The source, broadcast to the sizes of x."""
     return np.broadcast_to(source, x.shape)
@@ -346,8 +360,8 @@ KERNELS: Mapping[str, Kernel] = {
     },
     "aten::_to_copy.out": same,
     "aten::alias_copy.out": same,
-    "aten::arange.out": lambda end: np.arange(end),
-    "aten::arange.start_out": lambda start, end, step=1: np.arange(start, end, step),
+    "aten::arange.out": lambda end: steps(0, end),
+    "aten::arange.start_out": steps,
     "aten::as_strided_copy.out": strided,
     "aten::cat.out": concatenate,
     "aten::clone.out": same,
@@ -374,11 +388,11 @@ KERNELS: Mapping[str, Kernel] = {
     "aten::masked_select.out": masked_select,
     "aten::narrow_copy.out": narrow,
     "aten::nonzero.out": lambda x: np.argwhere(x),
-    "aten::ones.out": lambda size, *formats: np.ones(tuple(size), np.bool_),
+    "aten::ones.out": lambda size, *formats: full(size, True),
     "aten::permute_copy.out": lambda x, dimensions: x.transpose(tuple(dimensions)),
     "aten::pixel_shuffle.out": pixel_shuffle,
     "aten::pixel_unshuffle.out": pixel_unshuffle,
-    "aten::repeat.out": lambda x, repeats: np.tile(x, tuple(repeats)),
+    "aten::repeat.out": repeat,
     "aten::repeat_interleave.Tensor_out": repeated_indices,
     "aten::roll.out": roll,
     "aten::scalar_tensor.out": np.asarray,

@@ -106,6 +106,8 @@ def top(
     """Greatest (or least) elements along a dimension in order, and their indices."""
     if not x.ndim:
         return x, np.zeros((), np.int64)
+    if not 0 <= count <= x.shape[dimension]:
+        raise IndexError(f"{count} elements of {x.shape[dimension]}")
     # Sorting the reversed elements keeps equal ones in order when the result is reversed again.
     source = np.flip(x, dimension) if largest else x
     order = np.argsort(source, axis=dimension, kind="stable")

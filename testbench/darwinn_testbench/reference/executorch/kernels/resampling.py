@@ -7,6 +7,7 @@ runtime.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.promotion import accumulating, floating
-from darwinn_testbench.reference.executorch.values import zeros
+from darwinn_testbench.reference.executorch.values import refuse_more, zeros
 
 Kernel = Callable[..., Any]
 Sizes = tuple[int, ...]
@@ -27,11 +28,12 @@ Places = NDArray[np.int64]
 def _output_sizes(
     x: AnyArray, output: Sequence[int] | None, factors: Sequence[float] | None
 ) -> Sizes:
-    if output:
-        return tuple(output)
-    return tuple(
+    """Sizes of the result, if there is memory for it: ExecutionError."""
+    sizes = tuple(output or ()) or tuple(
         int(size * factor) for size, factor in zip(x.shape[-2:], factors or (), strict=True)
     )
+    refuse_more(math.prod(sizes) * max(x[..., :1, :1].nbytes, 8), "a result")
+    return sizes
 
 
 def _ratio(size: int, output: int, factor: float | None) -> np.float32:

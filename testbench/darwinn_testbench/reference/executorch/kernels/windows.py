@@ -267,8 +267,14 @@ def _counted(starts: NDArray[np.int64], width: int, size: int, margin: int) -> N
     return np.minimum(starts + width, size + margin) - np.maximum(starts, -margin)
 
 
+MOST_WINDOWS = 2**20
+"""Windows along a dimension, which are made one after another."""
+
+
 def adaptive_average_pool(x: AnyArray, output: Sequence[int]) -> AnyArray:
     """Mean over windows that divide the image into ``output`` rows and columns."""
+    if max(output, default=0) > MOST_WINDOWS:
+        raise ValueError(f"{list(output)} windows are more than {MOST_WINDOWS}")
     result = floating(x)
     for axis, count in zip((-2, -1), output, strict=True):
         size = result.shape[axis]
