@@ -230,3 +230,15 @@ def test_what_a_host_does_not_take_later_is_a_fault() -> None:
     with pytest.raises(SimulationError, match="nobody takes it"):
         bench.chip.advance()
     assert bench.chip.waits is Waits.RESET
+
+
+def test_what_is_due_waits_no_longer() -> None:
+    """The seconds that are left, and never fewer than none."""
+    clock = Clock()
+    clock.pace.begin()
+    clock.pace.hold(lambda: None)
+    assert clock.pace.left() is None
+    clock.pace._let_go(clock.now + 3)
+    for passed, left in ((0.0, 3.0), (2.5, 0.5), (3.0, 0.0), (8.0, 0.0)):
+        clock.now = 100.0 + passed
+        assert clock.pace.left() == left

@@ -571,3 +571,71 @@ def test_a_device_that_is_not_open_cannot_be_closed_and_one_that_is_not_opened_a
     driver.open()
     with pytest.raises(DriverError, match="open already"):
         driver.open()
+
+
+UNITS = (
+    "scalar_core",
+    "av_data_pop",
+    "parameter_pop",
+    "infeed",
+    "outfeed",
+    "op",
+    "narrow_to_wide",
+    "wide_to_narrow",
+    *(f"mesh_bus_{k}" for k in range(4)),
+    "ring_bus_consumer_0",
+    "ring_bus_consumer_1",
+    "ring_bus_producer",
+)
+"""Those that run and halt, in the order in which the driver tells them; the first five are of the
+scalar core, before the others all tiles are chosen."""
+
+
+def commands(value: int) -> list[tuple[str, int]]:
+    told = [(f"{unit}_run_control", value) for unit in UNITS]
+    return [*told[:5], ("tileconfig0", 0x7F), *told[5:]]
+
+
+def test_the_driver_writes_what_it_writes_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = HostMemory()
+    driver = Driver(HostInterface(memory), memory)
+    write, written = driver._write, []
+
+    def note(name: str, value: int) -> None:
+        written.append((name, value))
+        write(name, value)
+
+    monkeypatch.setattr(driver, "_write", note)
+    driver.open()
+    opened = [each for each in written if "_vector" not in each[0]]
+    assert opened == [
+        ("dma_burst_limiter", 0),
+        ("extended_table", 6144),
+        ("instruction_queue_base", 0x0100_0000),
+        ("instruction_queue_status_block_base", 0x0100_1000),
+        ("instruction_queue_size", 256),
+        ("instruction_queue_control", 5),
+        *commands(1),
+        ("status_block_update", 0),
+        ("sc_host_int_control", 0xF),
+        ("instruction_queue_int_control", 1),
+        ("fatal_err_int_control", 1),
+    ]
+    written.clear()
+    driver.close()
+    assert written[: 1 + len(commands(2))] == [("dma_pause", 1), *commands(2)]
+    closed = dict(written[1 + len(commands(2)) :])
+    for name in ("sc_host_int", "instruction_queue_int", "fatal_err_int", "instruction_queue"):
+        assert closed[f"{name}_control"] == 0
+
+
+def test_a_request_that_is_not_done_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    request = bench.driver.prepare(executable(), {"image": IMAGE_BYTES})
+    with pytest.raises(DriverError, match=r"completion of the request: nothing is in flight$"):
+        bench.driver.finish(request)
+    monkeypatch.setattr(bench.host, "waiting", lambda: ("8 bytes of input", "an output"))
+    with pytest.raises(DriverError, match=r"of the request: 8 bytes of input; an output$"):
+        bench.driver.finish(request)

@@ -112,3 +112,16 @@ def test_bad_arguments_are_refused() -> None:
         memory.allocate("order", 2 * PAGE_BYTES, page_order=np.array([0, 0]))
     with pytest.raises(ValueError, match="do not fit"):
         memory.allocate("small", 4).store(b"12345")
+
+
+def test_what_follows_from_written_bytes_is_marked() -> None:
+    """All of a run that is written, or those that are said to."""
+    region = HostMemory(strict=True).allocate("scratch", 16)
+    first = int(region.payload.ctypes.data - region.storage.ctypes.data)
+    assert region.known is not None and region.written is not None
+    region.known[:], region.written[:] = False, False
+    region.mark(first + 2, 3, None)
+    region.mark(first + 8, 4, np.array([True, False, False, True]))
+    marked = np.flatnonzero(region.known[first : first + 16]).tolist()
+    assert marked == [2, 3, 4, 8, 11]
+    assert np.flatnonzero(region.written).tolist() == [first + k for k in (2, 3, 4, 8, 9, 10, 11)]
