@@ -59,7 +59,7 @@ def test_help_teaches_with_examples(command: str, capsys: pytest.CaptureFixture[
     "arguments",
     [
         ["inspect", "missing.tflite"],
-        ["inspect", "/"],
+        ["inspect", str(Path(__file__).parent)],
         ["nonsense"],
         ["inspect", "a", "--nonsense"],
         ["run", "a", "--runs", "0"],
