@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import averaging_program as sample
 import endless
 import pytest
 from darwinn_formats.limits import Limits, limited
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.errors import NotEnded
 from darwinn_sim.timing.event_model import simulate
 
@@ -86,3 +89,14 @@ def test_the_event_model_is_ended_as_well(name: str) -> None:
         simulate(endless.executable(name))
     assert "--max-seconds" in caught.value.limit and time.thread_time() - begin < 20
     assert "chunk 0, pc" in str(caught.value)
+
+
+@pytest.mark.parametrize(("standing", "more"), [(0, 0), (4, 0), (5, 1), (9, 5)])
+def test_four_units_are_told_and_how_many_there_are_besides(standing: int, more: int) -> None:
+    lines = tuple(f"unit {k}" for k in range(standing))
+    made: Any = SimpleNamespace(
+        _counted=lambda: [12, 7, 5], _counts=[10, 7, 1], waiting=lambda: lines
+    )
+    moved, *told = ProgramRun._doing(made)
+    assert moved == ("2 bundles, 0 tensor iterations, 4 ring rows since the host last saw it go on")
+    assert told == [*lines[:4], *([f"and {more} more"] if more else [])]

@@ -119,3 +119,8 @@ def test_the_order_counts_from_the_next_power_up() -> None:
     assert accelerator.chip.schedule == 3
     outputs = accelerator.run(sample.executable(), {"image": IMAGE}).outputs
     assert outputs == {"averages": sample.expected(IMAGE)}
+
+
+def test_a_host_is_quick_as_often_as_not() -> None:
+    quick = sum(random_schedule.RandomOrder(seed).host_is_quick() for seed in range(2000))
+    assert 900 < quick < 1100
