@@ -26,6 +26,8 @@ _CAUSES = (*(cause.label for cause in Cause if cause is not Cause.FINISHED), _NO
 _MOST_RUNS = 5000
 """Marks of the timeline: with more of them a browser takes its time."""
 _SHADES = 10
+MOST_BARS = 150
+"""Bars of the time by layer: more are not told apart, and the table has all."""
 _MOST_POINTS = 600
 _MOST_LABELS = 12
 Stations = tuple[list[str], NDArray[np.float64]]

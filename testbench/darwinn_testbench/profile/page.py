@@ -78,7 +78,8 @@ def time_sections(report: Report[ProfileRow]) -> Iterator[Section]:
         yield Section("Network", text, [graph])
     text = (
         "busy: the tensor units, mean of all tiles, as in the table of layers. The rest of a "
-        "layer's time is split by its waits."
+        "layer's time is split by its waits. "
+        f"Of more than {figures.MOST_BARS} rows the longest; the table has all."
     )
     yield Section("Time by layer", text, [figures.time_by_layer(report.rows)])
     yield Section("Time by unit", parts=[figures.time_by_unit(timing)])

@@ -35,7 +35,7 @@ from darwinn_testbench.profile.flows import counted, flows
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.profile import SHORT, ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
-from darwinn_testbench.report import Report
+from darwinn_testbench.report import Report, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
@@ -429,6 +429,23 @@ def test_bars_of_layers_are_the_rows(profiled: Report[ProfileRow]) -> None:
     for row in shown:
         assert cycles[figures.key_of(row)] == pytest.approx(row.cycles, abs=8)
         assert busy[figures.key_of(row)] == pytest.approx(row.busy / chip.TILES, abs=1)
+
+
+def test_of_many_layers_the_longest_have_bars() -> None:
+    rows = [
+        ProfileRow(
+            name=f"layer {k}",
+            verdict=Verdict.PASS,
+            number=k,
+            start=k,
+            end=2 * k,
+            cycles=k,
+            share=0.0,
+        )
+        for k in range(400)
+    ]
+    keys = list(dict.fromkeys(figures.time_by_layer(rows).columns["key"]))
+    assert keys == [f"layer:{k}" for k in range(400 - figures.MOST_BARS, 400)]
 
 
 @given(
