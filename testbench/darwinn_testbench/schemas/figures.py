@@ -153,6 +153,7 @@ class Verified(_Inferences, _Assumed, _OnCpu):
     engine: NotRequired[Engine]
     stall_seed: NotRequired[int]
     policy: str | None
+    further_inferences: int
     excitation: ExcitationFigures
     dma: NotRequired[list[DmaFigures]]
     tensors: NotRequired[list[TensorRow]]
