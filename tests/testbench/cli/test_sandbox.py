@@ -19,7 +19,7 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import perform_here
 
-WITHOUT = {"accuracy", "delegate", "sample"}
+WITHOUT = {"accuracy", "delegate", "sample", "warm-up"}
 DARWINN = "import sys; from darwinn_testbench.cli import main; main(sys.argv[1:])"
 PATIENCE = 60
 
