@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import averaging_program as sample
+import pytest
 from averaging_program import line
 from darwinn_formats.darwinn import load
 from darwinn_sim.accelerator import Accelerator
@@ -109,3 +110,21 @@ def test_each_kind_of_access_is_told_apart(corpus: Path) -> None:
     ends = by_access(Accelerator().load(executable))
     assert ends["wide-to-narrow write"] == ends["narrow-to-wide read"] == 4 * (192 + 16)
     assert ends["tensor read"] == 256
+
+
+@pytest.mark.parametrize(
+    ("limits", "double", "highest"),
+    [
+        ([3, 0, 0], (0, 100, 0), 113),
+        ([3, 0, 0], (1, 100, 0), 13),
+        ([3, 0, 0], (1, 100, 1), 113),
+        ([3, 2, 0], (1, 100, 0), 113),
+        ([3, 2, 0], (2, 100, 0), 13),
+        ([3, 2, 0], (2, -100, 1), 13),
+    ],
+)
+def test_the_second_buffer_counts_where_it_is_used(
+    limits: list[int], double: tuple[int, int, int], highest: int
+) -> None:
+    """From the beginning, or since there are several blocks of its depth."""
+    assert highest_address(walk_of(10, [1, 0, 0], limits, double)) == highest

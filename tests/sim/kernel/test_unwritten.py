@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from darwinn_sim.kernel.unwritten import _flip
 from darwinn_sim.units.scalar_alu import compared_written, integer_alu, result_written
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +70,16 @@ def test_a_known_comparison_does_not_depend_on_unwritten_bits(
             assert (a == b) == (again_a == again_b)
         else:
             assert (a, b) == (again_a & 0xFFFFFFFF, again_b & 0xFFFFFFFF)
+
+
+@given(st.binary(min_size=8, max_size=8), st.binary(min_size=8, max_size=8), st.integers(0, 99))
+def test_what_nothing_has_written_is_another_byte(data: bytes, mask: bytes, seed: int) -> None:
+    """Every bit of it, or some of each byte at random; what is written stays as it is."""
+    before, written = np.frombuffer(data, np.uint8), np.frombuffer(mask, np.uint8)
+    all_bits = before.copy()
+    _flip(all_bits, written, None)
+    assert (all_bits ^ before).tolist() == (~written).tolist()
+    some = before.copy()
+    _flip(some, written, np.random.default_rng(seed))
+    assert not ((some ^ before) & written).any()
+    assert (some != before)[written == 0].all()
