@@ -63,6 +63,9 @@ def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
     by its waits.
     """
     shown = [row for row in rows if row.number is not None or row.share >= SHORT]
+    # Of many rows the longest, in the order of time.
+    longest = sorted(shown, key=lambda row: -row.cycles)[:MOST_BARS]
+    shown = [row for row in shown if row in longest]
     parts = [(row, cause, cycles) for row in shown for cause, cycles in _split(row) if cycles > 0]
     columns: Columns = {
         "name": [name_of(row) for row, _, _ in parts],
