@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,14 @@ class Tally(msgspec.Struct):
     longest: float = 0.0
     peak: int = 0
     ends: dict[str, int] = {}
+
+    def shares(self) -> list[tuple[str, float]]:
+        """The most frequent ends, each with its share of the runs of its command."""
+        runs: Counter[str] = Counter()
+        for end, count in self.ends.items():
+            runs[end.split()[0]] += count
+        frequent = sorted(self.ends.items(), key=lambda each: -each[1])[:_SHOWN]
+        return [(end, count / runs[end.split()[0]]) for end, count in frequent]
 
     def add(self, outcome: Outcome) -> None:
         """Count one more."""
@@ -87,8 +96,7 @@ class Results(msgspec.Struct):
         """A line for each format, and one for each kind of finding."""
         print(f"{'format':<12} {'mutants':>8} {'ms each':>7} {'longest':>7} {'MiB':>5}  ends")
         for name, tally in sorted(self.formats.items()):
-            ends = sorted(tally.ends.items(), key=lambda each: -each[1])[:_SHOWN]
-            shares = ", ".join(f"{end} {count / tally.mutants:.1%}" for end, count in ends)
+            shares = ", ".join(f"{end} {share:.1%}" for end, share in tally.shares())
             each = 1000 * tally.seconds / tally.mutants
             print(
                 f"{name:<12} {tally.mutants:8,} {each:7.1f} {tally.longest:5.1f} s "

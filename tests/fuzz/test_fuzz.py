@@ -24,7 +24,7 @@ from tests.fuzz import formats, harness, mutation
 from tests.fuzz.harness import Harness, Task
 from tests.fuzz.mutants import Mutant, Seeds
 from tests.fuzz.mutation import Edit, Inapplicable
-from tests.fuzz.results import Results
+from tests.fuzz.results import Results, Tally
 
 MANIFEST = Mutant("manifest", "manifest")
 STREAM = (
@@ -256,6 +256,17 @@ def test_results_are_added_up_over_runs(quick: Harness, tmp_path: Path) -> None:
     assert results.formats["manifest"].mutants == 4
     assert results.formats["manifest"].ends == {"read-manifest success": 4}
     assert results.findings["a finding"].numbers == [10, 11, 20, 21]
+
+
+def test_shares_are_of_the_runs_of_a_command() -> None:
+    """A mutant may have several runs of one command, and none of another."""
+    ends = {"run FormatError": 6, "run success": 2, "inspect success": 3, "cycles Deadlock": 1}
+    assert Tally(mutants=3, ends=ends).shares() == [
+        ("run FormatError", 0.75),
+        ("inspect success", 1.0),
+        ("run success", 0.25),
+        ("cycles Deadlock", 1.0),
+    ]
 
 
 def test_a_mutant_follows_from_its_number(seeds: Seeds) -> None:
