@@ -50,7 +50,8 @@ class Hazards:
         if not number:
             return "no hazards"
         counted_text = counted(number, "hazard") + (" or more" if self.more else "")
-        return f"{counted_text}: {self.found[0]}"
+        advice = "; mend the first one first: later ones often follow from it"
+        return f"{counted_text}: {self.found[0]}{advice if number > 1 else ''}"
 
 
 _MOST_LINES = 10
@@ -61,10 +62,12 @@ def hazard_lines(hazards: Hazards | None) -> list[str]:
     """What tables say of hazards after the first."""
     if hazards is None:
         return []
-    later = hazards.found[1:]
-    lines = [str(each) for each in later[:_MOST_LINES]]
-    if rest := len(later) - len(lines):
-        lines.append(f"{rest} more")
+    lines = []
+    if later := hazards.found[1:]:
+        lines.append("further hazards, after the first one, which the verdict names:")
+        lines += [f"  {each}" for each in later[:_MOST_LINES]]
+        if (rest := len(later) - _MOST_LINES) > 0:
+            lines.append(f"  {rest} more")
     if hazards.redundant:
         pairs = counted(len(hazards.redundant), "pair")
         lines.append(

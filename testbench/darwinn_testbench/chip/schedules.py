@@ -109,9 +109,12 @@ def schedule_lines(schedules: Schedules | None) -> list[str]:
     if schedules is None:
         return []
     later = schedules.differences[1:]
-    lines = [str(each) for each in later[:_MOST_LINES]]
-    rest = len(later) - len(lines)
-    return [*lines, f"{rest} more"] if rest else lines
+    if not later:
+        return []
+    lines = ["further schedules that differ, after the first one, which the verdict names:"]
+    lines += [f"  {each}" for each in later[:_MOST_LINES]]
+    rest = len(later) - _MOST_LINES
+    return [*lines, f"  {rest} more"] if rest > 0 else lines
 
 
 def check_schedules(

@@ -12,6 +12,7 @@ from darwinn_testbench.chip.execution import states_line
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
+from darwinn_testbench.cli.console import after_failure
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
@@ -193,8 +194,6 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
             return "--runs 20 tries more inputs; --junit result.xml keeps the result"
-        case Verdict.RACE | Verdict.HAZARD:
-            return f"darwinn disasm {file} shows what waits for which flag"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
@@ -202,4 +201,4 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
         case Verdict.MISMATCH:
             return f"darwinn run {file} --tap layer:N copies out what a layer computes"
         case _:
-            return f"darwinn disasm {file} shows the program"
+            return after_failure(report.verdict, file)

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from darwinn_formats.errors import printable
+from darwinn_formats.limits import MEMORY, SECONDS
 from darwinn_sim.isa.grading import Assumption
 from rich.console import Console, RenderableType
 
 from darwinn_testbench.cli.terminal import Exit, print_line
-from darwinn_testbench.report import EXIT_CODES, Report, Row, styled
+from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, styled
 
 _MOST_ASSUMPTIONS = 10
 _UNBOUNDED = 400
@@ -66,6 +67,7 @@ def finish(
     standard output, a line on standard error says why a report does not pass.
     """
     report = replace(report, file=file)
+    next_step = _more_allowed(report) or next_step
     if as_json:
         sys.stdout.write(report.to_json() + "\n")
         _say_why(report)
@@ -74,6 +76,22 @@ def finish(
         _print_body(assumption_lines(report.assumptions))
         _print_summary(report, next_step, stderr=summary_on_stderr)
     raise Exit(EXIT_CODES[report.verdict])
+
+
+def _more_allowed(report: Report[RowType]) -> str:
+    """What to try where a limit of the command line has ended a program; empty if none has."""
+    passed = [each for each in (SECONDS, MEMORY) if each in report.headline]
+    if report.verdict is not Verdict.FAULT or not passed:
+        return ""
+    value = {SECONDS: "S", MEMORY: "MIB"}[passed[0]]
+    return f"the same with a larger {passed[0]} {value} allows more"
+
+
+def after_failure(verdict: Verdict, file: str) -> str:
+    """What to try where the program of ``file`` has failed."""
+    if verdict in (Verdict.RACE, Verdict.HAZARD):
+        return f"darwinn disasm {file} shows what waits for which flag"
+    return f"darwinn disasm {file} shows the program"
 
 
 def _say_why(report: Report[RowType]) -> None:

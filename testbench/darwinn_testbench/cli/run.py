@@ -14,7 +14,7 @@ from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import after_failure, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
@@ -203,10 +203,12 @@ def _finish(report: Report[RunRow], file: str, output: str | None, as_json: bool
 
 
 def _next_step(report: Report[RunRow], file: str) -> str:
+    if report.verdict.failed:
+        return after_failure(report.verdict, file)
     if report.figures["model"] is None:
         return f"darwinn verify {file} --expected outputs.npz compares with stored outputs"
     if report.rows:
-        return f"darwinn verify {file} --reference MODEL.tflite says whether they are right"
+        return f"darwinn verify {file} --reference MODEL.tflite says whether the outputs are right"
     return f"darwinn verify {file} --reference MODEL.tflite --layers judges what layers compute"
 
 

@@ -13,7 +13,7 @@ from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
 from darwinn_testbench.chip import hazards
 from darwinn_testbench.chip.execution import run
-from darwinn_testbench.chip.hazards import Hazards
+from darwinn_testbench.chip.hazards import Hazards, hazard_lines
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
@@ -94,6 +94,31 @@ def test_without_the_option_nothing_is_said_of_them() -> None:
 def test_a_stopped_run_is_refused() -> None:
     with pytest.raises(InputError, match="hazards"):
         run(ORDERED, until=StopPoint.parse("layer:0"), hazards=True)
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize("option", [["--hazards"], ["--schedules", "20"]])
+def test_what_comes_next(
+    command: str, option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "hazardous.package"
+    file.write_bytes(HAZARDOUS)
+    assert run_command_line([command, str(file), *option]) == 1
+    assert f"next: darwinn disasm {file} shows what waits" in capsys.readouterr().out
+
+
+def test_further_hazards_are_listed_as_such() -> None:
+    (one,) = found(run(HAZARDOUS, hazards=True)).found
+    assert hazard_lines(Hazards(1, 0.0, (one,))) == []
+    assert "mend the first" not in str(Hazards(1, 0.0, (one,)))
+    for number in (2, 11, 12):
+        several = Hazards(1, 0.0, (one,) * number)
+        assert str(several).startswith(f"{number} hazards: nothing orders PopInput")
+        assert str(several).endswith("mend the first one first: later ones often follow from it")
+        heading, *lines = hazard_lines(several)
+        assert heading.startswith("further hazards")
+        assert len(lines) == min(number - 1, 11)
+    assert lines[-1].strip() == "1 more"
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])

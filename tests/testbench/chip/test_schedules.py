@@ -11,7 +11,7 @@ import pytest
 from darwinn_formats.darwinn import dump
 from darwinn_sim.machine.examine import StopPoint
 from darwinn_testbench.chip.execution import run
-from darwinn_testbench.chip.schedules import Schedules
+from darwinn_testbench.chip.schedules import Difference, Schedules, schedule_lines
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
@@ -36,6 +36,16 @@ def _reset_too_early() -> bytes:
 
 
 DEADLOCK = _reset_too_early()
+
+
+def test_further_schedules_are_listed_as_such() -> None:
+    differences = [Difference(seed, 0, fault="a fault") for seed in range(7)]
+    for number in (1, 2, 6, 7):
+        lines = schedule_lines(Schedules(20, 0, 0.0, tuple(differences[:number])))
+        assert bool(lines) == (number > 1)
+        assert len(lines[1:]) == min(number - 1, 6)
+        assert not lines or lines[0].startswith("further schedules")
+    assert lines[-1].strip() == "1 more"
 
 
 def found(report: Report[Any]) -> Schedules:

@@ -55,6 +55,14 @@ def test_a_program_without_end_is_a_fault(
     assert "--max-seconds" in told["message"] and "chunk 0, pc" in told["message"]
 
 
+@pytest.mark.parametrize("command", ["run", "verify", "cycles"])
+def test_what_to_try_next_is_a_larger_limit(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line([command, str(folder / "endless.package"), *SHORT]) == 1
+    assert "next: the same with a larger --max-seconds S allows more" in capsys.readouterr().out
+
+
 def test_a_regression_hands_the_limits_to_its_processes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
