@@ -132,7 +132,8 @@ def bars(
         "tooltip": _tips(columns, {"name": "", "part": "", "value": unit, "note": ""}),
     }
     if log:
-        encoding["x"] |= {"scale": {"type": "symlog"}, "stack": None}
+        ticks = {"values": [0, *(10**power for power in range(12))], "labelOverlap": "greedy"}
+        encoding["x"] |= {"scale": {"type": "symlog"}, "stack": None, "axis": ticks}
     if parts:
         encoding["color"] = _coloured("part", parts, colours or {})
         encoding["order"] = {"field": "place", "type": "quantitative"}
