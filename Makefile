@@ -49,7 +49,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "make: installing the pinned dependencies into $(VENV)" >&2
 	@$(PIP) $(BACKEND)
-	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@$(PIP) --editable '.[dev]'
 	@$(BIN)/darwinn warm-up function time
 	@touch $@
 
@@ -92,7 +92,7 @@ dist: $(READY)  ## Build the sdist, and the wheel from it, in dist/; try the whe
 lock: ## Write constraints.txt: the newest versions that pyproject.toml allows
 	@rm -rf $(BUILD)/lock && $(PYTHON) -m venv $(BUILD)/lock
 	@$(BUILD)/lock/bin/python $(PIP_INSTALL) $(BACKEND)
-	@$(BUILD)/lock/bin/python $(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@$(BUILD)/lock/bin/python $(PIP_INSTALL) --editable '.[dev]'
 	@{ echo "# What is developed and tested with: written by \`make lock\`; reasons are in pyproject.toml."; \
 	    $(BUILD)/lock/bin/python -m pip freeze --exclude-editable; } > constraints.txt
 
