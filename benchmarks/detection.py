@@ -466,7 +466,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     options.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     options.add_argument("--seconds", type=float, metavar="S")
-    options.add_argument("--out", type=Path, default=Path("detection"), metavar="FOLDER")
+    options.add_argument("--out", type=Path, default=Path("build/detection"), metavar="FOLDER")
     options.add_argument("--json", action="store_true")
     return options.parse_args(arguments)
 

@@ -55,10 +55,13 @@ SUMMARIES: Mapping[str, str] = {
         "Verify and time every compiled model in folders: one row each, others left out by name."
     ),
     "classify": "Say what is in pictures: the classes of the highest scores.",
-    "detect": "Say what is where in pictures: the boxes of an SSD with its post-processing.",
+    "detect": (
+        "Say what is where in pictures: the boxes of an SSD with its post-processing, or of a YOLO."
+    ),
     "segment": "Say which pixels of pictures are of which class.",
     "pose": (
-        "Say where people are in pictures: PoseNet and BodyPix with their decoder, or MoveNet."
+        "Say where people are in pictures: PoseNet and BodyPix with their decoder, MoveNet, or a "
+        "YOLO with key points."
     ),
     "evaluate": (
         "Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and "

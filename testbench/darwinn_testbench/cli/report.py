@@ -50,8 +50,9 @@ def command(
 ) -> None:
     """Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, outputs.
 
-    The page needs nothing else: no network, no scripts. The verdict is that of `darwinn verify
-    --strict` unless --no-strict is given, the times are those of `darwinn profile --operations`.
+    The page needs nothing else: no network and no other file, its scripts are in it. The verdict is
+    that of `darwinn verify --strict` unless --no-strict is given, the times are those of `darwinn
+    profile --operations`.
     """
     # Imported here: no other command should wait for the libraries that draw.
     from darwinn_testbench.profile.report import make_report

@@ -75,7 +75,7 @@ _KINDS = {
     ),
     Verdict.MISMATCH: _Kind(1, "bold red", "A result differs from what is expected."),
     Verdict.REGRESSION: _Kind(
-        1, "bold red", "A figure is worse than its reviewed baseline allows."
+        1, "bold red", "A figure differs by more than its reviewed baseline allows."
     ),
     Verdict.FAULT: _Kind(1, "bold red", "The simulated program failed."),
     Verdict.BAD_INPUT: _Kind(2, "bold red", "A file or an argument is invalid."),
