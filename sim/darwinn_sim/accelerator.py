@@ -185,9 +185,9 @@ class Accelerator:
         """What was found since the chip was powered up, if that was asked for."""
         return self._checked.hazards(self.chip.core) if self.chip.hazards else Hazards()
 
-    def _check(self, program: LoweredProgram) -> None:
+    def _check(self, program: LoweredProgram, number: int) -> None:
         if self.chip.hazards:
-            self._checked.begin(self.chip.core, program)
+            self._checked.begin(self.chip.core, program, number)
 
     @property
     def assumed(self) -> tuple[Assumption, ...]:
@@ -229,6 +229,7 @@ class Accelerator:
         program: LoweredProgram | None = None,
         progress: Progress | None = None,
         as_far_as_it_goes: bool = False,
+        number: int = 0,
     ) -> RunResult:
         """Run ``executable`` from its instruction fetch to its last interrupt.
 
@@ -245,6 +246,7 @@ class Accelerator:
             progress: called now and then.
             as_far_as_it_goes: a program that waits for a further chunk stops there; otherwise that
                 is an error.
+            number: which executable of its file it is; hazards name it so.
 
         Raises:
             UnsupportedInstruction: before anything runs.
@@ -253,7 +255,7 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         wanted = Wanted(until, taps, look, progress)
-        self._check(program or self.load(executable))
+        self._check(program or self.load(executable), number)
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
         request = self._driver.prepare(executable, inputs)
         before = self.chip.contents() if self.strict else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 from darwinn_formats import flatbuffer as fb
@@ -51,12 +52,15 @@ class CompiledModel:
     """What runs one model: ``inference``, after ``caching`` was run once if there is one.
 
     ``caching`` is None for a STAND_ALONE executable, and for an EXECUTION_ONLY one whose
-    parameters are cached by an executable of another file (see ``pair``).
+    parameters are cached by an executable of another file (see ``pair``). ``number`` and
+    ``caching_number`` are their places among ``executables`` of the files that they are in.
     """
 
     inference: Executable
     caching: Executable | None
     file: str
+    number: int = 0
+    caching_number: int = 0
 
     @property
     def token(self) -> int:
@@ -307,18 +311,19 @@ class _Options:
 
 
 def _pair(files: Sequence[tuple[str, tuple[Package, ...]]]) -> tuple[CompiledModel, ...]:
-    by_file = [
-        [_Caching(name, package.executables) for package in flatten(packages)]
-        for name, packages in files
-    ]
+    by_file = [_numbered(name, packages) for name, packages in files]
     everywhere = [package for packages in by_file for package in packages]
     return tuple(
-        CompiledModel(executable, _caching(executable, [[package], packages, everywhere]), name)
+        _model(name, number, executable, [[package], packages, everywhere])
         for (name, _), packages in zip(files, by_file, strict=True)
         for package in packages
-        for executable in package.executables
+        for number, executable in package.executables
         if executable.type is not ExecutableType.PARAMETER_CACHING
     )
+
+
+_Numbered = tuple[int, Executable]
+"""An executable, and which of its file it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,24 +331,43 @@ class _Caching:
     """Executables of one package."""
 
     file: str
-    executables: tuple[Executable, ...]
+    executables: tuple[_Numbered, ...]
 
 
-def _caching(inference: Executable, scopes: Sequence[Sequence[_Caching]]) -> Executable | None:
+def _numbered(file: str, packages: tuple[Package, ...]) -> list[_Caching]:
+    """The packages of a file, whose executables are counted through all of them."""
+    numbers = count()
+    return [
+        _Caching(file, tuple((next(numbers), each) for each in package.executables))
+        for package in flatten(packages)
+    ]
+
+
+def _model(
+    file: str, number: int, inference: Executable, scopes: Sequence[Sequence[_Caching]]
+) -> CompiledModel:
+    found = _caching(inference, scopes)
+    if found is None:
+        return CompiledModel(inference, None, file, number)
+    caching_number, caching = found
+    return CompiledModel(inference, caching, file, number, caching_number)
+
+
+def _caching(inference: Executable, scopes: Sequence[Sequence[_Caching]]) -> _Numbered | None:
     """The executable that caches the parameters of another, from the nearest scope that has it."""
     if inference.type is not ExecutableType.EXECUTION_ONLY:
         return None
     token = inference.parameter_caching_token
     for packages in scopes:
         candidates = [
-            (package.file, executable)
+            (package.file, (number, executable))
             for package in packages
-            for executable in package.executables
+            for number, executable in package.executables
             if executable.type is ExecutableType.PARAMETER_CACHING
             and executable.parameter_caching_token == token
         ]
-        for file, candidate in candidates[1:]:
-            if candidate != candidates[0][1]:
+        for file, (_, candidate) in candidates[1:]:
+            if candidate != candidates[0][1][1]:
                 reason = f"two different executables cache the parameters of token {token:#x}"
                 raise FormatError(
                     "parameter_caching_token", reason, offset=candidate.file_offset, file=file

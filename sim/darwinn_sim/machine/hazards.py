@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 from darwinn_formats.brief import brief
@@ -26,21 +27,34 @@ _PROGRAM_BITS = 22
 
 _MOST_PROGRAMS = 1 << 31 - _PROGRAM_BITS
 
+
+class Kind(StrEnum):
+    """What was done after what: to a word, or to a flag, which fences load and others count."""
+
+    READ_AFTER_WRITE = "read after write"
+    WRITE_AFTER_WRITE = "write after write"
+    WRITE_AFTER_READ = "write after read"
+    COUNT_AFTER_LOAD = "count after load"
+    LOAD_AFTER_COUNT = "load after count"
+
+
 _KINDS = {
-    clocks.READ_AFTER_WRITE: "read after write",
-    clocks.WRITE_AFTER_WRITE: "write after write",
-    clocks.WRITE_AFTER_READ: "write after read",
-    clocks.COUNT_AFTER_LOAD: "count after load",
-    clocks.LOAD_AFTER_COUNT: "load after count",
+    clocks.READ_AFTER_WRITE: Kind.READ_AFTER_WRITE,
+    clocks.WRITE_AFTER_WRITE: Kind.WRITE_AFTER_WRITE,
+    clocks.WRITE_AFTER_READ: Kind.WRITE_AFTER_READ,
+    clocks.COUNT_AFTER_LOAD: Kind.COUNT_AFTER_LOAD,
+    clocks.LOAD_AFTER_COUNT: Kind.LOAD_AFTER_COUNT,
 }
+
+_CORE = "scalar core"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who touches the word: an instruction (its name, empty if it is not known any more) of the
-    program ``executable`` of those that ran on the chip, at bundle ``pc`` of ``chunk``; its unit,
-    on a ``tile`` (-1: beside the scalar core), and the layer it belongs to or comes after (-1: it
-    is before the first).
+    """Who touches the word: an instruction of the ``executable`` of that number in its file, at
+    bundle ``pc`` of ``chunk``; its unit, on a ``tile`` (-1: beside the tiles), and the layer it
+    belongs to or comes after (-1: it is before the first). Of one that is not known any more the
+    name is empty, and the numbers are -1.
     """
 
     instruction: str
@@ -52,22 +66,32 @@ class Access:
     layer: int
 
     def __str__(self) -> str:
-        place = f" of tile {self.tile}" if self.tile >= 0 else ""
         if not self.instruction:
-            return f"an earlier instruction of {self.unit}{place}"
+            return f"an earlier instruction of {self.by}"
+        return f"{self.where} of executable {self.executable} ({self.by})"
+
+    @property
+    def by(self) -> str:
+        """The unit, and its tile."""
+        return f"{self.unit} of tile {self.tile}" if self.tile >= 0 else self.unit
+
+    @property
+    def where(self) -> str:
+        """The instruction, and its place in the executable."""
         chunk = f" of chunk {self.chunk}" if self.chunk else ""
-        return f"{self.instruction} at pc {self.pc}{chunk} ({self.unit}{place})"
+        return f"{self.instruction} at pc {self.pc}{chunk}" if self.instruction else "that one"
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """Two accesses of ``word`` of ``memory`` that nothing orders; ``first`` came first in this run.
+    """Two accesses of ``word`` of ``memory`` (-1: it has none, as a flag) that nothing orders;
+    ``first`` came first in this run.
 
     ``kind`` says what was done after what, ``missing`` what would order them, and ``words`` how
     often the two instructions met in such a way.
     """
 
-    kind: str
+    kind: Kind
     memory: str
     word: int
     first: Access
@@ -77,10 +101,16 @@ class Hazard:
 
     def __str__(self) -> str:
         where = f"{self.memory}, word {self.word}" if self.word >= 0 else self.memory
-        return (
-            f"nothing orders {self.first} before {self.second}: {self.missing} would; "
-            f"{self.kind}, {where}"
-        )
+        one, other = (self.second, self.first) if self.too_early else (self.first, self.second)
+        return f"nothing orders {one} before {other}: {self.missing} would; {self.kind}, {where}"
+
+    @property
+    def too_early(self) -> bool:
+        """Whether the first access is the one that has to wait: a load of a flag for its counts,
+        and the scalar core, before which all is that it queues later.
+        """
+        of_core = self.first.unit == _CORE != self.second.unit
+        return self.kind is Kind.COUNT_AFTER_LOAD or of_core
 
 
 @brief
@@ -106,12 +136,13 @@ class CheckedPrograms:
         self._programs: list[_Program] = []
         self._overlaps: dict[tuple[int, int], Overlap] = {}
 
-    def begin(self, core: state.Core, program: LoweredProgram) -> None:
-        """A program is about to run."""
-        number = next((k for k, each in enumerate(self._programs) if each.runs(program)), -1)
+    def begin(self, core: state.Core, program: LoweredProgram, executable: int = 0) -> None:
+        """A program is about to run, which is the ``executable`` of that number in its file."""
+        known = enumerate(self._programs)
+        number = next((k for k, each in known if each.runs(program, executable)), -1)
         if number < 0:
             number = min(len(self._programs), _MOST_PROGRAMS - 1)
-            self._programs[number:] = [_Program(program)]
+            self._programs[number:] = [_Program(program, executable)]
         core["clocks"]["origin"] = number << _PROGRAM_BITS
 
     def end(self, transfers: HostOrder) -> None:
@@ -144,7 +175,12 @@ class CheckedPrograms:
         )
         threads = int(record["first_thread"]), int(record["second_thread"])
         reads = kind == clocks.WRITE_AFTER_READ
-        missing = _missing(threads[0], memory, reads, first, second)
+        if kind == clocks.COUNT_AFTER_LOAD:
+            missing = _missing_wait(memory, first, second)
+        elif first.unit == _CORE:
+            missing = f"a scalar fence that waits for {second.by}"
+        else:
+            missing = _missing(threads[0], memory, reads, first, second)
         if reads and "flag" in missing:
             # The read may have been meant to come after the write.
             other = _missing(threads[1], memory, False, second, first)
@@ -168,17 +204,18 @@ class CheckedPrograms:
         number, index = instruction >> _PROGRAM_BITS, instruction & (1 << _PROGRAM_BITS) - 1
         program = self._programs[number]
         name, chunk, pc, layer = program.instruction(index)
-        return Access(name, number, chunk, pc, unit, tile, layer)
+        return Access(name, program.executable, chunk, pc, unit, tile, layer)
 
 
 class _Program:
     """A program, for who asks where its instructions are."""
 
-    def __init__(self, program: LoweredProgram) -> None:
+    def __init__(self, program: LoweredProgram, executable: int) -> None:
         self._program = program
+        self.executable = executable
 
-    def runs(self, program: LoweredProgram) -> bool:
-        return self._program.tables is program.tables
+    def runs(self, program: LoweredProgram, executable: int) -> bool:
+        return self._program.tables is program.tables and self.executable == executable
 
     @cached_property
     def _layers(self) -> list[int]:
@@ -195,7 +232,7 @@ class _Program:
 
 _APART = clocks.FIRST_SCALAR_UNIT - clocks.CORE
 _BESIDE = (
-    "scalar core",
+    _CORE,
     *state.SCALAR_UNIT_NAMES[: state.QUEUED_SCALAR_UNITS],
     "host",
     "ring channel A",
@@ -290,13 +327,22 @@ _INFEED_FLAG = {
 }
 
 
+def _missing_wait(memory: str, load: Access, count: Access) -> str:
+    """What would order a count of a flag before the load that came first."""
+    if TileFlag.RING_PRODUCER_A.label in memory or TileFlag.RING_PRODUCER_B.label in memory:
+        return f"a wait of {load.where} for that turn"
+    if load.tile not in (-1, count.tile):
+        return "fences of both tiles, and a scalar fence between"
+    return f"a wait of {load.where} for {count.by}, before it loads the flag,"
+
+
 def _missing(thread: int, memory: str, reads: bool, first: Access, second: Access) -> str:
     """What would order the first access before the second."""
     tile, which = clocks.place_of(thread)
     if memory.startswith(("ring channel", "rows for")):
         channel = 1 if "channel B" in memory else 0
         return f"a turn counted by flag {TileFlag.RING_PRODUCER_A + channel} of the tiles"
-    if memory.startswith(("flag", "fence count")) or second.unit == "scalar core":
+    if memory.startswith(("flag", "fence count")) or second.unit == _CORE:
         fence = "a tile fence" if tile >= 0 and tile == second.tile else "a scalar fence"
         return f"{fence} that waits for {first.unit}"
     if tile < 0:

@@ -7,7 +7,7 @@ finds what another timing of the units could change even where no schedule that 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from darwinn_formats.brief import brief
@@ -93,7 +93,7 @@ def check_hazards(
     compile_kernels(hazards=True)
     _power_up(pipeline, hazards=True)
     fault = ""
-    seen: list[Found] = []
+    seen: list[list[Found]] = []
     try:
         for number, inputs in enumerate(done):
             progress(f"hazards: inference {number + 1} of {len(done)}", number, len(done))
@@ -102,18 +102,18 @@ def check_hazards(
             if max(each.used for each in now) >= 1:
                 fault = "an inference is too long to be checked to its end"
             elif max(each.used for each in now) > _ENOUGH:
-                seen += now
+                seen.append(now)
                 _power_up(pipeline, hazards=True)
     except SimulationError as error:
         fault = one_line(error)
-    seen += _found(pipeline)
+    seen.append(_found(pipeline))
     _power_up(pipeline, hazards=False)
     return Hazards(
         len(done),
         time.perf_counter() - begin,
-        _each_once(hazard for each in seen for hazard in each.found),
-        _each_once(hazard for each in seen for hazard in each.redundant),
-        sum(each.more for each in seen),
+        _each_once([[each.found for each in found] for found in seen]),
+        _each_once([[each.redundant for each in found] for found in seen]),
+        sum(each.more for found in seen for each in found),
         fault,
     )
 
@@ -123,9 +123,15 @@ def _found(pipeline: Pipeline) -> list[Found]:
     return [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
 
 
-def _each_once(hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
-    """Each pair of instructions once; after power-up it may have been found again."""
-    return tuple({(each.kind, each.first, each.second): each for each in hazards}.values())
+def _each_once(found: Sequence[Sequence[Sequence[Hazard]]]) -> tuple[Hazard, ...]:
+    """Each pair of instructions of a chip once; after power-up it may have been found again."""
+    kept = {
+        (chip, each.kind, each.first, each.second): each
+        for of_chips in found
+        for chip, hazards in enumerate(of_chips)
+        for each in hazards
+    }
+    return tuple(kept.values())
 
 
 def _power_up(pipeline: Pipeline, *, hazards: bool) -> None:

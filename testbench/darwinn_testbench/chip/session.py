@@ -88,7 +88,7 @@ class Device:
         caching = model.caching
         if caching is None or any(caching is each for each in self._cached):
             return None
-        result = self.accelerator.run(caching, {})
+        result = self.accelerator.run(caching, {}, number=model.caching_number)
         self._cached.append(caching)
         return result
 
@@ -223,6 +223,7 @@ class Session:
                 until=until,
                 taps=taps,
                 as_far_as_it_goes=as_far_as_it_goes,
+                number=self.model.compiled.number,
             )
         except ValueError as error:
             if isinstance(error, DecodeError) or not (until or taps):

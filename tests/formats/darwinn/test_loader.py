@@ -221,13 +221,18 @@ def test_multi_chip_packages_are_flattened() -> None:
     assert loaded.packages[0].multi_chip == (FIRST, SECOND)
     assert loaded.executables == (INFERENCE, CACHING, ALONE)
     assert [entry.caching for entry in loaded.models] == [CACHING, None]
+    assert [(entry.number, entry.caching_number) for entry in loaded.models] == [(0, 1), (2, 0)]
     assert darwinn.describe(loaded)["packages"][0]["multi_chip"][1]["executables"] == [2]
 
 
 def test_pairs_are_found_across_files_but_first_in_the_package() -> None:
     other = executable(ExecutableType.PARAMETER_CACHING, 1, "other")
     lonely = file_of(darwinn.Package.of(INFERENCE), name="lonely")
-    assert [entry.caching for entry in darwinn.pair([lonely, file_of(FIRST)])] == [CACHING] * 2
+    paired = darwinn.pair([lonely, file_of(SECOND, FIRST)])
+    assert [entry.caching for entry in paired] == [CACHING, None, CACHING]
+    # Numbers are those of the files that they are in.
+    numbers = [(entry.number, entry.caching_number) for entry in paired]
+    assert numbers == [(0, 2), (0, 0), (1, 2)]
     own = file_of(darwinn.Package.of(INFERENCE, other))
     assert [entry.caching for entry in darwinn.pair([file_of(FIRST), own])] == [CACHING, other]
     with pytest.raises(FormatError, match=r"lonely: .*no executable caches"):

@@ -8,7 +8,7 @@ import averaging_program as sample
 import pytest
 from averaging_program import TILE, Operation, line, watch
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.machine.hazards import Hazard
+from darwinn_sim.machine.hazards import Hazard, Kind
 
 IMAGE = sample.images()()
 _NO_WATCHER = {"watcher_valid": [0] * 6}
@@ -95,7 +95,15 @@ def test_a_load_of_a_flag_that_others_count(waits: bool) -> None:
     assert bool(found) is not waits
     if found:
         assert only(found).memory == f"flag 2 (partial_sum_write) of tile {TILE}"
-        assert only(found).kind == "count after load"
+        assert only(found).kind is Kind.COUNT_AFTER_LOAD
+        load, count = only(found).first, only(found).second
+        assert (load.instruction, count.instruction) == ("TileFence", "TensorSum")
+        assert str(only(found)).startswith(
+            f"nothing orders TensorSum at pc {count.pc} of executable 0 "
+            f"(tensor unit of tile {TILE}) before TileFence at pc {load.pc} of executable 0 "
+            f"(tile fence of tile {TILE}): a wait of TileFence at pc {load.pc} "
+            f"for tensor unit of tile {TILE}, before it loads the flag, would;"
+        )
 
 
 def _with(fence: Operation, counts: dict[str, int]) -> list[Operation]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import clocks
-from darwinn_sim.machine.hazards import _missing
+from darwinn_sim.machine.hazards import Access, _missing, _missing_wait
 
 FENCES = "fences of both tiles, and a scalar fence between"
 
@@ -79,3 +79,23 @@ def test_units_beside_the_tiles_have_flags_of_the_scalar_core() -> None:
         ("parameter buffer", "parameter_infeed"),
     ):
         assert f"({name}) of the scalar core" in missing(infeed, memory, access("x", -1), second)
+
+
+@pytest.mark.parametrize("chunk", [0, 2])
+def test_a_fence_that_loads_too_early_has_to_wait(chunk: int) -> None:
+    def count(tile: int) -> Access:
+        return Access("TensorMac", 0, 0, 5, "tensor unit", tile, 0)
+
+    def load(instruction: str, unit: str, tile: int) -> Access:
+        return Access(instruction, 0, chunk, 9, unit, tile, 0)
+
+    place = "pc 9 of chunk 2" if chunk else "pc 9"
+    core, tiles = load("ScalarFence", "scalar core", -1), load("TileFence", "tile fence", 3)
+    for fence in (core, tiles):
+        assert _missing_wait("flag 2 (partial_sum_write) of tile 3", fence, count(3)) == (
+            f"a wait of {fence.instruction} at {place} for tensor unit of tile 3, "
+            "before it loads the flag,"
+        )
+    assert _missing_wait("flag 2 (partial_sum_write) of tile 3", tiles, count(4)) == FENCES
+    turn = _missing_wait("flag 17 (ring_producer_a) of tile 3", tiles, count(4))
+    assert turn == f"a wait of TileFence at {place} for that turn"

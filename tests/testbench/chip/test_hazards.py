@@ -8,7 +8,7 @@ from typing import Any
 
 import averaging_program as sample
 import pytest
-from darwinn_formats.darwinn import dump
+from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
 from darwinn_testbench.chip import hazards
@@ -21,6 +21,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.pytest_plugin import Darwinn
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
+from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
 """The infeed waits for the first unit of the input, and not for the others; in the fixed order all
@@ -105,6 +106,52 @@ def test_what_comes_next(
     file.write_bytes(HAZARDOUS)
     assert run_command_line([command, str(file), *option]) == 1
     assert f"next: darwinn disasm {file} shows what waits" in capsys.readouterr().out
+
+
+def emptied_fence(executable: int) -> bytes:
+    """A model; the last scalar fence for tiles in one of its executables awaits nothing."""
+    file = load(dump(compile_network(random_dense([16, 70], 0))))
+    program = programs_of(file.models[0])[executable][0]
+    operations = [program[k] for k in range(len(program))]
+    fence = [each for each in operations if each.values.get("tile_fence_valid")][-1]
+    changes = tuple(
+        Change(name, -1, int(fence[name]), 0) for name in ("wait_idle", "tile_fence_valid")
+    )
+    mutation = Mutation(Kind.FENCE_EMPTIED, executable, 0, fence.pc, "ScalarFence", changes)
+    model = mutated_model(file.models[0], mutation)
+    assert model.caching is not None
+    return dump(Package.of(model.inference, model.caching))
+
+
+@pytest.mark.parametrize("executable", [0, 1])
+def test_executables_have_the_numbers_of_the_file(
+    executable: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parameter caching is the second in the file, and runs first. A fence that clears a flag too
+    early has to wait itself: nothing else helps."""
+    file = tmp_path / "emptied.package"
+    file.write_bytes(emptied_fence(executable))
+    assert run_command_line(["run", str(file), "--hazards", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    first = report["hazards"]["found"][0]
+    load, count = first["first"], first["second"]
+    assert first["kind"] == "count after load"
+    assert (load["instruction"], count["instruction"]) == ("ScalarFence", "TileFence")
+    assert load["executable"] == count["executable"] == executable
+    assert first["missing"] == (
+        f"a wait of ScalarFence at pc {load['pc']} for tile fence of tile {count['tile']}, "
+        "before it loads the flag,"
+    )
+    assert (
+        f"nothing orders TileFence at pc {count['pc']} of executable {executable} (tile fence of "
+        f"tile {count['tile']}) before ScalarFence at pc {load['pc']} of executable {executable} "
+    ) in report["message"]
+
+
+def test_a_pair_is_told_once_for_each_chip() -> None:
+    (one,) = found(run(HAZARDOUS, hazards=True)).found
+    assert hazards._each_once([[(one,), ()], [(one,), ()]]) == (one,)
+    assert hazards._each_once([[(one,), ()], [(), (one,)]]) == (one, one)
 
 
 def test_further_hazards_are_listed_as_such() -> None:

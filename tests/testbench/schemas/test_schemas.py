@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from darwinn_sim.machine.hazards import Kind
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
@@ -126,6 +127,13 @@ def test_every_command_has_a_schema() -> None:
 def test_the_published_schemas_are_those_of_the_types() -> None:
     module = [sys.executable, "-m", "darwinn_testbench.schemas", "--check"]
     assert subprocess.run([*module, DOCUMENTS / "schemas"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_kinds_of_hazards_are_listed(command: str) -> None:
+    kinds = schema_of(command)["$defs"]["Hazard"]["properties"]["kind"]["enum"]
+    assert kinds == [str(each) for each in Kind]
+    assert {"read after write", "count after load"} < set(kinds)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
