@@ -165,10 +165,12 @@ class ChipCheck(Check):
 
     def go_further(self, progress: ProgressCallback) -> None:
         """As :class:`Check`; not with an eye on layers, nor beside operators on the CPU or an RTL,
-        which take longer than the chip's work says."""
+        which take longer than the chip's work says; nor under a policy, which somebody has fitted
+        to the inputs that there are."""
         asked, sets = self.asked, self.cases.calls
         slow = self.tapped or self.rtl is not None or self.whole is not None
-        if asked.runs is not None or asked.inputs_kind or slow or self.references is None:
+        chosen = asked.runs is not None or asked.inputs_kind or asked.policy is not None
+        if chosen or slow or self.references is None:
             return
         if not isinstance(sets, DrawnSets) or not _all_pass(self.rows):
             return

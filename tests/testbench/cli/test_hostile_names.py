@@ -52,7 +52,8 @@ def test_names_are_escaped_on_the_terminal(
     assert harmless(printed.out), printed.out
     assert harmless(printed.err), printed.err
     if command not in ("dma", "cycles", "profile"):
-        assert SHOWN[:6] in printed.out
+        # Where there is little room a name loses its middle.
+        assert SHOWN[:4] in printed.out
 
 
 def test_json_has_the_name_itself(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def test_they_are_in_layers_graph_profile_timeline_and_page() -> None:
     trace = to_perfetto(profiled.timing, profiled.names)
     page = make_report(COMPILED, None, runs=1).html
     assert all(each.encode() in trace for each in TENSORS)
-    assert TENSORS[1].encode() not in page
+    assert f"FULLY_CONNECTED {TENSORS[1]}".encode() not in page
 
 
 def test_the_page_names_them(tmp_path: Path) -> None:
