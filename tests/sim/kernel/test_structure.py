@@ -88,6 +88,7 @@ def kernel(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> None
 def test_a_field_that_does_not_exist_is_an_error_of_the_checker(
     tmp_path: Path, right: str, wrong: str
 ) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
     kernels = {name: tmp_path / f"{name}.py" for name in ("right", "wrong")}
     kernels["right"].write_text(KERNELS.format(statement=right))
     kernels["wrong"].write_text(KERNELS.format(statement=wrong))
