@@ -54,6 +54,8 @@ class Asked:
         """The verdict of what is compared with nothing."""
         return Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
 
-    def data_of(self, source: Source) -> Sequence[Source]:
-        """The external data of one of the programs."""
-        return self.data if is_executorch(head_of(source)) else ()
+    def data_of(self, side: Source | Reference | None) -> Sequence[Source]:
+        """The external data for one of the sides: none where it is no ExecuTorch program."""
+        if isinstance(side, bytes | str | os.PathLike) and is_executorch(head_of(side)):
+            return self.data
+        return ()

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from darwinn_formats.files import Source, name_of
-from darwinn_formats.signatures import is_executorch
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.chip.inputs import Inputs
@@ -25,7 +24,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.policy import Policy
 from darwinn_testbench.programs.formats import format_of, split_data
-from darwinn_testbench.programs.handler import Natives, head_of
+from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Report
@@ -119,8 +118,6 @@ def verify(
         # A module is executed only where it is of use.
         natives = load_natives(natives) if programs else None
     data, companions = split_data(companions)
-    if data and not any(map(_is_executorch, (source, reference))):
-        raise InputError(f"{name_of(data[0])}: external data is for ExecuTorch programs")
     asked = Asked(
         source=source,
         reference=reference,
@@ -149,6 +146,8 @@ def verify(
         require_reference=require_reference,
         assumptions=assumptions,
     )
+    if data and not any(map(asked.data_of, (source, reference))):
+        raise InputError(f"{name_of(data[0])}: external data is for ExecuTorch programs")
     if not programs:
         return _report(ChipCheck(asked, progress), progress)
     if layers:
@@ -193,7 +192,3 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
     finally:
         check.close()
     return check.report(time.perf_counter() - begin, fault)
-
-
-def _is_executorch(side: Source | Reference | None) -> bool:
-    return isinstance(side, bytes | str | os.PathLike) and is_executorch(head_of(side))

@@ -19,17 +19,12 @@ from darwinn_testbench.reference.executorch.reference import ports_of
 from darwinn_testbench.reference.protocol import Reference
 
 
-def is_data(source: Source) -> bool:
-    """Whether a file is external data, by its content."""
-    return is_executorch_data(head_of(source))
-
-
 def _load(
     source: Source, data: Sequence[Source] = ()
 ) -> executorch.ProgramFile | executorch.DataFile:
-    return (
-        executorch.load_data(source) if is_data(source) else executorch.load(source, external=data)
-    )
+    if is_executorch_data(head_of(source)):
+        return executorch.load_data(source)
+    return executorch.load(source, external=data)
 
 
 def _describe(file: executorch.ProgramFile | executorch.DataFile) -> dict[str, Any]:

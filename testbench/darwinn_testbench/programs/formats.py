@@ -99,8 +99,11 @@ def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
     Raises:
         OSError: a file cannot be read.
     """
-    data = [file for file in files if is_executorch_data(head_of(file))]
-    return data, [file for file in files if file not in data]
+    data: list[Source] = []
+    others: list[Source] = []
+    for file in files:
+        (data if is_executorch_data(head_of(file)) else others).append(file)
+    return data, others
 
 
 def open_program(
