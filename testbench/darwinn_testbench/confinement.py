@@ -18,8 +18,10 @@ _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 
 @dataclass(frozen=True)
 class Confinement:
-    """``memory``: bytes of address space; ``file``: bytes of any file that is written; ``seconds``
-    of processor time, or None. Each process that is started has as much again. None dumps core.
+    """``memory``: bytes that may be written to, from Linux 4.7 on (addresses that are only reserved
+    do not count: V8, which makes charts, reserves hundreds of GiB); ``file``: bytes of any file
+    that is written; ``seconds`` of processor time, or None. Each process that is started has as
+    much again. None dumps core.
     """
 
     memory: int = 12 << 30
@@ -32,7 +34,7 @@ def confine(limits: Confinement, *, parent: int | None = None) -> None:
 
     With ``parent``, its process, this one is killed when that has ended (Linux).
     """
-    _lower(resource.RLIMIT_AS, limits.memory)
+    _lower(resource.RLIMIT_DATA, limits.memory)
     _lower(resource.RLIMIT_FSIZE, limits.file)
     _lower(resource.RLIMIT_CORE, 0)
     if limits.seconds is not None:

@@ -23,7 +23,7 @@ from tests.fuzz.mutation import Edit
 from tests.fuzz.processes import Process, Write, perform
 
 LIMITS = Confinement(memory=3 << 30, file=256 << 20, seconds=120)
-"""Of the process of a mutant: address space, which is more than memory in use; processor time."""
+"""Of the process of a mutant: memory that it may write to, used or not; processor time."""
 
 
 _SHRINK_FACTOR = 4

@@ -51,6 +51,14 @@ def test_output_and_exit_code_are_those_of_the_command(model: Path, file: str) -
     assert confined.stderr == plain.stderr
 
 
+def test_a_page_with_charts_is_written(model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    compiled = model.with_name("dense_edgetpu.tflite")
+    told = darwinn("report", compiled, "--sandbox", "--output", page)
+    assert told.returncode == 0, told.stderr
+    assert page.stat().st_size > 0
+
+
 def test_what_follows_two_hyphens_is_of_another_command() -> None:
     assert sandbox.is_wanted(["device", "--usb", "--sandbox", "--", "application"])
     assert not sandbox.is_wanted(["device", "--usb", "--", "application", "--sandbox"])
@@ -99,7 +107,7 @@ def test_memory_time_and_files_have_limits(tmp_path: Path) -> None:
 
 def test_a_lower_limit_stays() -> None:
     code = "confine(Confinement(memory=2 << 30)); import resource\n"
-    code += "print(resource.getrlimit(resource.RLIMIT_AS))"
+    code += "print(resource.getrlimit(resource.RLIMIT_DATA))"
     assert confined(code, Confinement(memory=1 << 30)).stdout == f"{(1 << 30, 1 << 30)}\n"
 
 
@@ -120,7 +128,9 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
         (child,) = found
         # It waits for its input, which never ends, once it is confined.
         status = Path(f"/proc/{child}/limits")
-        while "unlimited" in status.read_text().splitlines()[8] and time.monotonic() < ends:
+        while (
+            "Max data size             unlimited" in status.read_text() and time.monotonic() < ends
+        ):
             time.sleep(0.05)
         time.sleep(0.2)
         process.kill()
@@ -139,7 +149,7 @@ class Limits:
     timeout: float = PATIENCE
 
     def perform(self) -> tuple[int, ...]:
-        wanted = (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+        wanted = (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
         return tuple(resource.getrlimit(each)[1] for each in wanted)
 
     def failed(self, message: str) -> tuple[int, ...]:
