@@ -1,7 +1,9 @@
 """Short forms of values that hold much: for a prompt, a log and a notebook.
 
 ``brief`` is a decorator of dataclasses whose fields hold programs, arrays or long lists. What it
-shows tells a reader what the thing is and how much is in it; the fields have all of it.
+shows tells a reader what the thing is and how much is in it; the fields have all of it. In a
+notebook arrays by name are drawn as histograms, and a class with a method ``figure`` adds the SVG
+that it gives.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import dataclasses
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 
 from darwinn_formats.errors import printable
+from darwinn_formats.figure import histogram
 
 MOST = 1500
 """Characters of the whole form."""
@@ -22,6 +26,7 @@ _MOST_TEXT = 80
 """Characters of one field."""
 _MOST_ITEMS = 4
 """Items of a sequence, and keys of a mapping, that are shown."""
+_MOST_FIGURES = 6
 
 Type = TypeVar("Type", bound=type[Any])
 
@@ -77,7 +82,20 @@ def _repr(self: Any) -> str:
 
 def _repr_html(self: Any) -> str:
     title = f"<strong>{_escaped(type(self).__name__)}</strong>"
-    return title + table_of((name, brief_value(value)) for name, value in _fields(self))
+    drawn = self.figure() if hasattr(self, "figure") else ""
+    arrays = [value for _, value in _fields(self) if isinstance(value, Mapping)]
+    return (
+        title
+        + table_of((name, brief_value(value)) for name, value in _fields(self))
+        + drawn
+        + histograms([(str(name), each[name]) for each in arrays for name in each])
+    )
+
+
+def histograms(values: Iterable[tuple[str, Any]]) -> str:
+    """The first few arrays among ``values``, by name, as SVG."""
+    arrays = ((name, value) for name, value in values if isinstance(value, np.ndarray))
+    return "".join(histogram(value, name) for name, value in islice(arrays, _MOST_FIGURES))
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from darwinn_formats import tflite
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import schema
 from darwinn_formats.darwinn.bundle import chunk_bytes
-from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package
+from darwinn_formats.darwinn.schema import Executable, ExecutableType, Package, figure_of
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, errors_name, name_of
 from darwinn_formats.flatbuffer import flexbuffer
@@ -67,6 +67,10 @@ class CompiledModel:
         """Parameter-caching token of the model."""
         return self.inference.parameter_caching_token
 
+    def figure(self) -> str:
+        """What the bytes of its executables are, as SVG."""
+        return figure_of([*filter(None, [self.caching]), self.inference])
+
     @property
     def lacks_caching(self) -> bool:
         """Whether the parameters have to come from an executable that was not found."""
@@ -104,6 +108,10 @@ class DarwinnFile:
     def executables(self) -> tuple[Executable, ...]:
         """All executables in file order, those of multi-chip packages included."""
         return tuple(entry for package in flatten(self.packages) for entry in package.executables)
+
+    def figure(self) -> str:
+        """What the bytes of its executables are, as SVG."""
+        return figure_of(self.executables)
 
 
 def load(source: Source) -> DarwinnFile:

@@ -9,12 +9,14 @@ packages in a multi-chip package) are parsed in place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.brief import brief
+from darwinn_formats.figure import Bars, bars
 
 IDENTIFIER = b"DWN1"
 """File identifier of a package."""
@@ -269,6 +271,30 @@ class Executable:
     use_tpu_dram_for_parameters: bool = fb.boolean()
     estimated_cycles_64bit: int = fb.int64()
     file_offset: int = fb.file_offset()
+
+    def figure(self) -> str:
+        """What its bytes are, as SVG."""
+        return figure_of([self])
+
+
+def figure_of(executables: Sequence[Executable]) -> str:
+    """What the bytes of executables are, as SVG."""
+    rows: Bars = [
+        (
+            executable.type.name,
+            {
+                "parameters": len(executable.parameters),
+                "instructions": sum(
+                    len(each.bitstream) for each in executable.instruction_bitstreams
+                ),
+                "scratch": executable.scratch_size_bytes,
+                "inputs": sum(each.size_bytes for each in executable.input_layers),
+                "outputs": sum(each.size_bytes for each in executable.output_layers),
+            },
+        )
+        for executable in executables
+    ]
+    return bars(rows, "bytes")
 
 
 @brief

@@ -86,6 +86,9 @@ class CyclesRow(Row):
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
     assumed: tuple[Assumption, ...] = field(default=(), repr=False, metadata=PYTHON_ONLY)
 
+    drawn = ("cycles",)
+    unit = "cycles"
+
     @property
     def milliseconds_text(self) -> str:
         """The milliseconds for people; a nominal clock makes none."""

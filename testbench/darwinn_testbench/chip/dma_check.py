@@ -46,6 +46,9 @@ class DmaFigures(Row):
     entries: list[Any] = field(default_factory=list)
     comparison: DmaComparison | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
+    drawn = ("bytes_in", "bytes_out")
+    unit = "bytes"
+
 
 def check_dma(
     source: Source,

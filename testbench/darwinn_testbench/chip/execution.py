@@ -63,6 +63,11 @@ class TensorOutputRow(Row):
     inputs_seed: int | None = None
 
     @property
+    def array(self) -> AnyArray:
+        """The tensor."""
+        return self.tensor
+
+    @property
     def origin(self) -> str:
         """Kind and seed of the inputs; empty if they were given."""
         return "" if self.inputs_kind is None else f"{self.inputs_kind} {self.inputs_seed}"

@@ -74,6 +74,9 @@ class ExecutableRow(Row):
     operations: dict[str, int]
     executable: Executable | None = field(default=None, metadata=PYTHON_ONLY)
 
+    drawn = ("operations",)
+    unit = "instructions"
+
 
 def inspect(source: Source) -> Report[ExecutableRow]:
     """Load ``source``, verify it, and describe each executable in it.

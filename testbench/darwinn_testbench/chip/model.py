@@ -95,6 +95,10 @@ class BoundModel:
     count: int = 1
     on_cpu: tuple[CpuOperator, ...] = ()
 
+    def figure(self) -> str:
+        """What the bytes of its executables are, as SVG."""
+        return self.compiled.figure()
+
     @property
     def alone(self) -> str:
         """What is said where the chip's part alone is looked at; empty if that is the whole."""

@@ -86,6 +86,9 @@ class LayerRow(Row):
     operator: str = field(default="", metadata=NAMED)
     tensor: str = field(default="", metadata=NAMED)
 
+    drawn = ("multiplications",)
+    unit = "multiplications"
+
 
 def layer_rows(bound: BoundModel, found: Provenance) -> tuple[LayerRow, ...]:
     """Rows of a traced program, in its order: a layer's sources stand before it."""

@@ -80,6 +80,9 @@ class ProfileRow(Row):
     operator: str = field(default="", metadata=NAMED)
     tensor: str = field(default="", metadata=NAMED)
 
+    drawn = ("busy", "waiting")
+    unit = "cycles of the tensor units of all tiles"
+
     @property
     def network(self) -> str:
         """The operator of the network, with the first name of its tensor; empty if not known."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
 from pathlib import PurePath
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from darwinn_formats.brief import brief, brief_value, table_of
+from darwinn_formats.brief import brief, brief_value, histograms, table_of
 from darwinn_formats.errors import printable
+from darwinn_formats.figure import bars
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.report.shortened import shortened
@@ -54,6 +55,25 @@ class Row:
     def cells(self) -> Mapping[str, str]:
         """Figures that a list of rows shows even if all is well: headings and texts."""
         return {}
+
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """Fields whose values are the parts of a bar in a notebook: numbers, or mappings of them."""
+    unit: ClassVar[str] = ""
+    """What these are."""
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """What is drawn of the row in a notebook, in ``unit``."""
+        found: dict[str, float] = {}
+        for name in self.drawn:
+            value = getattr(self, name)
+            found |= value if isinstance(value, Mapping) else {name.replace("_", " "): value or 0}
+        return found
+
+    @property
+    def array(self) -> Any:
+        """An array that a notebook draws as a histogram; None if there is none."""
+        return None
 
     @property
     def duration(self) -> float:
@@ -144,7 +164,13 @@ class Report(Generic[RowKind]):
         table = table_of(([_cell(row, name) for name in names] for row in rows), names)
         left_out = len(self.rows) - len(rows)
         more = f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out else ""
-        return f"<p><strong>{escape(printable(title))}</strong></p>{table}{more}"
+        return f"<p><strong>{escape(printable(title))}</strong></p>{self._figure()}{table}{more}"
+
+    def _figure(self) -> str:
+        """Bars of the rows, and their arrays: SVG."""
+        unit = next((row.unit for row in self.rows if row.drawn), "")
+        arrays = histograms((row.name, row.array) for row in self.rows)
+        return bars([(row.name, row.parts) for row in self.rows], unit) + arrays
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values: verdict, file and rows, then what else there is to say."""
@@ -176,6 +202,8 @@ def _cell(row: Row, name: str) -> str:
     value = getattr(row, name, None)
     if isinstance(value, str):
         return shortened(str(value), 80)
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return "" if value is None or value == () or value == {} else brief_value(value)
 
 

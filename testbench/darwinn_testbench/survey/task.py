@@ -87,6 +87,9 @@ class SurveyRow(Row):
     command: str = ""
     values: tuple[FieldValues, ...] = field(default=(), metadata=PYTHON_ONLY)
 
+    drawn = ("cycles",)
+    unit = "cycles"
+
     @property
     def duration(self) -> float:
         """Seconds of the row."""

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.brief import brief, brief_value
+from darwinn_formats.figure import bars, histogram
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.disassembly import disassemble
 from darwinn_testbench.chip.dma_check import check_dma
@@ -27,6 +29,7 @@ from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.report import Report, Row, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 MOST = 2000
 """Characters of any repr."""
@@ -121,6 +124,70 @@ def test_results_are_tables_in_a_notebook(found: Mapping[str, Any]) -> None:
         assert {"table", "tr", "td"} <= tags.seen, name
     assert "<th>cycles</th>" in found["profile"]._repr_html_()
     assert found["verify"].verdict.value in found["verify"]._repr_html_()
+
+
+FIGURES = {
+    "load": "bytes",
+    "open_models": "bytes",
+    "infer": "<title>",
+    "inspect": "instructions",
+    "check_dma": "bytes",
+    "run": "<title>",
+    "measure": "cycles",
+    "verify": "<title>",
+    "view_layers": "multiplications",
+    "profile": "cycles of the tensor units",
+}
+"""What is drawn of a result: the unit of its bars, or bins of its arrays."""
+
+
+def test_results_have_figures_in_a_notebook(found: Mapping[str, Any]) -> None:
+    for name, told in FIGURES.items():
+        text = found[name]._repr_html_()
+        figure = text[text.find("<svg") : text.rfind("</svg>")]
+        assert told in figure, name
+        assert len(ElementTree.fromstring(f"{figure}</svg>".join(["<div>", "</div>"]))), name
+        assert figure.count("<rect") > 0, name
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=50), st.dictionaries(st.text(max_size=8), st.floats(), max_size=4)
+        ),
+        max_size=120,
+    )
+)
+def test_bars_of_any_values(rows: list[tuple[str, dict[str, float]]]) -> None:
+    figure = bars(rows, "cycles")
+    positive = [
+        sum(value for value in parts.values() if value > 0 and np.isfinite(value))
+        for _, parts in rows
+    ]
+    assert bool(figure) == (0 < max(positive, default=0) < np.inf)
+    assert len(figure) < 100_000
+    if figure:
+        drawn = [
+            (float(each.attrib["x"]), float(each.attrib["width"]))
+            for each in ElementTree.fromstring(figure).iter("{http://www.w3.org/2000/svg}rect")
+            if each.attrib["height"] == "14.0"
+        ]
+        # The longest takes all the room there is, and none begins before it or ends beyond.
+        assert abs(max(x + width for x, width in drawn) - 600) < 1
+        assert min(x for x, _ in drawn) == 220
+
+
+@settings(max_examples=60)
+@given(arrays(st.sampled_from([np.int8, np.uint8, np.float32, np.float64, np.bool_]), (7, 3)))
+def test_histograms_count_every_finite_value(values: Any) -> None:
+    figure = histogram(values, "<name>")
+    finite = int(np.isfinite(values).sum())
+    assert bool(figure) == bool(finite)
+    if figure:
+        root = ElementTree.fromstring(figure)
+        bins = root.findall(".//{*}rect/{*}title")
+        assert sum(int((each.text or "").replace(",", "")) for each in bins) == finite
 
 
 def test_names_from_files_are_escaped() -> None:
