@@ -26,6 +26,8 @@ EXAMPLES = """**Examples**
 
 `darwinn diff a_edgetpu.tflite b_edgetpu.tflite --only outputs,cycles`
 
+`darwinn diff a_edgetpu.tflite b_edgetpu.tflite --reference model.tflite`
+
 `darwinn diff model_edgetpu.tflite model.package --html difference.html`
 
 `darwinn diff a_edgetpu.tflite b_edgetpu.tflite --only layers --all --json`
@@ -44,6 +46,14 @@ Only = Annotated[
     ),
 ]
 All = Annotated[bool, option("--all", "Also show what is equal, and long lists as a whole.")]
+References = Annotated[
+    list[str] | None,
+    option(
+        "--reference -r [A=|B=]MODEL",
+        "The model before compilation (.tflite) of both, or of A or B: layers are called by its "
+        "operators, and those of one tensor are put side by side. Repeat it for two of them.",
+    ),
+]
 Html = Annotated[
     Path | None, option("--html PATH", "Also write a page with all figures, and charts of cycles.")
 ]
@@ -69,6 +79,7 @@ _ROWS: tuple[Column[DifferenceRow], ...] = (
     Column("B", lambda row: _text(row.b), "right"),
     Column("change", lambda row: row.change, may_shrink=True),
 )
+_NETWORK: Column[DifferenceRow] = Column("network", lambda row: row.network, may_shrink=True)
 _OUTPUTS: tuple[Column[DifferenceRow], ...] = (
     Column("outputs", lambda row: row.part),
     Column("tensor", lambda row: row.name, may_shrink=True),
@@ -83,6 +94,7 @@ def command(
     every: All = False,
     model: options.Model = 0,
     companions: options.Companions = None,
+    reference: References = None,
     inputs: options.Inputs = None,
     seed: options.Seed = 0,
     runs: options.Runs = None,
@@ -114,6 +126,7 @@ def command(
             only=aspects,
             model=model,
             companions=companions or (),
+            references=_references(reference or ()),
             inputs=inputs,
             seed=seed,
             runs=runs,
@@ -136,7 +149,7 @@ def command(
         file=f"{a} {b}",
         as_json=json,
         body=lambda found: _body(found, every) if str(html) != "-" else [],
-        next_step=_next_step(report, a, b, html),
+        next_step=_next_step(report, a, b, reference or (), html),
         summary_on_stderr=str(html) == "-",
     )
 
@@ -152,6 +165,23 @@ def _aspects(given: Sequence[str]) -> tuple[Aspect, ...]:
         if name not in list(Aspect):
             raise InputError(f"--only {name}: not one of {', '.join(Aspect)}")
     return tuple(Aspect(name) for name in names)
+
+
+def _references(given: Sequence[str]) -> tuple[str | None, str | None]:
+    """The models before compilation of A and of B.
+
+    Raises:
+        InputError: one of them is given twice.
+    """
+    found: dict[str, str] = {}
+    for each in given:
+        side, equals, path = each.partition("=")
+        sides, model = (side, path) if equals and side in ("A", "B") else ("AB", each)
+        for name in sides:
+            if name in found:
+                raise InputError(f"--reference {each}: {name} has {found[name]} already")
+            found[name] = model
+    return found.get("A"), found.get("B")
 
 
 def _body(report: Report[DifferenceRow], every: bool) -> Sequence[RenderableType]:
@@ -184,7 +214,9 @@ def _aspect(aspect: Aspect, rows: Sequence[DifferenceRow], every: bool) -> Itera
         yield ""
         yield ", ".join(filter(None, (aspect.value, part)))
         if numbers:
-            yield table(_ROWS, numbers if every else numbers[:_MOST_ROWS])
+            shown = numbers if every else numbers[:_MOST_ROWS]
+            named = any(row.network for row in shown)
+            yield table((*_ROWS[:1], _NETWORK, *_ROWS[1:]) if named else _ROWS, shown)
             yield from _more(numbers, every)
         yield from (wrapped(f"- {_line(row)}") for row in texts[: None if every else _MOST_ROWS])
         yield from _more(texts, every)
@@ -197,29 +229,37 @@ def _more(rows: Sequence[DifferenceRow], every: bool) -> Iterator[RenderableType
 
 
 def _line(row: DifferenceRow) -> str:
+    """A text of both sides, behind the name of the figure and of the network's operator."""
+    return f"{row.name}: {_said(row)}" + (f" [{row.network}]" if row.network else "")
+
+
+def _said(row: DifferenceRow) -> str:
     """A text of both sides; of digests what is said of the bytes."""
     if str(row.a).startswith(DIGEST) and str(row.b).startswith(DIGEST):
-        return f"{row.name}: {row.change or 'equal'}"
+        return row.change or "equal"
     if row.equal:
-        return f"{row.name}: {row.a}"
+        return str(row.a)
     if row.a is None or row.b is None:
-        return f"{row.name}: {_text(row.b if row.a is None else row.a)} ({row.change})"
+        return f"{_text(row.b if row.a is None else row.a)} ({row.change})"
     if row.a == row.b:
-        return f"{row.name}: {row.a}: {row.change}"
+        return f"{row.a}: {row.change}"
     said = f" ({row.change})" if row.change and row.change != DIFFERS else ""
-    return f"{row.name}: {_text(row.a)} → {_text(row.b)}{said}"
+    return f"{_text(row.a)} → {_text(row.b)}{said}"
 
 
 def _text(value: object) -> str:
     return "-" if value is None else cell_text(value)
 
 
-def _next_step(report: Report[DifferenceRow], a: str, b: str, html: Path | None) -> str:
+def _next_step(
+    report: Report[DifferenceRow], a: str, b: str, references: Sequence[str], html: Path | None
+) -> str:
     rows = [row for row in report.rows if row.verdict is Verdict.MISMATCH]
     if html is not None and str(html) != "-":
         return f"open {html} in a browser"
     if any(row.aspect is Aspect.OUTPUTS and str(row.a).startswith(DIGEST) for row in rows):
         return f"darwinn verify {b} --reference MODEL says which of them is right"
     if rows:
-        return f"darwinn diff {a} {b} --html difference.html shows all of it"
+        given = "".join(f" --reference {each}" for each in references)
+        return f"darwinn diff {a} {b}{given} --html difference.html shows all of it"
     return ""

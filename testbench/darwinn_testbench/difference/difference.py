@@ -73,6 +73,7 @@ def difference(
     only: Collection[Aspect] = (),
     model: int = 0,
     companions: Sequence[Source] = (),
+    references: tuple[Source | None, Source | None] = (None, None),
     inputs: Inputs = None,
     seed: int = 0,
     runs: int | None = None,
@@ -91,6 +92,9 @@ def difference(
         only: the aspects to look at; all of them by default.
         model: which model of each file.
         companions: files that may cache parameters of either.
+        references: the models before compilation of A and of B, as ``.tflite``: layers have the
+            names of their operators, and those of one tensor belong together. That takes an
+            inference of each.
         inputs: files or arrays by the names of A's inputs; by default one set of each kind drawn.
         seed, runs, inputs_kind: how inputs are drawn (``inputs.choose_inputs``).
         chip_only: leave out the operators on the CPU.
@@ -105,13 +109,16 @@ def difference(
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
-        InputError: no such model, or inputs that do not fit.
+        InputError: no such model, or inputs or a reference that do not fit.
         ModelError, Unavailable: operators on the CPU cannot be run.
     """
     description = timing.chip_description(chip_name)
     link = link_of(description, host_name)
     setting = Setting(model, seed, chip_only, strict, assumptions, description, link, progress)
-    left, right = (Side(each, companions, setting) for each in (a, b))
+    left, right = (
+        Side(each, companions, setting, reference)
+        for each, reference in zip((a, b), references, strict=True)
+    )
     looks: dict[Aspect, Look] = {
         **_LOOKS,
         Aspect.OUTPUTS: partial(outputs, inputs=inputs, runs=runs, inputs_kind=inputs_kind),

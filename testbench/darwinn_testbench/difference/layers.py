@@ -2,6 +2,7 @@
 
 Layers are put side by side as lines of two texts are: the longest runs of layers of the same
 operation and result belong together, and what lies between is paired in order as far as it goes.
+Where references tell the network's tensors, layers of the same tensor belong together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from itertools import zip_longest
 from darwinn_sim.chip import TILES
 from darwinn_sim.timing import Cause, LayerTiming, Timing
 
-from darwinn_testbench.difference.rows import Aspect, DifferenceRow, row, unknown
+from darwinn_testbench.comparison.layer_names import LayerName
+from darwinn_testbench.difference.rows import Aspect, DifferenceRow, Names, row, unknown
 from darwinn_testbench.difference.side import INFERENCE, Side
 from darwinn_testbench.layers.graph import operation
 from darwinn_testbench.layers.rows import LayerRow
@@ -36,19 +38,33 @@ def layers(a: Side, b: Side) -> Iterator[DifferenceRow]:
     for left, right in aligned(a.layers, b.layers):
         for what, texts in _told(left, right).items():
             yield row(
-                Aspect.LAYERS, f"{name_of(left, right)} {what}", *texts, layer=_number(left, right)
+                Aspect.LAYERS,
+                f"{name_of(left, right)} {what}",
+                *texts,
+                layer=_number(left, right),
+                names=_names(left, right),
             )
 
 
 def aligned(left: Sequence[LayerRow], right: Sequence[LayerRow]) -> list[Pair]:
-    """Layers side by side; one that has no counterpart stands alone."""
+    """Layers side by side; one that has no counterpart stands alone.
+
+    What is the same is the tensor of the network, where both sides have it; else operation and
+    result.
+    """
+    shared = {each.tensor for each in left} & {each.tensor for each in right} - {""}
     mine, others = (
-        [(operation(each), each.output_shape) for each in side] for side in (left, right)
+        [each.tensor if each.tensor in shared else _result(each) for each in side]
+        for side in (left, right)
     )
     pairs: list[Pair] = []
     for _, i, end, j, stop in SequenceMatcher(a=mine, b=others, autojunk=False).get_opcodes():
         pairs += zip_longest(left[i:end], right[j:stop])
     return pairs
+
+
+def _result(layer: LayerRow) -> tuple[object, ...]:
+    return operation(layer), layer.output_shape
 
 
 def name_of(left: LayerRow | None, right: LayerRow | None) -> str:
@@ -60,6 +76,14 @@ def name_of(left: LayerRow | None, right: LayerRow | None) -> str:
 def _number(left: LayerRow | None, right: LayerRow | None) -> int | None:
     found = left or right
     return None if found is None else found.number
+
+
+def _names(left: LayerRow | None, right: LayerRow | None) -> Names:
+    mine, others = (
+        LayerName(each.operator, each.tensor) if each is not None and each.tensor else None
+        for each in (left, right)
+    )
+    return mine, others
 
 
 def _told(left: LayerRow | None, right: LayerRow | None) -> dict[str, list[str | None]]:
@@ -139,6 +163,7 @@ def _layer(
         *spent,
         part=INFERENCE,
         layer=_number(one, other),
+        names=_names(one, other),
     )
     if found.equal or mine is None or others is None:
         return found

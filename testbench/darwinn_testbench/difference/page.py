@@ -37,6 +37,7 @@ _ROWS: tuple[Column[DifferenceRow], ...] = (
     Column("change", lambda row: row.change),
     Column("part", lambda row: row.part),
 )
+_NETWORK: Column[DifferenceRow] = Column("network", lambda row: row.network)
 
 
 def page_of(report: Report[DifferenceRow]) -> bytes:
@@ -78,7 +79,9 @@ def _tables(rows: Sequence[DifferenceRow]) -> Iterator[Table]:
     for folded in (False, True):
         found = [row for row in rows if row.equal is folded and row.name != NOT_KNOWN]
         if found:
-            yield table_of(_ROWS, found, key=_key, folded=folded)
+            named = any(row.network for row in found)
+            columns = (*_ROWS[:1], _NETWORK, *_ROWS[1:]) if named else _ROWS
+            yield table_of(columns, found, key=_key, folded=folded)
 
 
 def _key(row: DifferenceRow) -> str:
@@ -100,6 +103,6 @@ def _charts(rows: Sequence[DifferenceRow]) -> Iterator[Chart]:
                 "name": [row.name for row in found],
                 "value": [row.delta for row in found],
                 "key": [_key(row) for row in found],
-                "note": [row.change for row in found],
+                "note": [", ".join(filter(None, (row.network, row.change))) for row in found],
             }
             yield bars(columns, unit="cycles more in B", label=label)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from darwinn_testbench.comparison.layer_names import LayerName
 from darwinn_testbench.report import Row, Verdict
 
 Value = int | float | str | bool | None
 """A figure of one side; None is something that it lacks."""
+
+Names = tuple[LayerName | None, LayerName | None]
+"""The network's operators that a layer of A and one of B compute; None of one that is not known."""
 
 
 DIGEST = "sha256 "
@@ -49,7 +53,8 @@ class DifferenceRow(Row):
 
     ``part`` is ``inference``, ``parameter caching`` or empty; ``change`` says in a few words how B
     differs from A, nothing if it does not. ``layer`` is the number of A's layer that a row is
-    about, or of B's where A has none.
+    about, or of B's where A has none; ``names`` are the network's operators that the layers of A
+    and B compute, if a reference tells them.
     """
 
     aspect: Aspect
@@ -58,6 +63,12 @@ class DifferenceRow(Row):
     b: Value
     change: str = ""
     layer: int | None = None
+    names: Names = field(default=(None, None), metadata={"json": lambda row: any(row.names)})
+
+    @property
+    def network(self) -> str:
+        """The network's operator, or both where A's and B's are not the same; empty if unknown."""
+        return " | ".join(dict.fromkeys(str(each) for each in self.names if each is not None))
 
     @property
     def case(self) -> str:
@@ -92,6 +103,7 @@ def row(
     change: str | None = None,
     equal: bool | None = None,
     layer: int | None = None,
+    names: Names = (None, None),
     message: str = "",
 ) -> DifferenceRow:
     """A row of two figures; they differ if they are not equal, or as ``equal`` says."""
@@ -106,6 +118,7 @@ def row(
         b=b,
         change="" if same else changed(a, b) if change is None else change,
         layer=layer,
+        names=names,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, Executable, load
 from darwinn_formats.files import Source
@@ -13,6 +14,7 @@ from darwinn_sim.isa.codec import DecodedChunk, decode
 
 from darwinn_testbench.chip.cycles import CyclesRow, time_executable
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
+from darwinn_testbench.comparison.layer_names import layer_names, with_names
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.report.progress import ProgressCallback
@@ -36,14 +38,21 @@ class Setting:
 
 
 class Side:
-    """A compiled model.
+    """A compiled model; with ``reference``, the model before compilation, its layers have names.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError: there is no such model, or a bare stream whose buffers cannot be told.
     """
 
-    def __init__(self, source: Source, companions: Sequence[Source], setting: Setting) -> None:
+    def __init__(
+        self,
+        source: Source,
+        companions: Sequence[Source],
+        setting: Setting,
+        reference: Source | None = None,
+    ) -> None:
+        self.reference = reference
         self.source, self.companions, self.setting = source, companions, setting
         self.file: DarwinnFile = load(source)
         self.bound: BoundModel = choose_model(bind_file(self.file, companions), setting.model)
@@ -70,15 +79,23 @@ class Side:
 
     @cached_property
     def layers(self) -> tuple[LayerRow, ...]:
-        """What the inference computes; SimulationError if it does not run."""
-        return view_layers(
-            self.source,
-            model=self.setting.model,
-            companions=self.companions,
-            seed=self.setting.seed,
-            assumptions=self.setting.assumptions,
-            progress=self.setting.progress,
-        ).rows
+        """What the inference computes, by the names of the reference if there is one.
+
+        Raises:
+            SimulationError: it does not run.
+            FormatError, OSError, InputError, ModelError: the reference is none of this model.
+        """
+        asked: dict[str, Any] = {
+            "model": self.setting.model,
+            "companions": self.companions,
+            "seed": self.setting.seed,
+            "assumptions": self.setting.assumptions,
+            "progress": self.setting.progress,
+        }
+        rows = view_layers(self.source, **asked).rows
+        if self.reference is None:
+            return rows
+        return with_names(rows, layer_names(self.source, self.reference, **asked))
 
     @cached_property
     def timed(self) -> Mapping[str, CyclesRow]:

@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, model in (
         ("model.tflite", with_floats(uncompiled(network), BuiltinOperator.ABS)),
         ("model_edgetpu.tflite", with_floats(compiled, BuiltinOperator.ABS)),
+        ("network.tflite", uncompiled(network)),
         ("cached_edgetpu.tflite", compiled),
         ("cached.package", darwinn.dump(package)),
         ("streamed_edgetpu.tflite", edgetpu_model(network, compile_stand_alone(network))),
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("page", "least"), [("explain.md", 4), ("diff.md", 4)])
+@pytest.mark.parametrize(("page", "least"), [("explain.md", 4), ("diff.md", 5)])
 def test_commands_of_a_page_print_what_it_shows(
     page: str, least: int, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,17 +19,20 @@ from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.layer_names import layer_names
 from darwinn_testbench.compiler import (
     compile_network,
     compile_stand_alone,
     edgetpu_model,
     random_convolution,
     random_dense,
+    uncompiled,
 )
 from darwinn_testbench.difference.difference import difference
 from darwinn_testbench.difference.layers import aligned
 from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.difference.side import CACHING, INFERENCE
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.report import Report, Verdict
@@ -198,6 +201,46 @@ def test_a_layer_that_was_added_stands_alone() -> None:
     ]
 
 
+def test_layers_of_one_tensor_belong_together_whatever_they_are_called() -> None:
+    """Names decide before operation and result; where only one side has a name these do."""
+    mine = [replace(LAYERS[0], kind=kind, tensor=kind) for kind in "abc"]
+    others = [replace(each, kind="other", tensor=each.tensor) for each in mine[1:]]
+    assert kinds(aligned(mine, others)) == [("a", "-"), ("b", "other"), ("c", "other")]
+    unnamed = [replace(each, tensor="") for each in mine[1:]]
+    assert kinds(aligned(mine, unnamed)) == [("a", "-"), ("b", "b"), ("c", "c")]
+
+
+def test_layers_have_the_names_of_the_network() -> None:
+    """Of a reference of both, or of one side alone; rows that are about no layer have none."""
+    reference = uncompiled(NETWORK)
+    alone = compiled(compile_stand_alone(NETWORK))
+    names = [layer_names(each, reference) for each in (MODEL, alone)]
+    for references, known in (
+        ((reference, reference), names),
+        ((None, reference), [{}, names[1]]),
+        ((reference, None), [names[0], {}]),
+    ):
+        report = difference(
+            MODEL, alone, only=[Aspect.LAYERS, Aspect.CYCLES], references=references
+        )
+        assert len([row for row in report.rows if row.layer is not None]) == 8
+        for row in report.rows:
+            expected = tuple(None if row.layer is None else each.get(row.layer) for each in known)
+            assert row.names == expected
+        printed = report.to_dict()["rows"]
+        assert ["names" in each for each in printed] == [
+            row.layer is not None for row in report.rows
+        ]
+    (two,) = [row for row in report.rows if row.name == "layer 1 computes"]
+    assert two.network == "FULLY_CONNECTED output"
+
+
+def test_a_reference_of_another_network_is_refused() -> None:
+    other = uncompiled(random_dense([32, 24], 1))
+    with pytest.raises(InputError, match="not the model before compilation"):
+        difference(MODEL, MODEL, only=[Aspect.LAYERS], references=(None, other))
+
+
 def test_exit_codes_are_those_of_diff(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +262,14 @@ def test_exit_codes_are_those_of_diff(
     assert len(page) < 1_500_000
     assert run_command_line(["diff", "a.tflite", "b.tflite", "--only", "looks"]) == 2
     assert run_command_line(["diff", "a.tflite", "page.html"]) == 2
+    Path("network.tflite").write_bytes(uncompiled(NETWORK))
+    named = ["diff", "a.tflite", "b.tflite", "--html", "page.html", "--reference"]
+    assert run_command_line([*named, "network.tflite"]) == 1
+    assert "FULLY_CONNECTED layer_0" not in page
+    assert "FULLY_CONNECTED layer_0" in Path("page.html").read_text()
+    assert run_command_line([*named, "A=network.tflite", "-r", "B=network.tflite"]) == 1
+    assert run_command_line([*named, "A=network.tflite", "-r", "network.tflite"]) == 2
+    assert run_command_line([*named, "absent.tflite"]) == 2
     capsys.readouterr()
     assert run_command_line(["diff", "a.tflite", "b.tflite", "--json", "--only", "parameters"]) == 1
     printed = json.loads(capsys.readouterr().out)
