@@ -59,13 +59,19 @@ TESTS = (
     "tests/formats/flatbuffer/test_*.py",
     "tests/sim/**/test_*.py",
     "tests/testbench/chip/test_*.py",
+    "tests/testbench/comparison/test_*.py",
+    "tests/testbench/compiler/test_*.py",
+    "tests/testbench/device/**/test_*.py",
     "tests/testbench/layers/test_*.py",
     "tests/testbench/profile/test_*.py",
+    "tests/testbench/cli/test_commands.py",
 )
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
 
 TEST_SECONDS = 15.0
 """So much do the tests of a mutant take together when nothing is changed."""
+MORE_SECONDS = 120.0
+"""So much do those that are asked after them, of what is left, and these together."""
 FEW_SECONDS = 4.0
 """So much those that are asked before kernels are optimised."""
 _START_SECONDS, _COMPILE_SECONDS = 20, 120
@@ -106,33 +112,53 @@ class Project:
         return chosen
 
 
-def attempt(
-    tree: Tree, mutant: Mutant, source: bytes, tests: Sequence[str], few: Sequence[str]
-) -> tuple[str, str]:
-    """What came of a mutant on these tests, and which test has caught it, or how else.
-
-    Most mutants of kernels are caught by ``few`` of the tests, which saves optimising them.
+@dataclass(frozen=True)
+class Asked:
+    """Tests that are asked about a mutant: ``all`` of them, the ``nearest`` first, and ``few``
+    before kernels are optimised, which catch most mutants of them.
     """
-    if not tests:
+
+    few: Sequence[str]
+    nearest: Sequence[str]
+    all: Sequence[str]
+
+    @classmethod
+    def chosen(cls, chooser: Chooser, mutant: Mutant) -> Asked:
+        every = chooser.tests(mutant, MORE_SECONDS)
+        nearest = chooser.within(every, TEST_SECONDS)
+        return cls(chooser.within(nearest, FEW_SECONDS), nearest, every)
+
+
+def attempt(tree: Tree, mutant: Mutant, source: bytes, tests: Asked) -> tuple[str, str]:
+    """What came of a mutant on these tests, and which test has caught it, or how else."""
+    if not tests.all:
         return SURVIVED, "no test executes it"
     result, by = "", ""
     if mutant.kernel:
         with tree.mutated(mutant, source, optimised=False) as variables:
-            result, by = _asked(tree, mutant, variables, few)
+            result, by = _asked(tree, mutant, variables, tests.few, TEST_SECONDS)
     if result != CAUGHT:
         with tree.mutated(mutant, source) as variables:
-            result, by = _asked(tree, mutant, variables, tests)
-    return result, by
+            result, by = _asked(tree, mutant, variables, tests.nearest, TEST_SECONDS)
+            nearest = set(tests.nearest)
+            further = [each for each in tests.all if each not in nearest]
+            if result != CAUGHT and further:
+                result, by = _asked(tree, mutant, variables, further, MORE_SECONDS)
+    return (result, by) if result == CAUGHT else (SURVIVED, f"{len(tests.all)} tests pass")
 
 
 def _asked(
-    tree: Tree, mutant: Mutant, variables: Mapping[str, str], tests: Sequence[str]
+    tree: Tree,
+    mutant: Mutant,
+    variables: Mapping[str, str],
+    tests: Sequence[str],
+    seconds: float,
 ) -> tuple[str, str]:
     more = _COMPILE_SECONDS if tree.compiles(mutant) else _START_SECONDS
-    limit = int(2 * TEST_SECONDS) + more
+    limit = int(2 * seconds) + more
     ran = tree.pytest(["-x", *tests], variables, seconds=limit)
     if ran.code == _PASSED:
-        return SURVIVED, f"{len(tests)} tests pass"
+        return SURVIVED, ""
     if ran.code in (-signal.SIGTERM, -signal.SIGINT):
         raise ToolError("the tests were ended from outside")
     if ran.code is None:
@@ -163,10 +189,10 @@ class Campaign:
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         """Outcomes of the mutants, as far as there is time: what is known first, kernels last."""
-        tests = {each.name: self._chooser.tests(each, TEST_SECONDS) for each in mutants}
+        tests = {each.name: Asked.chosen(self._chooser, each) for each in mutants}
         left = []
         for mutant in mutants:
-            known = self._known(mutant, tests[mutant.name])
+            known = self._known(mutant, tests[mutant.name].all)
             if known is None:
                 left.append(mutant)
             else:
@@ -174,7 +200,9 @@ class Campaign:
         for optimised in (True, False):
             # The nearest test of each: what it compiles, its mutant need not.
             asked = [each for each in left if optimised or each.kernel]
-            if nearest := dict.fromkeys(test for each in asked for test in tests[each.name][:1]):
+            if nearest := dict.fromkeys(
+                test for each in asked for test in tests[each.name].all[:1]
+            ):
                 self._tree.control(list(nearest), optimised=optimised)
         done = len(mutants) - len(left)
         end = None if self._seconds is None else time.monotonic() + self._seconds
@@ -206,19 +234,17 @@ class Campaign:
             return None
         return known if known.tests == contents(self._root, asked) else None
 
-    def _attempt(self, mutant: Mutant, tests: Sequence[str], end: float | None) -> Outcome | None:
+    def _attempt(self, mutant: Mutant, tests: Asked, end: float | None) -> Outcome | None:
         if end is not None and time.monotonic() > end:
             return None
         begin = time.monotonic()
         tree = self._trees.get()
         try:
             source = self._project.sources[mutant.file]
-            result, by = attempt(
-                tree, mutant, source, tests, self._chooser.within(tests, FEW_SECONDS)
-            )
+            result, by = attempt(tree, mutant, source, tests)
         finally:
             self._trees.put(tree)
-        asked = [by.partition("[")[0]] if "::" in by else tests
+        asked = [by.partition("[")[0]] if "::" in by else tests.all
         return Outcome(
             key=self._project.key(mutant),
             tests=contents(self._root, asked),

@@ -51,11 +51,12 @@ def record(tree: Tree, folder: Path, test_files: Iterable[str]) -> Executed:
         for file in some:
             # One that ends the process takes the others with it.
             noted = _recorded(tree, folder, [file]) if together is None else together
-            part = kept[file].with_suffix(".part")
-            part.write_text(json.dumps(_part(noted or _NOTHING, file)))
-            part.replace(kept[file])
+            if noted is not None:
+                part = kept[file].with_suffix(".part")
+                part.write_text(json.dumps(_part(noted, file)))
+                part.replace(kept[file])
     executed = Executed()
-    for path in kept.values():
+    for path in filter(Path.exists, kept.values()):
         noted = json.loads(path.read_text())
         executed.seconds.update(noted["seconds"])
         for source, function, test, lines in noted["executed"]:
@@ -67,7 +68,6 @@ _FILES_AT_A_TIME = 12
 """Files of tests that are recorded in one process: loading the simulator takes as long as most."""
 
 _Noted = dict[str, Any]
-_NOTHING: _Noted = {"seconds": {}, "executed": []}
 
 
 def _digest(tree: Tree, file: str) -> str:

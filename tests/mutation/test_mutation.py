@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from darwinn_sim.kernel import compiled, store
 
-from tests.mutation.__main__ import EQUIVALENTS, Project, attempt
+from tests.mutation.__main__ import EQUIVALENTS, Asked, Project, attempt
 from tests.mutation.mutants import Mutant, drawn, mutants_of
 from tests.mutation.nearest import Chooser, Executed, functions_of, imports, nearness
 from tests.mutation.results import (
@@ -323,18 +323,24 @@ def one(file: str, function: str, after: str) -> tuple[Mutant, bytes]:
     return mutant, source
 
 
+def asked(*tests: str) -> Asked:
+    """No others after the nearest."""
+    return Asked((), tests, tests)
+
+
 def test_a_mutant_is_caught_by_a_test_that_fails_and_by_no_other(tree: Tree) -> None:
     file = "formats/darwinn_formats/darwinn/bundle.py"
     changed = "return (_field(bundle, _BUNDLE_COUNT) - 2) * BUNDLE_BYTES"
     mutant, source = one(file, "chunk_bytes", changed)
     stream = "tests/formats/darwinn/test_loader.py::test_a_stream_is_cut_into_chunks"
     other = "tests/formats/darwinn/test_loader.py::test_executables_of_a_package_are_paired"
-    assert attempt(tree, mutant, source, [other, stream], []) == (CAUGHT, stream)
-    assert attempt(tree, mutant, source, [other], []) == (SURVIVED, "1 tests pass")
-    assert attempt(tree, mutant, source, [], [])[0] == SURVIVED
+    assert attempt(tree, mutant, source, asked(other, stream)) == (CAUGHT, stream)
+    assert attempt(tree, mutant, source, asked(other)) == (SURVIVED, "1 tests pass")
+    assert attempt(tree, mutant, source, Asked((), [other], [other, stream])) == (CAUGHT, stream)
+    assert attempt(tree, mutant, source, asked())[0] == SURVIVED
     assert (tree.folder / file).read_bytes() == source
     with pytest.raises(ToolError, match="cannot be found"):
-        attempt(tree, mutant, source, ["tests/formats/darwinn/test_loader.py::nothing"], [])
+        attempt(tree, mutant, source, asked("tests/formats/darwinn/test_loader.py::nothing"))
 
 
 def test_tests_have_to_pass_as_the_project_is(tree: Tree) -> None:
