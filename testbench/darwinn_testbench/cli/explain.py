@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -19,6 +20,7 @@ from darwinn_testbench.explain.crossing import Crossing, Piece
 from darwinn_testbench.explain.explain import ExplainRow, explain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
+from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
 
@@ -27,6 +29,8 @@ EXAMPLES = """**Examples**
 `darwinn explain model.tflite model_edgetpu.tflite`
 
 `darwinn explain model_edgetpu.tflite --host usb2`
+
+`darwinn explain model.tflite model_edgetpu.tflite --html explained.html`
 
 `darwinn explain model.tflite --json | jq '.rows[] | select(.place == "CPU") | {operator, reason}'`
 """
@@ -47,6 +51,12 @@ Several = Annotated[
     ),
 ]
 All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
+Html = Annotated[
+    Path | None,
+    option(
+        "--html PATH", "Also write a page with the network and all of this; - is standard output."
+    ),
+]
 
 _MOST_ADVICE = 12
 _MOST_KINDS = 2
@@ -106,6 +116,7 @@ def command(
     several: Several = False,
     every: All = False,
     no_assumptions: options.NoAssumptions = False,
+    html: Html = None,
     json: options.Json = False,
 ) -> None:
     """Say of each operator where it runs, chip or CPU, why, and what to change.
@@ -115,6 +126,8 @@ def command(
     the compiled file, and the conditions say why. Then what goes between CPU and chip at each
     inference, with the time that the host link takes for it, and what stays on the chip.
     """
+    options.only_one_on_stdout(json=json, html=html)
+    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
     with progress_bar() as progress:
         report = explain(
             options.source_of(model),
@@ -126,12 +139,19 @@ def command(
             assumptions=not no_assumptions,
             progress=progress,
         )
+        if html is not None:
+            # Imported here: no other call should wait for it.
+            from darwinn_testbench.explain.page import page_of
+
+            progress("drawing", 0, None)
+            write_result(html, page_of(report))
     finish(
         report,
         file=model,
         as_json=json,
-        body=lambda found: _body(found, every),
-        next_step=_next_step(report, model, compiled),
+        body=lambda found: _body(found, every) if str(html) != "-" else [],
+        next_step=_next_step(report, model, compiled, html),
+        summary_on_stderr=str(html) == "-",
     )
 
 
@@ -195,7 +215,11 @@ def _changes(report: Report[ExplainRow]) -> list[RenderableType]:
     return ["what to change:", *shown]
 
 
-def _next_step(report: Report[ExplainRow], model: str, compiled: str | None) -> str:
+def _next_step(
+    report: Report[ExplainRow], model: str, compiled: str | None, html: Path | None
+) -> str:
+    if html is not None and str(html) != "-":
+        return f"open {html} in a browser"
     if report.figures["basis"] == "prediction":
         return f"darwinn explain {model} COMPILED shows what a compiler made of it"
     if compiled is None:

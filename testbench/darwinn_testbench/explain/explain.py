@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from darwinn_formats import tflite
@@ -46,8 +47,8 @@ class ExplainRow(Row):
 
     ``place`` is where it runs, ``predicted`` where the conditions place it; without a compiled file
     they are the same. ``reason`` says in a few words what keeps it on the CPU, ``log`` how the
-    vendor's compiler calls that, ``doubts`` what may keep it there. ``parameter_bytes`` are those
-    of its constants in the file.
+    vendor's compiler calls that, ``doubts`` what may keep it there. ``reads`` are the numbers of
+    the operators whose results it takes, ``parameter_bytes`` those of its constants in the file.
     """
 
     number: int
@@ -60,6 +61,7 @@ class ExplainRow(Row):
     advice: str
     source: str
     doubts: tuple[str, ...]
+    reads: tuple[int, ...]
     parameter_bytes: int
 
 
@@ -123,7 +125,7 @@ def explain(
             compiled_piece(number, bound, description, link, assumptions)
             for number, bound in enumerate(_bound(file, shell, companions))
         ]
-    rows = tuple(map(_row, graph.nodes, places, predictions))
+    rows = tuple(map(partial(_row, graph), graph.nodes, places, predictions))
     situation = Situation(graph.nodes, places, predictions, found, graph.graphs)
     basis = PREDICTED if shell_source is None else COMPILED
     return Report(
@@ -209,7 +211,7 @@ def _predicted_pieces(
     return [predicted_piece(number, graph, members[number], link) for number in sorted(members)]
 
 
-def _row(node: Node, place: Place, prediction: Prediction) -> ExplainRow:
+def _row(graph: Graph, node: Node, place: Place, prediction: Prediction) -> ExplainRow:
     first = prediction.objections[0] if prediction.objections else None
     why, log, source, change = "", SUPPORTED, "", ""
     if place is Place.CPU:
@@ -223,6 +225,7 @@ def _row(node: Node, place: Place, prediction: Prediction) -> ExplainRow:
             source, change = first.condition.source, first.condition.advice
     elif place is Place.UNKNOWN:
         why, log = "not found in the compiled file", ""
+    makers = (graph.producers.get(each.index) for each in node.data)
     return ExplainRow(
         name=node.outputs[0].name if node.outputs else "",
         verdict=Verdict.PASS,
@@ -236,6 +239,7 @@ def _row(node: Node, place: Place, prediction: Prediction) -> ExplainRow:
         advice=change,
         source=source,
         doubts=tuple(each.text for each in prediction.doubts),
+        reads=tuple(dict.fromkeys(maker.index for maker in makers if maker is not None)),
         parameter_bytes=node.parameter_bytes,
     )
 

@@ -1,7 +1,8 @@
-"""The network as a graph of a page, whose boxes are the layers that charts and tables show."""
+"""Networks as graphs of a page, whose boxes are what its charts and tables show."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from darwinn_testbench.layers.graph import Node, layout, nodes
@@ -16,9 +17,13 @@ _BOX = (214.0, 52.0)
 
 def network_graph(report: Report[LayerRow]) -> Graph | None:
     """Inputs, layers and outputs from top to bottom; None without the library of layouts."""
+    return laid_out(nodes(report))
+
+
+def laid_out(graph: Sequence[Node]) -> Graph | None:
+    """The nodes from top to bottom, by colour; None without the library of layouts."""
     if find_spec("igraph") is None:
         return None
-    graph = nodes(report)
     places, paths = layout(graph)
     return Graph(
         boxes=[
