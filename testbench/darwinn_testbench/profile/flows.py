@@ -3,8 +3,10 @@
 Nothing of this is recorded with the spans; it follows from what the instructions move. Bytes of a
 stream and rows of a queue are taken in the order in which they are given, so that of each taker the
 giver of its first element is found by counting. Units of the scalar core's buffers lie at
-addresses: a ring infeed reads what the last pop before has written there. Where what is given and
-what is taken do not add up, as for sizes that registers decide, nothing is said.
+addresses: a ring infeed reads what the last pop before has written there. So do values in a tile:
+from each memory a unit takes what the latest writer of anything that it reads there has put into
+it when it begins. Where
+what is given and what is taken do not add up, as for sizes that registers decide, nothing is said.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from darwinn_sim.isa.codes import InfeedSource
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Timing
+from darwinn_sim.units.mesh_bus import neighbour
 from darwinn_sim.units.ring_bus import OUTFEED_TARGET
 from numpy.typing import NDArray
+
+from darwinn_testbench.profile.touched import MEMORIES, PLACES, Touched
 
 Numbers = NDArray[np.int64]
 
@@ -43,6 +48,10 @@ _BUFFER_UNITS = {
     InfeedSource.ACTIVATIONS: chip.ACTIVATION_UNITS,
 }
 
+_LINKS = ("south", "west", "north", "east")
+"""Of the mesh, by their numbers."""
+_NOBODY = -1
+
 End = tuple[Literal["descriptor", "transfer", "span"], int]
 """A descriptor or a transfer by its number in ``Timing.transfers``, a span by that in ``spans``."""
 
@@ -62,6 +71,8 @@ def flows(timing: Timing) -> Iterator[Flow]:
     yield from found.pops()
     yield from found.infeeds()
     yield from found.rows()
+    yield from found.within_tiles()
+    yield from found.mesh()
     yield from found.outputs()
 
 
@@ -162,6 +173,47 @@ class _Found:
         mine = targets >> OUTFEED_TARGET & 1 == 1
         takers = self._of("ring outfeed")
         yield from self._queue(givers[mine], counts[mine], takers, self._outfeed_rows(takers))
+
+    def within_tiles(self) -> Iterator[Flow]:
+        """By the places in each memory: to who reads from the latest that has written any of it.
+
+        A span is as long as its work, so that who writes begins before who reads.
+        """
+        touched = Touched(self.timing.program)
+        starts = self.spans["start"]
+        order = np.argsort(starts, kind="stable")
+        for tile in range(chip.TILES):
+            mine = order[self.spans["tile"][order] == tile]
+            last = np.full(PLACES, _NOBODY, np.int64)
+            for span, instruction in zip(
+                mine.tolist(), self.spans["instruction"][mine].tolist(), strict=True
+            ):
+                reads, writes = touched.by(instruction)
+                for places in np.split(reads, np.searchsorted(reads, MEMORIES)):
+                    givers = np.unique(last[places])
+                    givers = givers[givers != _NOBODY]
+                    if givers.size:
+                        giver = int(givers[np.argmax(starts[givers])])
+                        yield Flow(("span", giver), ("span", span))
+                last[writes] = span
+
+    def mesh(self) -> Iterator[Flow]:
+        """Words of each link between neighbours, in order."""
+        for link, name in enumerate(_LINKS):
+            spans = self._of_tiles(f"mesh {name} send")
+            records = self.tables.mesh[self._row(spans)]
+            sent, received = (
+                counted(records[walk]) * (records[walk]["off"] == 0)
+                for walk in ("narrow_read", "narrow_write")
+            )
+            # With an immediate nothing of what arrives is written.
+            received = received * (records["immediate_valid"] == 0)
+            tiles = self.spans["tile"][spans]
+            for tile in range(chip.TILES):
+                there = tiles == neighbour(tile, link)
+                givers, takers = spans[tiles == tile], spans[there]
+                for giver, taker in _first(sent[tiles == tile], received[there]):
+                    yield Flow(("span", int(givers[giver])), ("span", int(takers[taker])))
 
     def _queue(
         self, givers: Numbers, given: Numbers, takers: Numbers, taken: Numbers

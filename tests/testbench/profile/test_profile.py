@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_sim import chip
-from darwinn_sim.kernel import traversal
 from darwinn_sim.timing import (
     CHIP_STATION_NAMES,
     TILE_STATION_NAMES,
@@ -31,10 +29,10 @@ from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
 from darwinn_testbench.profile.figures import Point
-from darwinn_testbench.profile.flows import counted, flows
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.profile import SHORT, ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
+from darwinn_testbench.profile.touched import NARROW_WORDS, Touched
 from darwinn_testbench.report import Report, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -195,66 +193,6 @@ def track_names(trace: Trace) -> dict[int, str]:
     return {track.uuid: track.name for track in found if track.uuid}
 
 
-def test_arrows_lead_forward_from_giver_to_taker(trace: Trace) -> None:
-    """From descriptors over transfers, pops, infeed, tiles and outfeed to the outputs."""
-    names = track_names(trace)
-    ends: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for timestamp, event in events(trace):
-        for flow in event.flow_ids:
-            ends[flow].append((timestamp, names[event.track_uuid]))
-    assert all(len(each) == 2 and each[0][0] <= each[1][0] for each in ends.values())
-    found = {(giver, taker) for (_, giver), (_, taker) in ends.values()}
-    between_tiles = {("ring producer", f"ring consumer {queue}") for queue in "AB"}
-    assert found - between_tiles == {
-        ("descriptors", "input"),
-        ("descriptors", "output"),
-        ("input", "activation pop"),
-        ("activation pop", "ring infeed"),
-        ("ring infeed", "ring consumer A"),
-        ("ring producer", "ring outfeed"),
-        ("ring outfeed", "output"),
-    }
-
-
-def test_every_row_has_an_arrow(profiled: Report[ProfileRow]) -> None:
-    """What the instructions give and take adds up: of each taker it is known who gave."""
-    timing = figures_of(profiled).profiled.timing
-    targets = {flow.target for flow in flows(timing)}
-    takers = (("ring consumer A", TILE_STATION_NAMES, 0), ("ring outfeed", CHIP_STATION_NAMES, -1))
-    for name, stations, tile in takers:
-        station = timing.spans["station"] == stations.index(name)
-        spans = np.flatnonzero(station & ((timing.spans["tile"] >= 0) == (tile >= 0)))
-        assert len(spans), name
-        assert {("span", each) for each in spans.tolist()} <= targets, name
-
-
-@given(
-    limits=st.lists(st.integers(0, 4), min_size=1, max_size=4),
-    alternate=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4)),
-    prologue=st.tuples(st.integers(0, 3), st.integers(0, 3)),
-)
-def test_elements_are_counted_as_a_walk_steps(
-    limits: list[int], alternate: tuple[int, int, int], prologue: tuple[int, int]
-) -> None:
-    walk = traversal.Parameters.zeros(1)
-    loops = len(limits)
-    walk["loops"], walk["limit"][0, :loops] = loops, limits
-    loop, target, limit = alternate
-    if target < loop < loops:
-        walk["alternate_loop"], walk["alternate_target"] = loop, target
-        walk["alternate_limit"] = min(limit, limits[target])
-    length, of_loop = prologue
-    if of_loop < loops:
-        walk["prologue_length"], walk["prologue_loop"] = length, of_loop
-    state = traversal.State.zeros(1)
-    traversal.start(state[0], walk[0])
-    steps = 0
-    while not state["done"][0]:
-        traversal.step(state[0], walk[0])
-        steps += 1
-    assert counted(walk).tolist() == [steps]
-
-
 def test_arguments_say_where_cycles_went(trace: Trace, profiled: Report[ProfileRow]) -> None:
     """Of every station the cycles of all slices, by cause, are those of the profile."""
     timing = figures_of(profiled).profiled.timing
@@ -312,11 +250,13 @@ def test_counters_end_at_the_bytes_that_were_moved(
 def test_values_in_memory_are_those_of_a_plain_count(profiled: Report[ProfileRow]) -> None:
     """Each word by itself: written, read and written again, from dictionaries and loops."""
     timing = figures_of(profiled).profiled.timing
-    touched = memory_in_use._Touched(timing.program)
+    touched = Touched(timing.program)
     for tile, (cycles, sizes) in memory_in_use.narrow_bytes_in_use(timing).items():
         accesses: dict[int, list[tuple[int, bool]]] = defaultdict(list)
         for span in timing.spans[timing.spans["tile"] == tile]:
-            reads, writes = touched.by(int(span["instruction"]))
+            reads, writes = (
+                each[each < NARROW_WORDS] for each in touched.by(int(span["instruction"]))
+            )
             for word in reads.tolist():
                 accesses[word].append((int(span["end"]), True))
             for word in writes.tolist():
@@ -356,28 +296,6 @@ def test_at_its_fullest_memory_holds_what_the_compiler_says(corpus: Path, name: 
     used = memory_in_use.narrow_bytes_in_use(timing)
     fullest = max(int(sizes.max()) for _, sizes in used.values())
     assert fullest == inference.used_narrow_memory_bytes_per_tile
-
-
-def test_perfetto_s_own_reader_accepts_it(profiled: Report[ProfileRow], tmp_path: Path) -> None:
-    import shutil
-
-    binary = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
-    if binary is None:
-        pytest.skip("Perfetto's trace_processor_shell is not on the path")
-    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
-
-    document = Path(__file__).parents[3] / "docs" / "timing.md"
-    path = tmp_path / "trace.pftrace"
-    timing = figures_of(profiled).profiled.timing
-    path.write_bytes(to_perfetto(timing))
-    config = TraceProcessorConfig(bin_path=binary)
-    with TraceProcessor(trace=str(path), config=config) as reader:
-        (row,) = reader.query("select count(*) as slices from slice")
-        assert row.slices > len(timing.spans)
-        queries = re.findall(r"```sql\n(.*?)```", document.read_text(), re.DOTALL)
-        assert len(queries) == 4
-        for query in queries:
-            assert list(reader.query(query)), query
 
 
 # Pictures
