@@ -3,7 +3,9 @@
 A condition says in a few words what is wrong with an operator, what to do about it, and where the
 rule is from. What the vendor does not put in numbers ("depending on size") is held by what compiled
 models show: at most what was seen on the chip is taken to fit, at least what was seen on the CPU
-not to, and between the two nothing is known.
+not to, and between the two nothing is known. Which rows of the vendor's table are known from where
+says ``evidence``; of what no source at hand has, an operator or the lifting of a limit of 2019, a
+doubt is left.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from darwinn_testbench.explain.graph import EIGHT_BITS, Node, Value
+from darwinn_testbench.explain import findings
+from darwinn_testbench.explain.evidence import EVIDENCE
+from darwinn_testbench.explain.graph import Node
 
 REQUIREMENTS = "vendor's model requirements"
 OPERATORS = "vendor's supported operations"
@@ -20,9 +24,13 @@ SEEN = "seen in compiled models"
 NUMBERS_SEEN = f"{OPERATORS}, numbers {SEEN}"
 """The vendor says that there is a limit, and not which."""
 
+NOT_AT_HAND = f"{OPERATORS}, of a later edition that is not at hand"
+"""As they were noted down; no copy of the table that can be read confirms it."""
+
 SUPPORTED = "Mapped to Edge TPU"
 UNSUPPORTED = "Operation not supported"
 WRONG_TYPE = "Operation is working on an unsupported data type"
+WRONG_RANK = "Tensor has unsupported rank (up to 3 innermost dimensions mapped)"
 UNSPECIFIED = "Operation is otherwise supported, but not mapped due to some unspecified limitation"
 SECOND_PIECE = "More than one subgraph is not supported"
 """What the vendor's compiler writes in its log."""
@@ -58,46 +66,9 @@ def objections(node: Node) -> tuple[Objection, ...]:
     own = OPERATOR_CONDITIONS.get(node.name) if not node.custom else None
     if own is None:
         return (Objection(_unsupported(node), _what_kind(node)),)
-    found = ((each, each.finds(node)) for each in (*own, *GENERAL))
+    confirmed = () if EVIDENCE[node.name] else (_NOT_CONFIRMED,)
+    found = ((each, each.finds(node)) for each in (*own, *GENERAL, *confirmed))
     return tuple(Objection(condition, text) for condition, text in found if text)
-
-
-# What is wrong with types and shapes, of any operator.
-
-
-def _types(node: Node) -> str:
-    """Data that is not quantised to 8 bits; a variable of an LSTM may have 16."""
-    wrong = [
-        each
-        for each in (*node.data, *node.outputs)
-        if each.type not in EIGHT_BITS and not (each.variable and each.type == "INT16")
-    ]
-    return f"{wrong[0].type.lower()} data" if wrong else ""
-
-
-def _float_weights(node: Node) -> str:
-    wrong = [each for each in node.given if each.constant and each.type.startswith("FLOAT")]
-    return f"{wrong[0].type.lower()} parameters" if wrong else ""
-
-
-def _not_quantised(node: Node) -> str:
-    wrong = [each for each in (*node.data, *node.outputs) if not each.scales]
-    return "8 bits without a scale" if wrong else ""
-
-
-def _dynamic(node: Node) -> str:
-    """A dimension that is known at run time only; the first may be open, which counts as 1."""
-    for each in (*node.data, *node.outputs):
-        if any(size < 0 for size in (*each.signature[1:], *each.shape)) or 0 in each.shape:
-            return "dynamic shape"
-    return ""
-
-
-def _batch(node: Node) -> str:
-    for each in (*node.data, *node.outputs):
-        if len(each.shape) > 3 and max(each.shape[:-3]) > 1:
-            return f"batch {max(each.shape[:-3])}" if len(each.shape) == 4 else "5 dimensions"
-    return ""
 
 
 _QUANTISE = (
@@ -106,160 +77,62 @@ _QUANTISE = (
 )
 
 GENERAL = (
-    Condition("type", _types, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
-    Condition("parameter type", _float_weights, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
-    Condition("quantisation", _not_quantised, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
+    Condition("type", findings.types, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
+    Condition("parameter type", findings.float_weights, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
+    Condition("quantisation", findings.not_quantised, _QUANTISE, REQUIREMENTS, WRONG_TYPE),
     Condition(
         "dynamic shape",
-        _dynamic,
+        findings.dynamic,
         "fix all sizes when the model is converted (input shape with batch 1)",
         REQUIREMENTS,
     ),
     Condition(
         "batch",
-        _batch,
+        findings.batch,
         "set batch 1: only the three innermost dimensions may be larger",
         REQUIREMENTS,
+        WRONG_RANK,
     ),
 )
 """Conditions of every operator."""
 
 
-# What single operators do not allow.
-
-
-def _activation(node: Node) -> str:
-    activation = node.option("fused_activation_function")
-    return f"fused {activation.name}" if activation else ""
-
-
-def _parameters(*places: int) -> Callable[[Node], str]:
-    def finds(node: Node) -> str:
-        values = [node.inputs[k] for k in places if k < len(node.inputs)]
-        computed = any(each is not None and not each.constant for each in values)
-        return "parameters are computed" if computed else ""
-
-    return finds
+_NOT_CONFIRMED = Condition(
+    "not confirmed",
+    lambda node: "not seen on the chip?",
+    "ask the compiler: whether it gives this operator to the chip is not confirmed",
+    NOT_AT_HAND,
+    sure=False,
+)
+"""Of operators without evidence."""
 
 
 def _constant(*places: int) -> Condition:
     """Inputs that have to be in the file."""
     return Condition(
         "constant parameters",
-        _parameters(*places),
+        findings.parameters(*places),
         "give parameters that are constants when the model is compiled",
         REQUIREMENTS,
     )
 
 
-def _dilation(node: Node) -> str:
-    rates = (node.option("dilation_h_factor", 1), node.option("dilation_w_factor", 1))
-    return "" if rates[0] == rates[1] else f"dilation {rates[0]}x{rates[1]}"
-
-
-def _constant_part(node: Node) -> str:
-    constants = [k for k, each in enumerate(node.inputs) if each is not None and each.constant]
-    if not constants:
-        return ""
-    if len(node.inputs) != 2:
-        return "a constant among several inputs"
-    data = node.constant(constants[0])
-    return "" if data is not None and not data.any() else "a constant that is not 0"
-
-
-def _weights_format(node: Node) -> str:
-    weights = node.option("weights_format")
-    return f"weights {weights.name}" if weights else ""
-
-
-def _one_dimension(of: str) -> Callable[[Node], str]:
-    def finds(node: Node) -> str:
-        (value, *_) = (*node.outputs, None) if of == "result" else (*node.data, None)
-        many = value is not None and len(value.extent) > 1
-        return f"{of} of {len(value.extent)} dimensions" if many and value is not None else ""
-
-    return finds
-
-
-def _axes(node: Node) -> tuple[list[int], Value | None]:
-    """The axes that an operator with them as second input works along, from the first."""
-    data, axes = (*node.inputs, None)[0], node.constant(1)
-    if data is None or axes is None or axes.dtype.kind not in "iu":
-        return [], data
-    rank = len(data.shape)
-    return [int(axis) % rank if rank else 0 for axis in axes.reshape(-1)], data
-
-
-def _along_batch(node: Node) -> str:
-    axes, data = _axes(node)
-    return "along the batch" if data is not None and len(data.shape) > 3 and 0 in axes else ""
-
-
-def _takes_floats(node: Node) -> str:
-    kinds = [each.type.lower() for each in node.data if each.type.startswith("FLOAT")]
-    return f"{kinds[0]} data" if kinds else ""
-
-
-def _odd_depth(node: Node) -> str:
-    axes, data = _axes(node)
-    if data is None or not data.shape or len(data.shape) - 1 not in axes:
-        return ""
-    return f"over {data.shape[-1]} channels" if data.shape[-1] % 4 else ""
-
-
-def _pads_batch(node: Node) -> str:
-    sizes = node.constant(1)
-    if sizes is None or sizes.ndim != 2 or len(sizes) < 4:
-        return ""
-    return "pads the batch" if sizes[:-3].any() else ""
-
-
-def _packs_batch(node: Node) -> str:
-    shape = node.outputs[0].shape if node.outputs else ()
-    axis = node.option("axis", 0)
-    return "along the batch" if len(shape) > 3 and axis in (0, -len(shape)) else ""
-
-
-def _alpha(node: Node) -> str:
-    alpha = node.inputs[1] if len(node.inputs) > 1 else None
-    return "alpha of several dimensions" if alpha is not None and len(alpha.extent) > 1 else ""
-
-
-def _splits_batch(place: int, data: int) -> Callable[[Node], str]:
-    def finds(node: Node) -> str:
-        axis, value = node.constant(place), node.inputs[data] if data < len(node.inputs) else None
-        if axis is None or axis.size != 1 or axis.dtype.kind not in "iu":
-            return ""
-        if value is None or len(value.shape) < 4:
-            return ""
-        splits = len(node.outputs) > 1 and int(axis.reshape(-1)[0]) in (0, -len(value.shape))
-        return "splits the batch" if splits else ""
-
-    return finds
-
-
-def _strides(node: Node) -> str:
-    strides = node.constant(3)
-    if strides is not None and (strides != 1).any():
-        return f"strides {'x'.join(str(each) for each in strides.reshape(-1))}"
-    masks = (node.option("ellipsis_mask", 0), node.option("new_axis_mask", 0))
-    return "a mask for new axes" if any(masks) else ""
-
-
-def _long_softmax(node: Node) -> str:
-    longest = max((each.elements for each in node.data), default=0)
-    return f"{longest:,} elements" if longest > 16_000 else ""
-
-
 _NO_ACTIVATION = Condition(
     "fused activation",
-    _activation,
+    findings.activation,
     "put the activation into an operator of its own",
     OPERATORS,
 )
-_SAME_DILATION = Condition("dilation", _dilation, "dilate both ways alike", OPERATORS)
+_SAME_DILATION = Condition("dilation", findings.dilation, "dilate both ways alike", OPERATORS)
 _AXES = _constant(1)
-_NO_BATCH = Condition("batch axis", _along_batch, "leave the batch dimension alone", OPERATORS)
+_NO_BATCH = Condition(
+    "batch axis", findings.along_batch, "leave the batch dimension alone", OPERATORS
+)
+
+
+def _limit_of_2019(name: str, finds: Callable[[Node], str], advice: str) -> Condition:
+    """A limit of the table of 2019, from before run-time 13: lifted since, as far as is known."""
+    return Condition(name, finds, advice, NOT_AT_HAND, sure=False)
 
 
 @dataclass(frozen=True)
@@ -294,51 +167,33 @@ def _sized(seen: Seen, advice: str, source: str) -> tuple[Condition, Condition]:
     )
 
 
-def _result_bytes(node: Node) -> int:
-    return max((each.bytes for each in node.outputs), default=0)
-
-
-def _data_bytes(node: Node) -> int:
-    return max((each.bytes for each in node.data), default=0)
-
-
-def _enlargement(node: Node) -> int:
-    """How many times more rows or columns a result has."""
-    if not node.data or not node.outputs:
-        return 0
-    before, after = node.data[0].shape, node.outputs[0].shape
-    if len(before) != 4 or len(after) != 4:
-        return 0
-    return max(round(after[k] / max(before[k], 1)) for k in (1, 2))
-
-
 _SMALLER = "make the tensor smaller, or leave this step out of the model and do it in the program"
 _RESIZE = (
     *_sized(
-        Seen("enlargement", "enlarged {:,} times", _enlargement, 2, 33),
+        Seen("enlargement", "enlarged {:,} times", findings.enlargement, 2, 33),
         "enlarge in steps of 2, or put it last: what follows it stays on the CPU, too",
         NUMBERS_SEEN,
     ),
     *_sized(
-        Seen("size", "result of {:,} bytes", _result_bytes, 819_200, 3_145_728),
+        Seen("size", "result of {:,} bytes", findings.result_bytes, 819_200, 3_145_728),
         _SMALLER,
         NUMBERS_SEEN,
     ),
 )
 """A result of 1024 x 1024 x 3 was reported on the CPU (google-coral/edgetpu, issue 597)."""
 _TRANSPOSE = _sized(
-    Seen("size", "{:,} bytes transposed", _result_bytes, 57_600, 102_400),
+    Seen("size", "{:,} bytes transposed", findings.result_bytes, 57_600, 102_400),
     "convert from a model with channels last, which needs no transposition",
     SEEN,
 )
 _MEAN = _sized(
-    Seen("size", "mean of {:,} bytes", _data_bytes, 62_720, 98_304),
+    Seen("size", "mean of {:,} bytes", findings.data_bytes, 62_720, 98_304),
     "reduce it in parts (SPLIT, MEAN, CONCATENATION), or make the tensor smaller",
     SEEN,
 )
 """1 x 256 x 128 x 3 was reported on the CPU (google-coral/edgetpu, issue 461)."""
 _RESHAPE = _sized(
-    Seen("size", "{:,} bytes reshaped", _result_bytes, 57_600, 587_520),
+    Seen("size", "{:,} bytes reshaped", findings.result_bytes, 57_600, 587_520),
     _SMALLER,
     NUMBERS_SEEN,
 )
@@ -351,7 +206,7 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
         _NO_ACTIVATION,
         Condition(
             "constant part",
-            _constant_part,
+            findings.constant_part,
             "concatenate with zeros alone, as padding does, or without constants",
             OPERATORS,
         ),
@@ -361,10 +216,12 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "EXPAND_DIMS": (),
     "FULLY_CONNECTED": (
         _constant(1, 2),
-        Condition("weights format", _weights_format, "use the default weights format", OPERATORS),
+        Condition(
+            "weights format", findings.weights_format, "use the default weights format", OPERATORS
+        ),
         Condition(
             "result",
-            _one_dimension("result"),
+            findings.one_dimension("result"),
             "use a 1x1 convolution where one result for each position is wanted",
             OPERATORS,
         ),
@@ -377,21 +234,26 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "MEAN": (
         _AXES,
         _NO_BATCH,
-        Condition("channels", _odd_depth, "use a multiple of 4 channels", OPERATORS),
+        Condition("channels", findings.odd_depth, "use a multiple of 4 channels", NOT_AT_HAND),
+        _limit_of_2019("reduced channels", findings.over_channels, "reduce rows and columns alone"),
         *_MEAN,
     ),
     "MINIMUM": (),
     "MUL": (),
-    "PACK": (Condition("batch axis", _packs_batch, "leave the batch alone", OPERATORS),),
-    "PAD": (_AXES, Condition("batch", _pads_batch, "pad rows, columns or channels", OPERATORS)),
+    "PACK": (Condition("batch axis", findings.packs_batch, "leave the batch alone", OPERATORS),),
+    "PAD": (
+        _AXES,
+        Condition("batch", findings.pads_batch, "pad rows, columns or channels", OPERATORS),
+        _limit_of_2019("padded channels", findings.pads_channels, "pad rows and columns alone"),
+    ),
     "PRELU": (
         _constant(1),
-        Condition("alpha", _alpha, "share alpha along rows and columns", OPERATORS),
+        Condition("alpha", findings.alpha, "share alpha along rows and columns", OPERATORS),
     ),
     "QUANTIZE": (
         Condition(
             "floating point input",
-            _takes_floats,
+            findings.takes_floats,
             "give the model an 8-bit input (inference_input_type uint8 or int8 in the converter)",
             REQUIREMENTS,
         ),
@@ -409,20 +271,28 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "SOFTMAX": (
         Condition(
             "input",
-            _one_dimension("input"),
+            findings.one_dimension("input"),
             "put the softmax last, or do it in the program",
             OPERATORS,
         ),
-        Condition("length", _long_softmax, "use at most 16,000 elements", OPERATORS),
+        Condition("length", findings.long_softmax, "use at most 16,000 elements", OPERATORS),
     ),
     "SPACE_TO_DEPTH": (),
-    "SPLIT": (Condition("batch axis", _splits_batch(0, 1), "leave the batch alone", OPERATORS),),
-    "SPLIT_V": (Condition("batch axis", _splits_batch(2, 0), "leave the batch alone", OPERATORS),),
+    "SPLIT": (
+        Condition("batch axis", findings.splits_batch(0, 1), "leave the batch alone", OPERATORS),
+    ),
+    "SPLIT_V": (
+        Condition("batch axis", findings.splits_batch(2, 0), "leave the batch alone", OPERATORS),
+    ),
     "SQUARED_DIFFERENCE": (),
-    "SQUEEZE": (),
+    "SQUEEZE": (
+        _limit_of_2019(
+            "inner dimensions", findings.relays, "drop leading dimensions alone, or none"
+        ),
+    ),
     "STRIDED_SLICE": (
         _constant(1, 2, 3),
-        Condition("strides", _strides, "use strides of 1, and no new axes", OPERATORS),
+        Condition("strides", findings.strides, "use strides of 1, and no new axes", OPERATORS),
     ),
     "SUB": (),
     "SUM": (_AXES, _NO_BATCH),
@@ -432,7 +302,7 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "TRANSPOSE_CONV": (_constant(0, 1),),
 }
 """The operators of the vendor's table with their limits, and those of ``SEEN_OPERATORS``. Limits of
-older compilers (run-time versions up to 12) are left out."""
+older compilers (run-time versions up to 12) leave a doubt."""
 
 SEEN_OPERATORS = frozenset({"TILE"})
 """Operators that the vendor's table lacks and compiled models have on the chip."""
@@ -462,7 +332,7 @@ _CUSTOM = "it belongs to the CPU; as the last operator it keeps nothing else the
 def _unsupported(node: Node) -> Condition:
     usual = _CUSTOM if node.custom else "put it last, or use operators of the vendor's list instead"
     instead = _INSTEAD.get(node.name, usual)
-    message = WRONG_TYPE if _types(node) else UNSUPPORTED
+    message = WRONG_TYPE if findings.types(node) else UNSUPPORTED
     return Condition("operator", _what_kind, instead, OPERATORS, message)
 
 

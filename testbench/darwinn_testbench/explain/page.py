@@ -100,7 +100,8 @@ def _sections(report: Report[ExplainRow]) -> Iterator[Section]:
 _OPERATORS_NOTE = (
     "behind N: could perhaps run on the chip, but depends on operator N of the CPU, which depends "
     "on the chip. A question mark is a doubt: a size between what was seen on the chip and what "
-    "was seen on the CPU. predicted: where the conditions place it, if that is not where it runs."
+    "was seen on the CPU, or a rule that is not confirmed. predicted: where the conditions place "
+    "it, if that is not where it runs."
 )
 
 

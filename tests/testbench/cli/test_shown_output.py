@@ -18,6 +18,7 @@ from darwinn_testbench.compiler import (
     uncompiled,
 )
 from darwinn_testbench.explain.conditions import OPERATOR_CONDITIONS
+from darwinn_testbench.explain.evidence import EVIDENCE
 from whole_models import with_floats
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
@@ -63,4 +64,5 @@ def test_the_page_has_every_condition() -> None:
     text = (DOCUMENTS / "explain.md").read_text()
     for operator, conditions in OPERATOR_CONDITIONS.items():
         names = ", ".join(dict.fromkeys(each.name for each in conditions)) or "-"
-        assert f"| `{operator}` | {names} |" in text
+        sources = ", ".join(EVIDENCE[operator]) or "not confirmed"
+        assert f"| `{operator}` | {names} | {sources} |" in text
