@@ -88,7 +88,8 @@ class Hazard:
     ``first`` came first in this run.
 
     ``kind`` says what was done after what, ``missing`` what would order them, and ``words`` how
-    often the two instructions met in such a way.
+    often the two instructions met in such a way. ``file`` holds the program, where programs of
+    several run, each on its chip.
     """
 
     kind: Kind
@@ -98,11 +99,14 @@ class Hazard:
     second: Access
     missing: str
     words: int
+    file: str = ""
 
     def __str__(self) -> str:
+        of_file = f"{self.file}: " if self.file else ""
         where = f"{self.memory}, word {self.word}" if self.word >= 0 else self.memory
         one, other = (self.second, self.first) if self.too_early else (self.first, self.second)
-        return f"nothing orders {one} before {other}: {self.missing} would; {self.kind}, {where}"
+        why = f"{self.missing} would; {self.kind}, {where}"
+        return f"{of_file}nothing orders {one} before {other}: {why}"
 
     @property
     def too_early(self) -> bool:

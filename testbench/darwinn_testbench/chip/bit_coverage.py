@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from darwinn_formats.darwinn import load
-from darwinn_formats.files import Source
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Source, name_of
 from darwinn_sim.isa.codec import DecodeError, decode, explained, unexplained_bits
 from darwinn_sim.isa.fields import Confidence
 from darwinn_sim.isa.table import INSTRUCTIONS
 
 from darwinn_testbench.chip.inspection import chunks_of
-from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report import Report, Row, Verdict, judged
 
 _OUTSIDE = "outside"
 _CONFIDENCES: tuple[str, ...] = get_args(Confidence)
@@ -52,17 +53,26 @@ def coverage(sources: Sequence[Source]) -> Report[CoverageRow]:
 
     There is a row for each opcode that occurs, in numerical order; it is REFUSED if bits of it are
     not explained. A chunk that does not decode adds nothing, and one row says where and why.
-    ``figures["total"]`` is the sum of the rows.
+    Of several files one that cannot be read is a row as well. ``figures["total"]`` is the sum of
+    the rows.
 
     Raises:
-        FormatError, OSError: a file is not valid or cannot be read.
+        FormatError, OSError: the only file is not valid or cannot be read.
     """
     bits: dict[int, Counter[str]] = {}
     instructions: Counter[int] = Counter()
     names: list[str] = []
     failures: list[CoverageRow] = []
     for source in sources:
-        file = load(source)
+        try:
+            file = load(source)
+        except (FormatError, OSError) as error:
+            if len(sources) == 1:
+                raise
+            verdict, text = judged(error)
+            failure = _row(name_of(source), -1, 0, Counter(), text)
+            failures.append(replace(failure, verdict=verdict))
+            continue
         names.append(file.file)
         for executable, chunk, stream in chunks_of(file):
             try:

@@ -198,7 +198,7 @@ def measure_files(
         try:
             reports.append(measure(opened(source), chip=chip, host=host, **options))
         except (FormatError, OSError, InputError, SimulationError) as error:
-            reports.append(_unmeasured(source, error))
+            reports.append(unmeasured(source, error))
     cpu = tuple(each for report in reports for each in report.figures.get("cpu", ()))
     return Report(
         command="cycles",
@@ -213,7 +213,7 @@ def measure_files(
     )
 
 
-def _unmeasured(source: Source, error: Exception) -> Report[CyclesRow]:
+def unmeasured(source: Source, error: Exception) -> Report[CyclesRow]:
     """The report of a file that cannot be timed: a row without a time."""
     verdict, text = judged(error)
     file = name_of(source)

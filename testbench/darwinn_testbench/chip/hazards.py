@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darwinn_formats.brief import brief
 from darwinn_sim.accelerator import Accelerator, compile_kernels
@@ -119,8 +119,18 @@ def check_hazards(
 
 
 def _found(pipeline: Pipeline) -> list[Found]:
-    """What each chip has found since it was powered up."""
-    return [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
+    """What each chip has found since it was powered up; of several with the names of files."""
+    files = _files(pipeline)
+    found = [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
+    return found if len(set(files)) == 1 else list(map(_named, found, files))
+
+
+def _named(found: Found, file: str) -> Found:
+    named, redundant = (
+        tuple(replace(each, file=file) for each in hazards)
+        for hazards in (found.found, found.redundant)
+    )
+    return replace(found, found=named, redundant=redundant)
 
 
 def _each_once(found: Sequence[Sequence[Sequence[Hazard]]]) -> tuple[Hazard, ...]:
@@ -145,3 +155,11 @@ def _power_up(pipeline: Pipeline, *, hazards: bool) -> None:
 def _accelerators(pipeline: Pipeline) -> list[Accelerator]:
     """The chips, of which models may share one."""
     return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())
+
+
+def _files(pipeline: Pipeline) -> list[str]:
+    """What each of the chips runs."""
+    names: dict[int, list[str]] = {}
+    for each in pipeline.sessions:
+        names.setdefault(id(each.accelerator), []).append(each.file)
+    return [" or ".join(dict.fromkeys(of_chip)) for of_chip in names.values()]

@@ -151,7 +151,8 @@ def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:
     different = [row for row in report.rows if row.message]
     failed = [row for row in report.figures["unmeasured"] if row.message]
     notes = [f"{row.case}: {row.message}" for row in (*different, *failed)]
-    return [table(_METRICS, different), "", *notes] if notes else []
+    shown: list[RenderableType] = [table(_METRICS, different), ""] if different else []
+    return [*shown, *notes]
 
 
 def _next_step(report: Report[MetricRow], profile_command: str, baseline: Path) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from darwinn_formats.errors import FormatError
+from darwinn_sim.errors import SimulationError
+
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.declared import argument, option
@@ -15,7 +18,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.profile import ProfileRow, profile
-from darwinn_testbench.report import Report
+from darwinn_testbench.report import Report, Row, judged
 
 EXAMPLES = """**Examples**
 
@@ -46,6 +49,10 @@ Browser = Annotated[
 ]
 
 
+_LIBRARY = "charts.js"
+"""Where the server has what charts are drawn by: once for all pages."""
+
+
 def command(
     files: Files,
     reference: Reference = None,
@@ -61,6 +68,7 @@ def command(
     it, and only who knows it. Ctrl-C ends it.
     """
     # Imported here: help should not wait for them.
+    from darwinn_testbench.pages import charts
     from darwinn_testbench.pages.server import PageServer
     from darwinn_testbench.profile.beside import beside
     from darwinn_testbench.profile.page import profile_page
@@ -72,23 +80,37 @@ def command(
     # First of all, as a port that is taken should not be found out behind the work.
     with PageServer(port) as server:
         reports: list[Report[ProfileRow]] = []
+        unread: list[Row] = []
         for file, each in zip(files, references, strict=True):
-            with progress_bar() as progress:
-                reports.append(
-                    profile(
-                        options.compiled_source_of(file),
-                        reference=each,
-                        chip_name=chip,
-                        host_name=host,
-                        operations=True,
-                        assumptions=not no_assumptions,
-                        progress=progress,
+            try:
+                with progress_bar() as progress:
+                    reports.append(
+                        profile(
+                            options.compiled_source_of(file),
+                            reference=each,
+                            chip_name=chip,
+                            host_name=host,
+                            operations=True,
+                            assumptions=not no_assumptions,
+                            progress=progress,
+                        )
                     )
-                )
-        pages = {f"{number}.html": profile_page(report) for number, report in enumerate(reports, 1)}
-        first = beside(reports, list(pages)) if len(reports) > 1 else pages["1.html"]
-        server.publish({"": first, **pages})
-        _say(files, server.url)
+            except (FormatError, OSError, InputError, SimulationError) as error:
+                verdict, text = judged(error)
+                unread.append(Row(name=file, verdict=verdict, message=text))
+                print_line(f"darwinn view: {verdict.value}: {text}")
+                if len(unread) == len(files):
+                    raise
+        script = {_LIBRARY: charts.library().encode()} if charts.installed() else {}
+        library = next(iter(script), "")
+        pages = {
+            f"{number}.html": profile_page(report, library)
+            for number, report in enumerate(reports, 1)
+        }
+        several = len(files) > 1
+        first = beside(reports, list(pages), unread, library) if several else pages["1.html"]
+        server.publish({"": first, **pages, **script})
+        _say([report.file for report in reports], server.url)
         if browser:
             webbrowser.open(server.url)
         try:

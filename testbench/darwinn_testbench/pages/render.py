@@ -25,10 +25,12 @@ _MOST_ROWS = 2000
 """Rows of a table that a page holds; the commands' --json has all."""
 
 
-def render(page: Page) -> bytes:
+def render(page: Page, library: str = "") -> bytes:
     """The page as HTML; names from files are escaped.
 
-    Without the library of charts (the extra ``pictures``) a line stands in the place of each.
+    The library of charts is a part of it, unless ``library`` is the address that a server of
+    several pages has it at (``charts.library``). Where it is not installed (the extra
+    ``pictures``) a line stands in the place of each chart.
 
     Raises:
         ValueError: the specification of a chart is not valid.
@@ -54,7 +56,9 @@ def render(page: Page) -> bytes:
     text = environment.get_template("frame.html.j2").render(
         page=page,
         data=Markup(_json(data)),
-        library=Markup(charts.library()) if drawn else "",
+        has_charts=bool(drawn),
+        library=library,
+        inlined_library=Markup(charts.library()) if drawn and not library else "",
         advice="" if charts.installed() else advice_of("vl_convert"),
         graph_colours=_graph_colours(parts),
         framed=any(isinstance(part, Beside) for part in parts),

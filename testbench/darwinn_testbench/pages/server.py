@@ -30,10 +30,16 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
 }
+# It is the same for all pages: a browser keeps it, for as long as the address is known.
+_SCRIPT_HEADERS = {
+    "Content-Type": "text/javascript; charset=utf-8",
+    "Cache-Control": "private, max-age=86400, immutable",
+}
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves pages, by names relative to ``url``; the first of them has the empty name.
+    """Serves pages, by names relative to ``url``; the first of them has the empty name. What is
+    called ``*.js`` is a script of theirs.
 
     Attributes:
         url: where the first page is.
@@ -101,7 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.OK)
-        for name, value in _HEADERS.items():
+        headers = _HEADERS | (_SCRIPT_HEADERS if self.path.endswith(".js") else {})
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()

@@ -8,7 +8,7 @@ from pathlib import Path
 from darwinn_testbench.pages import Beside, Columns, Page, Section, render, table_of
 from darwinn_testbench.pages.charts import bars
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow
-from darwinn_testbench.report import Column, Report, worst
+from darwinn_testbench.report import Column, Report, Row, worst
 
 Profile = Report[ProfileRow]
 
@@ -29,8 +29,23 @@ FILE_COLUMNS: tuple[Column[Profile], ...] = (
 )
 
 
-def beside(reports: Sequence[Profile], addresses: Sequence[str]) -> bytes:
-    """A page with the figures of each profile and, side by side, the pages at ``addresses``."""
+UNREAD_COLUMNS: tuple[Column[Row], ...] = (
+    Column("file", lambda row: row.name, may_shrink=True),
+    Column("verdict", lambda row: row.verdict),
+    Column("why", lambda row: row.message, may_shrink=True),
+)
+
+
+def beside(
+    reports: Sequence[Profile],
+    addresses: Sequence[str],
+    unread: Sequence[Row] = (),
+    library: str = "",
+) -> bytes:
+    """A page with the figures of each profile and, side by side, the pages at ``addresses``.
+
+    ``unread`` are the files without a profile, and why; ``library`` as of ``render``.
+    """
     names = [Path(report.file).name for report in reports]
     parts = [
         (f"{number} {name}", cause, round(share * found.cycles))
@@ -46,14 +61,18 @@ def beside(reports: Sequence[Profile], addresses: Sequence[str]) -> bytes:
     }
     causes = list(dict.fromkeys(columns["part"]))
     chart = bars(columns, unit="cycles", label="cycles of each file", parts=causes)
+    verdicts = [*(each.verdict for each in reports), *(each.verdict for each in unread)]
+    not_shown = [Section("Not shown", parts=[table_of(UNREAD_COLUMNS, unread)])] if unread else []
     return render(
         Page(
             title=" | ".join(names),
-            verdict=worst(report.verdict for report in reports),
+            verdict=worst(verdicts),
             summary="Cycles are those of the tensor units, mean of all tiles, by what they did.",
             sections=(
                 Section("Files", parts=[table_of(FILE_COLUMNS, reports), chart]),
+                *not_shown,
                 Section("Side by side", parts=[Beside(names, addresses)]),
             ),
-        )
+        ),
+        library,
     )

@@ -22,8 +22,8 @@ from darwinn_testbench.profile.tables import (
 from darwinn_testbench.report import Report
 
 
-def profile_page(report: Report[ProfileRow]) -> bytes:
-    """The page of a profile, as HTML."""
+def profile_page(report: Report[ProfileRow], library: str = "") -> bytes:
+    """The page of a profile, as HTML; ``library`` as of ``render``."""
     found: ProfileFigures = report.figures["profile"]
     return render(
         Page(
@@ -37,7 +37,8 @@ def profile_page(report: Report[ProfileRow]) -> bytes:
                 environment(found),
             ),
             times=times(report),
-        )
+        ),
+        library,
     )
 
 

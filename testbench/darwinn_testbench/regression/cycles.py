@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Content, read_file
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.grading import Assumption
@@ -21,6 +24,7 @@ from darwinn_sim.timing.description import built_in
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.cycles import CyclesRow, measure
+from darwinn_testbench.chip.cycles import unmeasured as unmeasured_file
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.uncovered import BEFORE, cycles_before_layers
 from darwinn_testbench.regression import baseline
@@ -48,12 +52,13 @@ def check_cycles(
     ``executable`` is the number of the only one that is looked at. With ``update`` the baseline is
     rewritten with the figures (and made where there is none), ``reason`` with every entry that
     changed, and nothing is judged. Without ``assumptions`` assumed values are refused. An
-    executable that cannot be timed gives no entry: it is among ``unmeasured`` in the figures, and
-    its verdict counts.
+    executable that cannot be timed gives no entry, nor does one of several files that cannot be
+    read: it is among ``unmeasured`` in the figures, and its verdict counts.
 
     Raises:
         InputError: two files of one name, or a description with the name of a built-in one.
-        FormatError, InputError, OSError: a file or the baseline is not valid, or there is none.
+        FormatError, InputError, OSError: the only file, or the baseline, is not valid, or there is
+            none.
     """
     if update and not reason:
         raise InputError("--update needs --reason: whoever reviews the baseline wants to know why")
@@ -69,15 +74,21 @@ def check_cycles(
     assumed: list[tuple[Assumption, ...]] = []
     for done, file in enumerate(files):
         progress(Path(file).name, done, len(files))
-        content = Content(read_file(file), os.fspath(file))
-        report = measure(
-            content, chip=chip, host=host, executable=executable, assumptions=assumptions
-        )
+        try:
+            content = Content(read_file(file), os.fspath(file))
+            report = measure(
+                content, chip=chip, host=host, executable=executable, assumptions=assumptions
+            )
+        except (FormatError, OSError, InputError, SimulationError) as error:
+            if len(files) == 1:
+                raise
+            content, report = Content(b"", os.fspath(file)), unmeasured_file(file, error)
         assumed.append(report.assumptions)
         digest = hashlib.sha256(content).hexdigest()
         for row in report.rows:
             if row.timing is None:
-                unmeasured.append(row)
+                name = ": ".join(filter(None, (Path(file).name, row.name)))
+                unmeasured.append(replace(row, name=name))
             else:
                 measured.append(_entry(file, row, row.timing, digest))
     if update:
@@ -137,7 +148,9 @@ def _message(
     if update:
         text = f"the baseline now holds {executables} of these files"
     if unmeasured:
-        text += f"; {len(unmeasured)} could not be timed: {unmeasured[0].message}"
+        text += (
+            f"; {len(unmeasured)} could not be timed: {unmeasured[0].name}: {unmeasured[0].message}"
+        )
     return text
 
 

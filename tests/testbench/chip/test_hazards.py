@@ -154,6 +154,18 @@ def test_a_pair_is_told_once_for_each_chip() -> None:
     assert hazards._each_once([[(one,), ()], [(), (one,)]]) == (one, one)
 
 
+def test_in_a_pipeline_hazards_name_their_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "ordered.package", tmp_path / "hazardous.package"
+    first.write_bytes(ORDERED)
+    # It takes what the first one takes, and gives something else.
+    second.write_bytes(HAZARDOUS.replace(b"averages", b"averaged"))
+    (one,) = found(run(first, then=[second], hazards=True)).found
+    assert one.file == str(second)
+    assert str(one).startswith(f"{second}: nothing orders PopInput")
+    (alone,) = found(run(HAZARDOUS, hazards=True)).found
+    assert (alone.file, alone.first) == ("", one.first)
+
+
 def test_further_hazards_are_listed_as_such() -> None:
     (one,) = found(run(HAZARDOUS, hazards=True)).found
     assert hazard_lines(Hazards(1, 0.0, (one,))) == []

@@ -66,6 +66,42 @@ def test_of_a_folder_every_program_is(folder: Path, capsys: pytest.CaptureFixtur
     assert "bad-input: No such file or directory" in capsys.readouterr().out
 
 
+def test_a_baseline_is_compared_of_the_other_files(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["cycles", "missing", "--baseline", "cycles.json"]) == 2
+    capsys.readouterr()
+    words = ["cycles", "models", "missing", "--baseline", "cycles.json"]
+    code, report = printed(capsys, *words, "--update", "--reason", "first")
+    assert code == 2
+    unmeasured = {"cut_edgetpu.tflite", "missing"}
+    assert {row["name"] for row in report["unmeasured"]} == unmeasured
+    code, report = printed(capsys, *words)
+    assert code == 2
+    assert {row["verdict"] for row in report["rows"]} == {"pass"}
+    assert len(report["rows"]) > 6
+    assert {row["name"] for row in report["unmeasured"]} == unmeasured
+    assert run_command_line(words) == 2
+    assert "missing: No such file or directory" in capsys.readouterr().out
+    code, report = printed(capsys, *words[:1], "missing", *words[3:])
+    assert (code, report["rows"]) == (2, [])
+
+
+def test_coverage_is_that_of_the_other_files(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = sorted(map(str, (folder / "models" / "deep").glob("*_edgetpu.tflite")))
+    code, expected = printed(capsys, "inspect", "--coverage", *deep)
+    assert code == 0
+    bad = ["models/cut_edgetpu.tflite", "missing"]
+    code, report = printed(capsys, "inspect", "--coverage", *bad, *deep)
+    assert code == 2
+    assert report["total"] == expected["total"]
+    failed = [row for row in report["rows"] if row["verdict"] == "bad-input"]
+    assert [row["name"] for row in failed] == bad
+    assert report["rows"][: len(expected["rows"])] == expected["rows"]
+
+
 @pytest.mark.parametrize("command", ["inspect", "cycles", "view"])
 def test_a_folder_without_any_is_named(
     folder: Path, command: str, capsys: pytest.CaptureFixture[str]

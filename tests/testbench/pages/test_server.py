@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,9 @@ def test_clients_are_bounded(server: PageServer) -> None:
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, browser: Any) -> None:
     sample(tmp_path)
     files = ["dense_edgetpu.tflite", "convolution_edgetpu.tflite"]
-    command = [sys.executable, "-m", "darwinn_testbench", "view", *files, "--no-browser"]
+    (tmp_path / "bad.tflite").write_bytes(b"no model")
+    command = [sys.executable, "-m", "darwinn_testbench", "view", "bad.tflite", *files]
+    command.append("--no-browser")
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment
@@ -120,10 +123,16 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, browser: Any
             browser.get(url)
             rows = browser.find_elements("css selector", "#s1 tbody tr")
             assert [row.text.split()[0] for row in rows] == files
+            (unread,) = browser.find_elements("css selector", "#s2 tbody tr")
+            assert unread.text.startswith("bad.tflite bad-input")
+            assert browser.find_element("css selector", "html[data-ready] .chart svg")
+            with urllib.request.urlopen(url + "1.html", timeout=BOUND) as answer:
+                assert len(answer.read()) < 200_000, "the library is not in each page"
             shown = []
             for frame in browser.find_elements("tag name", "iframe"):
                 browser.switch_to.frame(frame)
                 shown.append(browser.find_element("tag name", "h1").text.split()[0])
+                assert browser.find_element("css selector", ".chart svg")
                 browser.switch_to.default_content()
             assert shown == files
             assert not browser.get_log("browser")
@@ -140,6 +149,7 @@ def test_bad_use_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert run_command_line(["view", *files, "--reference", str(tmp_path / "dense.tflite")]) == 2
     assert "2 files have 1 reference" in capfd.readouterr().err
     assert run_command_line(["view", "no such file"]) == 2
+    assert run_command_line(["view", "no such file", "nor this"]) == 2
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert run_command_line(["view", files[0], "--no-browser", "--port", port]) == 2
