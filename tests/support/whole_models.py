@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -124,6 +125,14 @@ def with_floats(model: bytes, last: BuiltinOperator | None = None) -> bytes:
         graph, tensors=tuple(tensors), inputs=(given,), outputs=outputs, operators=tuple(operators)
     )
     return flatbuffer.write(replace(read, operator_codes=tuple(codes), subgraphs=(whole,)))
+
+
+def renamed(model: bytes, names: Mapping[str, str]) -> bytes:
+    """The model with tensors of its graph under other names."""
+    read = tflite.load(model)
+    (graph,) = read.subgraphs
+    tensors = tuple(replace(each, name=names.get(each.name, each.name)) for each in graph.tensors)
+    return flatbuffer.write(replace(read, subgraphs=(replace(graph, tensors=tensors),)))
 
 
 STATE = "state"

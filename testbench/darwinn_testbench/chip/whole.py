@@ -312,6 +312,30 @@ def whole_of(
     return WholeModel(content_of(source), file.shell, file.file, sessions, infer, kernels)
 
 
+@dataclass(frozen=True)
+class GraphEnds:
+    """Inputs and outputs of a graph, whoever computes them, the chip or the CPU."""
+
+    inputs: tuple[TensorPort, ...] = ()
+    outputs: tuple[TensorPort, ...] = ()
+
+
+NO_GRAPH = GraphEnds()
+"""The ends of what has no graph around it."""
+
+
+def ends_of(model: tflite.Model) -> GraphEnds:
+    """The ends of a model's first graph; variables are none."""
+    if not model.subgraphs:
+        return NO_GRAPH
+    graph = model.subgraphs[0]
+    inputs, outputs = (
+        tuple(port_of(graph.tensors[k]) for k in indices if not graph.tensors[k].is_variable)
+        for indices in (graph.inputs, graph.outputs)
+    )
+    return GraphEnds(inputs, outputs)
+
+
 def open_uncompiled(source: Source, kernels: str = REFERENCE_KERNELS) -> WholeModel:
     """A model that is not compiled for the chip, all of it in LiteRT.
 

@@ -143,6 +143,15 @@ Names = Annotated[
         "on drawn inputs finds which is which.",
     ),
 ]
+Maps = Annotated[
+    list[str] | None,
+    option(
+        "--map NAME=OTHER",
+        "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
+        "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
+        "leave it open. Repeat it for several.",
+    ),
+]
 RequireReference = Annotated[
     bool,
     option(

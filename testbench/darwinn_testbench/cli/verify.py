@@ -52,15 +52,6 @@ Expected = Annotated[
         "drawn ones of --seed: those of `darwinn run --seed N --output PATH`.",
     ),
 ]
-MapOption = Annotated[
-    list[str] | None,
-    option(
-        "--map NAME=OTHER",
-        "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
-        "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
-        "leave it open. Repeat it for several.",
-    ),
-]
 Localise = Annotated[
     bool,
     option(
@@ -110,7 +101,7 @@ def command(
     no_assumptions: options.NoAssumptions = False,
     layers: Layers = False,
     localise: Localise = False,
-    maps: MapOption = None,
+    maps: options.Maps = None,
     expected: Expected = None,
     require_reference: options.RequireReference = False,
     engine: options.VerifyEngine = Engine.MODEL,

@@ -84,7 +84,7 @@ class ChipCheck(Check):
         self.tapped = asked.layers or asked.localise
         self.references: References | None = None
         if isinstance(asked.reference, bytes | str | os.PathLike):
-            self.references = References(asked.reference, bound, asked.maps)
+            self.references = References(asked.reference, bound, asked.maps, self.device.ends)
         elif self.tapped:
             raise InputError(
                 "layers are compared with the model before compilation: give --reference"

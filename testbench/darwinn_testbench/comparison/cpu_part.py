@@ -23,8 +23,8 @@ FROM_CHIP = "the chip's own bytes, then the CPU operators of the reference in Li
 class CpuExpectation:
     """The outputs of a whole model that the CPU gives, by the reference's own CPU operators.
 
-    ``outputs`` are those outputs; of the reference they are the outputs of their names, or else of
-    their places. Its CPU operators are all but those that the chip computes.
+    ``outputs`` are those outputs; of the reference they are the outputs of their names, as maps say
+    them, or else of their places. Its CPU operators are all but those that the chip computes.
 
     Raises:
         InputError: the reference has other outputs.
@@ -45,7 +45,8 @@ class CpuExpectation:
 
     def _output(self, port: TensorPort, place: int) -> int:
         network = self.references.cpu.network
-        named = [k for k in network.outputs if network.tensors[k].name == port.name]
+        name = self.references.name(port.name)
+        named = [k for k in network.outputs if network.tensors[k].name == name]
         if named:
             return named[0]
         if place >= len(network.outputs):

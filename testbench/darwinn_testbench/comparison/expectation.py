@@ -15,6 +15,7 @@ from darwinn_formats.files import Source
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
+from darwinn_testbench.chip.whole import NO_GRAPH, GraphEnds
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts
 from darwinn_testbench.comparison.pairing import parse_maps
@@ -35,8 +36,9 @@ class References:
     """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
 
     ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
-    the compiled model, where they differ, as for :func:`verify`. Of its tensors, ``outputs`` are
-    those that the chip sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
+    the compiled model, where they differ, as for :func:`verify`; ``ends`` are those of the compiled
+    graph, which operators on the CPU may be at. Of its tensors, ``outputs`` are those that the chip
+    sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
     computes; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
 
     Raises:
@@ -45,11 +47,17 @@ class References:
         OSError: the file cannot be read.
     """
 
-    def __init__(self, path: Source, bound: BoundModel, maps: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        path: Source,
+        bound: BoundModel,
+        maps: Sequence[str] = (),
+        ends: GraphEnds = NO_GRAPH,
+    ) -> None:
         refuse_compiled(path)
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
-        self.names = _tensor_names(network, bound, maps)
+        self.names = _tensor_names(network, bound, ends, maps)
         self.ports = tuple(_port(network, network.tensors[index]) for index in network.inputs)
         self.outputs: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
@@ -209,13 +217,14 @@ class Expectation:
         return None
 
 
-def _tensor_names(network: Network, bound: BoundModel, maps: Sequence[str]) -> dict[str, str]:
+def _tensor_names(
+    network: Network, bound: BoundModel, ends: GraphEnds, maps: Sequence[str]
+) -> dict[str, str]:
     """Names of tensors of the graph by names of ports, as ``maps`` say."""
-    said = parse_maps(
-        maps,
-        [port_of(each) for each in bound.ports],
-        [port_of(each.port) for each in bound.outputs],
-    )
+    inputs = {port.name: port_of(port) for port in (*bound.ports, *ends.inputs)}
+    sent = (each.port for each in bound.outputs)
+    outputs = {port.name: port_of(port) for port in (*sent, *ends.outputs)}
+    said = parse_maps(maps, list(inputs.values()), list(outputs.values()))
     names = {}
     for kind, each_said, indices in (
         ("input", said.inputs, network.inputs),

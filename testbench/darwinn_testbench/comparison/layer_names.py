@@ -40,6 +40,7 @@ def layer_names(
     *,
     model: int = 0,
     companions: Sequence[Source] = (),
+    maps: Sequence[str] = (),
     seed: int = 0,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
@@ -54,6 +55,7 @@ def layer_names(
             reference,
             model=model,
             companions=companions,
+            maps=maps,
             seed=seed,
             assumptions=assumptions,
             progress=progress,
@@ -67,11 +69,14 @@ def found_tensors(
     *,
     model: int = 0,
     companions: Sequence[Source] = (),
+    maps: Sequence[str] = (),
     seed: int = 0,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
 ) -> Sequence[TensorRow]:
     """The tensors of the network in one inference, with the layers that hold them.
+
+    ``maps`` say which input or output of the reference is which, as for ``verify``.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -85,6 +90,7 @@ def found_tensors(
         reference,
         model=model,
         companions=companions,
+        maps=maps,
         seed=seed,
         runs=1,
         chip_only=True,

@@ -28,7 +28,14 @@ from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.schedules import Inferred, faulted
 from darwinn_testbench.chip.session import Device, Inference, Session
-from darwinn_testbench.chip.whole import WholeInference, WholeModel, whole_of
+from darwinn_testbench.chip.whole import (
+    NO_GRAPH,
+    GraphEnds,
+    WholeInference,
+    WholeModel,
+    ends_of,
+    whole_of,
+)
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
 from darwinn_testbench.layers.candidates import layer_taps
@@ -50,7 +57,7 @@ class DeviceProgram:
     ``dma`` is what was moved, against its hints; ``label`` is what the chip is called in it.
     ``done`` are its inferences, if they are to be made again. With ``whole`` inputs and outputs are
     those of the whole model, of which this is the chip's part; ``given`` is what the chip was given
-    in the last inference.
+    in the last inference. ``ends`` are those of the compiled graph, whole or not.
     """
 
     functions = (FUNCTION,)
@@ -61,6 +68,7 @@ class DeviceProgram:
     label: str = ""
     done: list[Inferred] | None = None
     whole: WholeModel | None = None
+    ends: GraphEnds = NO_GRAPH
     given: TensorMap = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -303,7 +311,8 @@ def open_device(asked: Asked) -> DeviceProgram:
     bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
     again = asked.schedules or asked.hazards
-    device = DeviceProgram(bound, session, done=[] if again else None)
+    ends = NO_GRAPH if file.shell is None else ends_of(file.shell)
+    device = DeviceProgram(bound, session, done=[] if again else None, ends=ends)
     if not asked.chip_only and bound.on_cpu:
         device.whole = whole_of(asked.source, file, bounds, session, device.in_whole)
     return device

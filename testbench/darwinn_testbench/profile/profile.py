@@ -144,6 +144,7 @@ def profile(
     reference: Source | None = None,
     model: int = 0,
     companions: Sequence[Source] = (),
+    maps: Sequence[str] = (),
     chip_name: str = DEFAULT_CHIP,
     host_name: str | None = None,
     operations: bool = False,
@@ -158,6 +159,7 @@ def profile(
             by; which is which takes an inference.
         model: which model of the file.
         companions: files compiled together with it.
+        maps: which input or output of the reference is which, as for ``verify``.
         chip_name: a built-in chip description, or a TOML file.
         host_name: a built-in host link, a TOML file, or ``none`` for one of endless speed; by
             default that of the chip.
@@ -202,6 +204,7 @@ def profile(
             reference,
             model=model,
             companions=companions,
+            maps=maps,
             assumptions=assumptions,
             progress=progress,
         )

@@ -25,7 +25,14 @@ from darwinn_testbench.policy import parse
 from darwinn_testbench.profile.report import make_report
 from darwinn_testbench.report import Verdict
 from sample_runs import change, flip_parameter
-from whole_models import random_floats, segments, whole_expected, whole_model, with_floats
+from whole_models import (
+    random_floats,
+    renamed,
+    segments,
+    whole_expected,
+    whole_model,
+    with_floats,
+)
 
 NETWORK = random_dense([24, 24], 1)
 PLAIN = edgetpu_model(NETWORK, compile_network(NETWORK))
@@ -104,6 +111,40 @@ def test_a_wrong_operator_on_the_cpu_is_found_beside_a_right_chip() -> None:
     chip, whole = report.rows
     assert (chip.verdict, whole.verdict) == (Verdict.PASS, Verdict.MISMATCH)
     assert verify(WRONG_CPU, REFERENCE, runs=1, chip_only=True).verdict is Verdict.PASS
+
+
+def with_outputs(model: bytes, *names: tuple[str, str]) -> bytes:
+    """The model with these tensors as outputs, each under a new name."""
+    read = tflite.load(renamed(model, dict(names)))
+    (graph,) = read.subgraphs
+    places = {each.name: k for k, each in enumerate(graph.tensors)}
+    outputs = tuple(places[name] for _, name in names)
+    return flatbuffer.write(replace(read, subgraphs=(replace(graph, outputs=outputs),)))
+
+
+def test_outputs_of_the_cpu_are_mapped_where_their_names_differ(tmp_path: Path) -> None:
+    """Two outputs that the reference has in another order, and calls otherwise."""
+    compiled = with_outputs(COMPILED, ("floats out", "floats out"), ("last", "last"))
+    reference = with_outputs(REFERENCE, ("last", "absolute"), ("floats out", "plain"))
+    assert verify(compiled, reference, runs=1).verdict is Verdict.MISMATCH
+    for maps in (
+        ("floats out=plain", "last=absolute"),
+        ("last=0", "floats out=1", "floats in=floats in"),
+    ):
+        report = verify(compiled, reference, runs=1, maps=maps, require_reference=True)
+        assert report.verdict is Verdict.PASS, report.message
+        own = [row for row in report.rows if row.of_whole_model]
+        assert [(row.name, row.expected_from) for row in own] == [
+            *(("floats out", FROM_ORACLE), ("last", FROM_ORACLE)),
+        ]
+    with pytest.raises(InputError, match="no output nothing, only 0 absolute, 1 plain"):
+        verify(compiled, reference, runs=1, maps=["last=nothing"])
+    paths = [str(tmp_path / name) for name in ("compiled.tflite", "reference.tflite")]
+    for path, data in zip(paths, (compiled, reference), strict=True):
+        Path(path).write_bytes(data)
+    command = ["verify", paths[0], "--reference", paths[1], "--runs", "1"]
+    assert run_command_line(command) == 1
+    assert run_command_line([*command, "--map", "last=absolute", "--map", "floats out=1"]) == 0
 
 
 def test_a_wrong_chip_is_found_in_both() -> None:

@@ -17,7 +17,7 @@ from darwinn_testbench.compiler import (
     uncompiled,
 )
 from picture_models import COLOURS, colour_folders, colour_models, colour_picture
-from whole_models import with_floats
+from whole_models import renamed, with_floats
 
 PAGE = Path(__file__).parents[3] / "docs" / "whole-models.md"
 
@@ -30,6 +30,8 @@ def test_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("model", uncompiled(network)),
     ):
         Path(f"{name}.tflite").write_bytes(with_floats(model, BuiltinOperator.ABS))
+    other = renamed(Path("model.tflite").read_bytes(), {"floats in": "given", "last": "result"})
+    Path("renamed.tflite").write_bytes(other)
     segmenter = random_convolution(8, 8, 4, 6, 1, kernel=3)
     Path("segmenter_edgetpu.tflite").write_bytes(
         edgetpu_model(segmenter, compile_network(segmenter))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from darwinn_formats.tflite import BuiltinOperator
+from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.layer_names import layer_names, with_names
 from darwinn_testbench.compiler import (
     compile_network,
@@ -23,6 +25,7 @@ from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.profile.report import make_report
 from darwinn_testbench.profile.timeline import to_perfetto
+from whole_models import with_floats
 
 NETWORK = random_dense([64, 64, 64, 64], 3)
 COMPILED, REFERENCE = edgetpu_model(NETWORK, compile_network(NETWORK)), uncompiled(NETWORK)
@@ -59,6 +62,30 @@ def test_the_page_names_them(tmp_path: Path) -> None:
     path.write_bytes(REFERENCE)
     page = make_report(COMPILED, path, runs=1).html
     assert all(f"FULLY_CONNECTED {each}".encode() in page for each in TENSORS)
+
+
+def test_they_are_found_where_inputs_and_outputs_are_called_otherwise(tmp_path: Path) -> None:
+    other = uncompiled(replace(NETWORK, source="given", result="gives"))
+    maps = (f"{NETWORK.source}=given", f"{NETWORK.result}=0")
+    expected = [*TENSORS[:2], "gives"]
+    report = profile(COMPILED, reference=other, maps=maps)
+    assert [row.tensor for row in report.rows if row.number is not None] == expected
+    for name, data in (("compiled", COMPILED), ("model", other)):
+        (tmp_path / f"{name}.tflite").write_bytes(data)
+    page = tmp_path / "page.html"
+    command = [str(tmp_path / "compiled.tflite"), "-r", str(tmp_path / "model.tflite")]
+    said = [word for each in maps for word in ("--map", each)]
+    assert run_command_line(["report", *command, *said, "--runs", "1", "-o", str(page)]) == 0
+    assert "FULLY_CONNECTED gives" in page.read_text()
+    assert run_command_line(["layers", *command, *said]) == 0
+    assert run_command_line(["layers", *command, "--map", "none=given"]) == 2
+
+
+def test_operators_on_the_cpu_are_in_the_way_of_no_map() -> None:
+    """What a map says of an output of the whole is understood where the chip's part is named."""
+    compiled, model = (with_floats(each, BuiltinOperator.ABS) for each in (COMPILED, REFERENCE))
+    report = profile(compiled, reference=model, maps=["last=0", "floats in=0"])
+    assert [row.tensor for row in report.rows if row.number is not None] == TENSORS
 
 
 def test_only_a_network_has_names() -> None:
