@@ -183,7 +183,7 @@ class Tree:
     def keys(self) -> dict[str, str]:
         """The key of the kernel cache for each package, as the copy is now."""
         root = self.folder / "sim" / "darwinn_sim"
-        folders = [root, *filter(Path.is_dir, root.iterdir())]
+        folders = [root, *(path.parent for path in root.glob("*/__init__.py"))]
         with _ROOT_LOCK, patch.object(compiled, "_ROOT", root):
             key_of = compiled._cache_folder.__wrapped__
             return {folder.name: key_of(folder).name for folder in folders}
