@@ -382,3 +382,38 @@ def test_real_inferences_repeat_byte_for_byte(name: str, corpus: Path) -> None:
     assert found[:3] == found[3:]
     assert found[0] == found[2] != found[1]
     assert all(first.keys() == second.keys() for first, second in itertools.pairwise(found))
+
+
+def test_wide_memory_is_filled_from_a_row_on() -> None:
+    """And not a byte beyond it."""
+    accelerator = Accelerator()
+    data = bytes(range(1, 200))
+    last = chip.TILES - 1
+    accelerator.preload_wide(last, 0, data)
+    accelerator.preload_wide(0, 7, data)
+    accelerator.preload_wide(1, chip.WIDE_ROWS - 1, bytes([9]) * chip.ROW_BYTES)
+    tiles = accelerator.chip.tiles
+    for tile, first, expected in (
+        (last, 0, data),
+        (0, 7 * chip.ROW_BYTES, data),
+        (1, (chip.WIDE_ROWS - 1) * chip.ROW_BYTES, bytes([9]) * chip.ROW_BYTES),
+    ):
+        held = np.zeros(chip.WIDE_ROWS * chip.ROW_BYTES, np.uint8)
+        held[first : first + len(expected)] = np.frombuffer(expected, np.uint8)
+        assert np.array_equal(tiles[tile]["wide"].view(np.uint8), held)
+        assert np.array_equal(tiles[tile]["wide_written"].view(np.uint8), held != 0)
+
+
+@pytest.mark.parametrize(
+    ("tile", "row", "size"),
+    [
+        (-1, 0, 1),
+        (chip.TILES, 0, 1),
+        (0, -1, 1),
+        (0, 0, 0),
+        (0, chip.WIDE_ROWS - 1, chip.ROW_BYTES + 1),
+    ],
+)
+def test_what_does_not_fit_wide_memory_is_refused(tile: int, row: int, size: int) -> None:
+    with pytest.raises(ValueError, match=f"{size} bytes from row {row} on do not fit"):
+        Accelerator().preload_wide(tile, row, bytes(size))

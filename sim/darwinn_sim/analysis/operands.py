@@ -158,7 +158,12 @@ class Look:
         return cls(
             walked,
             operands,
-            Taken.of(_parameter_bytes(instruction, granules, lanes)),
+            Taken.of(
+                np.union1d(
+                    _parameter_bytes(instruction, granules, lanes),
+                    _zero_point_bytes(instruction, staying["zero_point_row"], lanes),
+                )
+            ),
             lanes,
             Group(group_operands(tables, row)) if mac and position == ends[0] else None,
             Group(group_operands(tables, row, last=True)) if mac and position == ends[-1] else None,
@@ -240,6 +245,15 @@ def _operand_bytes(instruction: Parameters, addresses: Places) -> Places:
         width = 0
     octets = np.add.outer(addresses, np.arange(width)) & tensor_cells.NARROW_MASK
     return _addresses(octets.ravel(), chip.NARROW_ADDRESS_BYTES)
+
+
+def _zero_point_bytes(instruction: Parameters, rows: Places, lanes: int) -> Places:
+    """Each lane has a word of a row."""
+    if instruction["opcode"] != tensor_cells.MAC or not instruction["load_parameter_zero_point"]:
+        return no_places()
+    there = np.unique(rows[(rows >= 0) & (rows < chip.WIDE_ROWS)])
+    first = chip.ROW_BYTES * there.astype(np.int64)
+    return np.add.outer(first, np.arange(WORD_BYTES * lanes)).ravel()
 
 
 def _parameter_bytes(instruction: Parameters, granules: Places, lanes: int) -> Places:

@@ -212,6 +212,13 @@ def test_descriptors_of_different_buffers_never_merge() -> None:
     assert not compare(hints, [first, second]).equal
 
 
+def test_a_descriptor_continues_another_in_its_direction_only() -> None:
+    first = moved(SCRATCH, 0, 10)
+    assert moved(SCRATCH, 10, 5).continues(first)
+    back = moved(SCRATCH, 10, 5, OUT)
+    assert back.adjoins(first) and not back.continues(first)
+
+
 def test_json_and_text_say_what_happened() -> None:
     comparison = compare(HINTS, TRACE[:-1])
     answer = json.loads(json.dumps(comparison.as_json()))

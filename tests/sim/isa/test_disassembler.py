@@ -241,6 +241,19 @@ def test_relocations_are_named_at_the_move_that_they_patch() -> None:
     assert [entry["relocation"] for entry in to_json(program, names)] == list(names.values())
 
 
+def test_remarks_stand_above_and_marks_below_an_instruction() -> None:
+    lines = list(disassemble(decode(build([("Scalar", {}), ("Scalar", {"store_op": 6})]))))
+    plain = list(to_text(lines))
+    text = list(to_text(lines, {lines[1].pc: "the output"}, {lines[0].pc: ["races", "twice"]}))
+    assert text[0] == plain[0]
+    assert [each.split() for each in text[1:4]] == [
+        ["!", "races"],
+        ["!", "twice"],
+        [";", "the", "output"],
+    ]
+    assert text[4:] == plain[1:]
+
+
 def test_json_carries_the_fields_that_are_not_zero() -> None:
     program = decode(build([("ScalarFence", {"expected": [0] * 8 + [7], "wait_idle": 3})]))
     assert json.loads(json.dumps(to_json(program))) == [

@@ -64,6 +64,36 @@ def test_opening_resets_and_sets_vectors() -> None:
     assert machine.read("fatal_err_int_vector") == 12
 
 
+def test_memories_have_power_while_it_is_open() -> None:
+    machine = Machine()
+    entry = register("scu_ctrl_3")
+
+    def field(name: str) -> int:
+        return entry.field(name).extract(machine.function.read(entry.offset, 4))
+
+    assert (field("rg_force_ram_sd"), field("cur_ram_sd")) == (0, 0)
+    machine.driver.close()
+    assert (field("rg_force_ram_sd"), field("cur_ram_sd")) == (3, 1)
+    machine.open()
+    assert (field("rg_force_ram_sd"), field("cur_ram_sd")) == (0, 0)
+
+
+def test_memory_is_mapped_from_within_a_page() -> None:
+    """Host and device address are alike within their pages, which are mapped whole."""
+    machine = Machine()
+    data = bytes(range(200)) * 30
+    within = 0x340
+    machine.program.memory[INPUT_AT] = bytearray(within) + bytearray(data) + bytearray(PAGE)
+    machine.driver.map(INPUT_AT + within, BUFFER + 0x10_0000 + within, len(data))
+    output = BUFFER + 0x20_0000
+    chunk = program((1, len(data), BUFFER + 0x10_0000 + within), (3, len(data), output), (4, 0, 0))
+    machine.give(PROGRAM_AT, chunk, BUFFER)
+    machine.give(OUTPUT_AT, bytes(len(data)), output)
+    machine.queue(BUFFER, len(chunk))
+    machine.work()
+    assert machine.program.read(OUTPUT_AT, len(data)) == data
+
+
 @pytest.mark.parametrize("level", range(4))
 def test_a_level_divides_the_clock(level: int) -> None:
     machine = Machine()

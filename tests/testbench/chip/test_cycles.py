@@ -100,6 +100,13 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
         ('extends = "nothing"', "neither a TOML file nor one of"),
         (CLOCK.format(value="true", unit="Hz", source="x", known="low"), "not a number"),
         (CLOCK.format(value=1, unit="Hz", source="x", known="low"), "not within"),
+        (
+            'extends = "beagle-max"\n'
+            + CLOCK.format(value=1.5, unit="rows", source="x", known="low").replace(
+                "clock", "ring_fifo_rows"
+            ),
+            "1.5 is not a whole number",
+        ),
         (CLOCK.format(value="nan", unit="Hz", source="x", known="low"), "not"),
         (CLOCK.format(value=1e6, unit="MHz", source="x", known="low"), "the unit is Hz"),
         (CLOCK.format(value=1e6, unit="Hz", source="", known="low"), "source is missing"),

@@ -1,0 +1,107 @@
+"""Who made what a program reads: programs of the project's compiler, whose makers are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from darwinn_formats.darwinn import Executable, ExecutableType, Package
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.analysis.provenance import Origin, Provenance, trace
+from darwinn_sim.host.buffers import layer_bytes
+from darwinn_testbench.compiler import (
+    compile_network,
+    compile_stand_alone,
+    random_convolution,
+    random_dense,
+)
+
+PACKAGES = {
+    "dense": lambda: compile_network(random_dense((100, 70, 12), 3)),
+    "dense, streamed": lambda: compile_stand_alone(random_dense((100, 70, 12), 3)),
+    "convolution": lambda: compile_network(random_convolution(12, 16, 4, 8, seed=5)),
+}
+
+
+@cache
+def package(name: str) -> Package:
+    return PACKAGES[name]()
+
+
+@cache
+def provenance(name: str) -> Provenance:
+    return trace(*executables(name))
+
+
+def executables(name: str) -> tuple[Executable | None, Executable]:
+    """What caches parameters, if anything does, and what does the inference."""
+    by_type = {each.type: each for each in package(name).executables}
+    caching = by_type.get(ExecutableType.PARAMETER_CACHING)
+    kind = ExecutableType.STAND_ALONE if caching is None else ExecutableType.EXECUTION_ONLY
+    return caching, by_type[kind]
+
+
+def outputs(name: str, parameters: bytes) -> bytes:
+    """The output with such parameters, of an input of many values."""
+    caching, inference = executables(name)
+    accelerator = Accelerator(strict=True)
+    if caching is None:
+        inference = replace(inference, parameters=parameters)
+    else:
+        accelerator.run(replace(caching, parameters=parameters), {})
+    (layer,) = inference.input_layers
+    data = np.random.default_rng(5).integers(0, 256, layer_bytes(layer), np.uint8).tobytes()
+    return accelerator.run(inference, {layer.name: data}).outputs["output"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_parameters_count_where_they_are_read_and_nowhere_else(name: str) -> None:
+    (parameters,) = (each.parameters for each in package(name).executables if each.parameters)
+    found = Origin()
+    for reads in provenance(name).reads.values():
+        found = found | reads.parameters | reads.scales
+        assert not reads.activations.cached.size and not reads.activations.streamed.size
+    read, elsewhere = found.cached, found.streamed
+    if name.endswith("streamed"):
+        read, elsewhere = elsewhere, read
+    assert not elsewhere.size
+    words = np.frombuffer(parameters, "<u4")
+    others = np.setdiff1d(np.arange(words.size), read)
+    assert read.size and others.size and read.max() < words.size
+    expected = outputs(name, parameters)
+    changed = words.copy()
+    changed[others] ^= 0x5A5A5A5A
+    assert outputs(name, changed.tobytes()) == expected
+    changed = words.copy()
+    changed[read] = 0
+    assert outputs(name, changed.tobytes()) != expected
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_each_layer_reads_the_one_before(name: str) -> None:
+    found = provenance(name)
+    numbers = {each.number: set(each.instructions) for each in found.layers}
+    assert found.outputs.keys() == {"output"}
+    assert found.outputs["output"].layers == {max(numbers)}
+    assert not found.outputs["output"].inputs and not found.scalar_core.computed
+    for (instruction, _), reads in found.reads.items():
+        (number,) = (n for n, instructions in numbers.items() if instruction in instructions)
+        before = {number - 1} if number else set()
+        assert reads.activations.layers == before
+        assert reads.activations.inputs == (set() if number else {"input"})
+        assert not reads.parameters.computed
+
+
+def test_a_dense_layer_takes_results_at_all_places_and_a_convolution_has_padding() -> None:
+    for name in ("dense", "dense, streamed"):
+        for reads in provenance(name).reads.values():
+            assert reads.first.all() and reads.last.all()
+    edges = {
+        (int(reads.first.sum()), int(reads.last.sum()), reads.first.size)
+        for reads in provenance("convolution").reads.values()
+    }
+    # Of 3 x 3 positions a corner has 4 within the picture, an edge 6.
+    assert {first for first, _, _ in edges} <= {4, 6, 9} and len(edges) > 1
+    assert {size for _, _, size in edges} == {9}
