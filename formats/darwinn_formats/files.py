@@ -44,6 +44,16 @@ def content_of(source: Source) -> bytes:
     return source if isinstance(source, bytes) else read_file(source)
 
 
+def read_once(source: Source) -> bytes:
+    """The bytes of a file under its name, for what looks at it several times.
+
+    Whatever becomes of the file meanwhile, all of it is then about the same bytes.
+
+    Raises: as :func:`read_file`.
+    """
+    return source if isinstance(source, bytes) else Content(read_file(source), name_of(source))
+
+
 @contextmanager
 def errors_name(source: Source) -> Iterator[None]:
     """Errors of the format that arise within name the file, unless it is bytes without a name."""

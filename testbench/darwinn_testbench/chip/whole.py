@@ -17,7 +17,7 @@ from darwinn_formats import tflite
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
-from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.files import Source, content_of, errors_name, name_of, read_once
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.cpu_operators import (
@@ -274,6 +274,7 @@ def open_segment(
         InputError: there is no such model, or the graph does not fit what is in it.
         ModelError, Unavailable: as :class:`WholeModel`.
     """
+    source = read_once(source)
     file = load(source)
     bounds = bind_file(file, companions)
     session = Session(choose_model(bounds, model), preloads=preloads, **options)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from darwinn_formats.files import Source
+from darwinn_formats.files import Source, read_once
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.whole import cpu_line
@@ -102,8 +102,9 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
         images = picture_files(images)
         normalisation = normalisation_of(mean, std)
         targets = _targets(images, output, writable)
-        source = options.compiled_source_of(model)
-        question = Question(names_of(labels, then[-1] if then else source), top, threshold)
+        source = read_once(options.compiled_source_of(model))
+        further = [read_once(each) for each in then or ()]
+        question = Question(names_of(labels, [source, *further][-1]), top, threshold)
 
         def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
             target = targets.get(row.name)
@@ -117,7 +118,7 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
                 source,
                 question,
                 companions=companions or (),
-                then=then or (),
+                then=further,
                 fit=fit,
                 normalisation=normalisation,
                 strict=strict,

@@ -17,7 +17,7 @@ from darwinn_formats.darwinn import load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import Source, content_of, name_of
+from darwinn_formats.files import Source, content_of, name_of, read_once
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
@@ -306,7 +306,8 @@ def open_side(asked: Asked) -> Side:
 
 def open_device(asked: Asked) -> DeviceProgram:
     """A compiled model on the simulated chip; raises as :func:`open_side`."""
-    file = load(asked.source)
+    source = read_once(asked.source)
+    file = load(source)
     bounds = bind_file(file, asked.companions)
     bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
@@ -314,7 +315,7 @@ def open_device(asked: Asked) -> DeviceProgram:
     ends = NO_GRAPH if file.shell is None else ends_of(file.shell)
     device = DeviceProgram(bound, session, done=[] if again else None, ends=ends)
     if not asked.chip_only and bound.on_cpu:
-        device.whole = whole_of(asked.source, file, bounds, session, device.in_whole)
+        device.whole = whole_of(source, file, bounds, session, device.in_whole)
     return device
 
 

@@ -7,11 +7,12 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 from corpus_models import path_of
+from darwinn_formats import files
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.cli.application import run_command_line
@@ -339,6 +340,27 @@ def test_the_command_names_colours_and_draws(
     assert "green" in capsys.readouterr().out
     assert run_command_line(["detect", pictures[0], *words]) == 2
     assert "this needs boxes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["classify", "run", "verify"])
+def test_a_model_is_read_once(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For its labels, its graph and what the CPU computes of it, whatever becomes of the file."""
+    model, picture = str(tmp_path / "m.tflite"), str(tmp_path / "red.png")
+    Path(model).write_bytes(colour_models()[0])
+    colour_picture(0, 0).save(picture)
+    read: list[str] = []
+    original = files.read_stream
+
+    def counted(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:
+        read.append(name)
+        return original(stream, name, limit)
+
+    monkeypatch.setattr(files, "read_stream", counted)
+    words = [picture, model] if command == "classify" else [model, "--inputs", picture]
+    assert run_command_line([command, *words]) == 0
+    assert read.count(model) == 1
 
 
 def test_a_bad_picture_costs_its_row_and_a_bad_target_no_inference(
