@@ -4,7 +4,8 @@ A stored kernel is machine code that this process will execute, and a pickle on 
 file is opened up only if it belongs to this user or to root, if nobody else may write it, and if
 its checksum fits, which covers its name as well. Anything else is left alone: the kernel is
 compiled again and replaces it, and one warning says so. Where the folder cannot be used kernels
-stay in memory. SECURITY.md says what that protects from, and what not.
+stay in memory. SECURITY.md says what that protects from, and what not. The first kernel that a
+process stores has it remove what nobody uses any more (``pruning.py``).
 
 An installation can bring kernels along, in ``INSTALLED``: compiled for any processor of a level
 (``PORTABLE``) instead of this one, and compressed. They are used where this user has none of their
@@ -29,6 +30,8 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba.core import compiler, serialize
+
+from darwinn_sim.kernel.pruning import prune, used
 
 # numba's own types know little of what is asked of it here.
 _config: Any = numba.config
@@ -99,17 +102,14 @@ class KernelStore:
 
     def _own(self, signature: Any, codegen: Any) -> bytes | None:
         """What this user has stored, for this processor."""
+        _in_use(self._folder)
         path = self._folder / self._file(signature, codegen.magic_tuple())
-        try:
+
+        def read() -> bytes:
             _check_folder(self._folder)
-            stored = _read(path)
-        except FileNotFoundError:
-            return None
-        except (OSError, _Unusable) as error:
-            self._warn(error)
-            return None
-        loaded.append(path)
-        return stored
+            return _read(path)
+
+        return self._usable(path, read)
 
     def _installed(self, signature: Any, codegen: Any) -> bytes | None:
         """What the installation has, for processors such as this one."""
@@ -118,8 +118,12 @@ class KernelStore:
             return None
         triple, *_ = codegen.magic_tuple()
         path = folder / self._file(signature, (triple, PORTABLE, ""))
+        return self._usable(path, lambda: zlib.decompress(_read(path, private=False)))
+
+    def _usable(self, path: Path, read: Callable[[], bytes]) -> bytes | None:
+        """What ``read`` gives of ``path``; None if it is not there, or not to be used."""
         try:
-            stored = zlib.decompress(_read(path, private=False))
+            stored = read()
         except FileNotFoundError:
             return None
         except (OSError, _Unusable) as error:
@@ -137,6 +141,8 @@ class KernelStore:
             _check_folder(self._folder)
             path = self._folder / self._file(signature, result.codegen.magic_tuple())
             _write(path, _serialize.dumps(result._reduce()))
+            if not saved:
+                prune(self._folder.parent)
             saved.append(path)
         except (OSError, _Unusable) as error:
             self._warn(error)
@@ -172,6 +178,12 @@ def install(stored: Path, target: Path) -> int:
     _write(path, zlib.compress(_read(stored), _COMPRESSION))
     path.chmod(0o444)
     return path.stat().st_size
+
+
+@cache
+def _in_use(folder: Path) -> None:
+    """Once in a process."""
+    used(folder)
 
 
 @cache

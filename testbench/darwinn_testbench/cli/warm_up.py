@@ -45,7 +45,8 @@ def command(parts: Parts = None, jobs: options.Jobs = None, json: options.Json =
     Its kernels are compiled once for each processor and state of the sources, at the first command
     that needs them, which takes a minute. An installation may bring kernels for any newer processor
     of its kind along: then nothing has to wait, and this makes inferences somewhat faster. Compiled
-    kernels are kept in ~/.cache/darwinn-testbench (SECURITY.md says whom that trusts).
+    kernels are kept in ~/.cache/darwinn-testbench (SECURITY.md says whom that trusts), of states of
+    the sources that were used within 30 days, and up to 2 GiB of those unused for a day.
     """
     with compilation_bar() as watch:
         report = warm_up(tuple(dict.fromkeys(parts or Part)), jobs=jobs, progress=watch)

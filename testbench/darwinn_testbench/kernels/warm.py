@@ -14,6 +14,7 @@ from pathlib import Path
 from darwinn_sim.kernel import store
 from darwinn_sim.kernel.compiled import CACHES
 from darwinn_sim.kernel.compiling import watched
+from darwinn_sim.kernel.pruning import prune
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.kernels.parts import Part, exercise
@@ -57,7 +58,8 @@ def warm_up(
 ) -> Report[KernelsRow]:
     """Compile the kernels of ``parts`` for this processor into the cache of the user.
 
-    What is there already is not compiled again. What the installation brings is not used.
+    What is there already is not compiled again. What the installation brings is not used. Kernels
+    of other states of the sources go where they have not been used for long (``pruning``).
 
     Args:
         parts: which.
@@ -79,12 +81,19 @@ def warm_up(
     rows = tuple(map(_row, done))
     compiled = sum(row.compiled for row in rows)
     told = f"{compiled:,} kernels compiled" if compiled else "nothing had to be compiled"
+    pruned = prune(CACHES)
+    kept = f"the cache holds {pruned.kept_bytes / 1e6:,.0f} MB"
+    removed = f", {pruned.removed_bytes / 1e6:,.0f} MB of unused ones were removed"
     return Report(
         command="warm-up",
         file=str(CACHES),
         rows=rows,
-        figures={"seconds": seconds},
-        message=f"{told}, in {seconds:.1f} s",
+        figures={
+            "seconds": seconds,
+            "cache_bytes": pruned.kept_bytes,
+            "removed_bytes": pruned.removed_bytes,
+        },
+        message=f"{told}, in {seconds:.1f} s; {kept}{removed * bool(pruned.removed_bytes)}",
     )
 
 

@@ -238,6 +238,8 @@ class WarmedUp(TypedDict):
     """`warm-up`."""
 
     seconds: float
+    cache_bytes: int
+    removed_bytes: int
 
 
 class Replayed(TypedDict):

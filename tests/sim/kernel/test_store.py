@@ -176,3 +176,20 @@ def test_a_full_folder_is_named(tmp_path: Path) -> None:
     assert len(said) == 1
     assert said[0].startswith(f"kernel cache: {tmp_path / 'cache'}/")
     assert said[0].endswith(": No space left on device; kernels are compiled again")
+
+
+def test_what_is_unused_goes_where_a_kernel_is_stored(tmp_path: Path, stored: Path) -> None:
+    (used,) = {path.parent for path in files(stored)}
+    old = stored / "0123456789abcdef"
+    old.mkdir()
+    (old / f"sync.reached.{0:032x}").write_bytes(b"unused")
+    os.utime(old, (0, 0))
+    os.utime(used, (0, 0))
+    assert call(stored) == (["True"], []), "loading removes nothing"
+    assert old.exists()
+    assert used.stat().st_mtime > 0, "but is noted"
+    for path in files(used):
+        path.unlink()
+    assert call(stored) == (["compiling", "True"], [])
+    assert not old.exists()
+    assert files(used)
