@@ -39,6 +39,12 @@ module chip
     input  logic        s_axil_rready,
     output logic [ 5:0] dma2host_interrupt,
 
+    // The host's instruction queue: the scalar core asks for a chunk, whose bytes then come.
+    output logic        queue2core_chunk_waits,
+    input  logic        core2queue_chunk_valid,
+    output logic        core2queue_chunk_ready,
+    output logic [31:0] queue2core_chunk_size,
+
     // The scalar core.
     input  logic                          core2units_instruction_valid,
     output logic                          core2units_instruction_ready,
@@ -54,7 +60,9 @@ module chip
     output logic        [8*DataBytes-1:0] dma2core_instruction_data,
     output logic        [  CountBits-1:0] dma2core_instruction_count,
 
-    // What the monitors watch. Idle: no unit of the scalar core, or no tile, has anything to do.
+    // What the monitors watch. Idle: no unit of the scalar core, or no tile, has anything to do; the
+    // instruction queue is not on the bus.
+    output logic queue2monitor_idle,
     output logic [scalar_pkg::IdleBits-1:0] units2monitor_idle,
     output scalar_pkg::flags_t flags2monitor_values,
     output logic [Tiles-1:0] tiles2monitor_idle,
@@ -87,6 +95,9 @@ module chip
   logic outfeed2dma_output_ready;
   logic [8*DataBytes-1:0] outfeed2dma_output_data;
   logic [CountBits-1:0] outfeed2dma_output_count;
+
+  logic bus2output_word_valid, bus2output_word_last, bus2output_answer_valid;
+  logic [DataBytes-1:0] bus2output_word_strobes;
 
   host_interface #(.DataBytes(DataBytes)) host (.*);
 
@@ -267,10 +278,6 @@ module chip
       .output2dma_byte_ready(outfeed2dma_output_ready),
       .output2dma_byte_data(outfeed2dma_output_data),
       .output2dma_byte_count(outfeed2dma_output_count),
-      .bus2output_word_valid(m_axi_write.wvalid && m_axi_write.wready),
-      .bus2output_word_strobes(m_axi_write.wstrb),
-      .bus2output_word_last(m_axi_write.wlast),
-      .bus2output_answer_valid(m_axi_write.bvalid && m_axi_write.bready),
       .output2core_idle(output_idle)
   );
 

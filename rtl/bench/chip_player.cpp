@@ -1,5 +1,6 @@
-// The C++ side of chip_player.sv: clock, hand-over of instructions, descriptors and pushed words, and
-// waits with a bound. Host memory is in workload.cpp; Python opens both as one library.
+// The C++ side of chip_player.sv: clock, accesses of the host's registers, hand-over of instructions,
+// descriptors and pushed words, and waits with a bound. Host memory is in workload.cpp; Python opens
+// both as one library.
 
 #include <csignal>
 #include <cstdint>
@@ -21,9 +22,9 @@
 namespace {
 
 // How a wait ended.
-enum Outcome : uint32_t { DONE, TIMED_OUT, ASSERTION, INTERRUPTED };
+enum Outcome : uint32_t { DONE, TIMED_OUT, ASSERTION, INTERRUPTED, REFUSED_BY_BUS };
 
-enum EventKind : uint32_t { INTERRUPT, REFUSED, MEMORY_ERROR };
+enum EventKind : uint32_t { LINES, REFUSED, MEMORY_ERROR };
 
 struct Event {
     uint32_t cycle;
@@ -130,6 +131,11 @@ class Player {
 
     // What is in memories stays.
     void reset() {
+        chip->s_axil_awvalid = chip->s_axil_wvalid = chip->s_axil_arvalid = 0;
+        chip->s_axil_awprot = chip->s_axil_arprot = 0;
+        chip->s_axil_wstrb = 0xff;
+        chip->s_axil_bready = chip->s_axil_rready = 1;
+        chip->core2queue_chunk_valid = 0;
         chip->core2units_instruction_valid = 0;
         chip->core2dma_descriptor_valid = 0;
         chip->core2output_word_valid = 0;
@@ -143,6 +149,7 @@ class Player {
         events.clear();
         instructions.clear();
         outputs_issued = outputs_done = 0;
+        lines = 0;
         failure.clear();
     }
 
@@ -161,14 +168,20 @@ class Player {
     }
 
     // Goes on to the end of the first cycle in which `ready` is true. The wait is given up when
-    // nothing has moved for more than `limit` cycles.
+    // nothing has moved for more than `limit` cycles. `behind` is called after every clock edge.
     template <typename Ready> uint32_t wait(uint64_t limit, Ready ready) {
+        return wait(limit, ready, [] {});
+    }
+
+    template <typename Ready, typename Behind>
+    uint32_t wait(uint64_t limit, Ready ready, Behind behind) {
         const Interrupt interrupt;
         uint64_t moved_at = status.cycle;
         while (true) {
             begin_cycle();
             const bool done = ready();
             end_cycle();
+            behind();
             if (!failure.empty()) return ASSERTION;
             if (done) return DONE;
             if (interrupt) return INTERRUPTED;
@@ -177,8 +190,50 @@ class Player {
         }
     }
 
+    // The host writes a register, or reads one. The outcome tells whether it was answered well.
+    uint32_t write_register(uint32_t offset, uint64_t value, uint64_t limit) {
+        chip->s_axil_awaddr = offset;
+        chip->s_axil_wdata = value;
+        chip->s_axil_awvalid = chip->s_axil_wvalid = 1;
+        bool address_taken = false, data_taken = false;
+        uint8_t answer = 0;
+        const uint32_t outcome = wait(
+            limit,
+            [&] {
+                address_taken |= chip->s_axil_awvalid && chip->s_axil_awready;
+                data_taken |= chip->s_axil_wvalid && chip->s_axil_wready;
+                answer = chip->s_axil_bresp;
+                return chip->s_axil_bvalid;
+            },
+            [&] {
+                if (address_taken) chip->s_axil_awvalid = 0;
+                if (data_taken) chip->s_axil_wvalid = 0;
+            });
+        return outcome == DONE && answer ? REFUSED_BY_BUS : outcome;
+    }
+
+    uint32_t read_register(uint32_t offset, uint64_t* value, uint64_t limit) {
+        chip->s_axil_araddr = offset;
+        chip->s_axil_arvalid = 1;
+        bool address_taken = false;
+        uint8_t answer = 0;
+        const uint32_t outcome = wait(
+            limit,
+            [&] {
+                address_taken |= chip->s_axil_arvalid && chip->s_axil_arready;
+                answer = chip->s_axil_rresp;
+                *value = chip->s_axil_rdata;
+                return chip->s_axil_rvalid;
+            },
+            [&] {
+                if (address_taken) chip->s_axil_arvalid = 0;
+            });
+        return outcome == DONE && answer ? REFUSED_BY_BUS : outcome;
+    }
+
     bool idle() const {
-        return chip->units2monitor_all_idle && outputs_issued == outputs_done;
+        return chip->units2monitor_all_idle && chip->queue2monitor_idle &&
+               outputs_issued == outputs_done;
     }
 
     const Status& look() {
@@ -197,6 +252,7 @@ class Player {
     std::vector<uint8_t> instructions;  // bytes of the instruction stream
     uint64_t outputs_issued = 0;
     uint64_t outputs_done = 0;
+    uint8_t lines = 0;  // of interrupts
 
   private:
     // What is to be seen in a cycle is seen before the clock edge that ends it.
@@ -227,7 +283,7 @@ class Player {
                                 bytes + chip->dma2core_instruction_count);
         }
         status.rows += chip->ring2monitor_row_valid;
-        if (chip->dma2interrupts_raise_valid) note(INTERRUPT, chip->dma2interrupts_raise_data);
+        if (chip->dma2host_interrupt != lines) note(LINES, lines = chip->dma2host_interrupt);
         if (chip->memory2monitor_error_valid) note(MEMORY_ERROR, 0);
         if (chip->dma2monitor_start_valid) {
             status.started++;
@@ -295,6 +351,23 @@ void chip_write_waves(Player* player, const char* path) { player->write_waves(pa
 #if VM_COVERAGE
 void chip_write_coverage(Player* player, const char* path) { player->write_coverage(path); }
 #endif
+
+uint32_t chip_write_register(Player* player, uint32_t offset, uint64_t value, uint64_t limit) {
+    return player->write_register(offset, value, limit);
+}
+
+uint32_t chip_read_register(Player* player, uint32_t offset, uint64_t* value, uint64_t limit) {
+    return player->read_register(offset, value, limit);
+}
+
+// The scalar core asks for the next chunk of the instruction queue.
+uint32_t chip_take_chunk(Player* player, uint32_t* size, uint64_t limit) {
+    Vchip_player& chip = *player->chip;
+    return player->offer(chip.core2queue_chunk_valid, limit, [&] {
+        *size = chip.queue2core_chunk_size;
+        return chip.core2queue_chunk_ready;
+    });
+}
 
 uint32_t chip_hand_over(Player* player, const uint8_t* bits, uint32_t bytes, uint32_t tiles,
                         uint32_t base_valid, uint32_t base, uint64_t limit) {

@@ -1,5 +1,6 @@
-// The chip with host memory in C++ (DPI), for whole programs: chip_player.cpp drives the scalar
-// core's side and the clock, and is a library that Python opens.
+// The chip with host memory in C++ (DPI), for whole programs. The host's registers and interrupt
+// lines, and the scalar core's side, are driven by chip_player.cpp, a library that Python opens, or by
+// cocotb.
 
 module chip_player
   import dma_pkg::*;
@@ -12,6 +13,34 @@ module chip_player
 ) (
     input logic clk,
     input logic rst_n,
+
+    // Registers, for the host.
+    input  logic [18:0] s_axil_awaddr,
+    input  logic [ 2:0] s_axil_awprot,
+    input  logic        s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  logic [63:0] s_axil_wdata,
+    input  logic [ 7:0] s_axil_wstrb,
+    input  logic        s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  logic        s_axil_bready,
+    input  logic [18:0] s_axil_araddr,
+    input  logic [ 2:0] s_axil_arprot,
+    input  logic        s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [63:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  logic        s_axil_rready,
+    output logic [ 5:0] dma2host_interrupt,
+
+    // The scalar core.
+    output logic        queue2core_chunk_waits,
+    input  logic        core2queue_chunk_valid,
+    output logic        core2queue_chunk_ready,
+    output logic [31:0] queue2core_chunk_size,
 
     input  logic                            core2units_instruction_valid,
     output logic                            core2units_instruction_ready,
@@ -35,7 +64,8 @@ module chip_player
     output logic [8*DataBytes-1:0] dma2core_instruction_data,
     output logic [  CountBits-1:0] dma2core_instruction_count,
 
-    output logic [                     5:0]                            dma2host_interrupt,
+    // What the monitors watch.
+    output logic                                                       queue2monitor_idle,
     output logic [scalar_pkg::IdleBits-1:0]                            units2monitor_idle,
     output logic                                                       units2monitor_all_idle,
     output logic [   scalar_pkg::Flags-1:0][               15:0]       flags2monitor_values,
@@ -52,11 +82,6 @@ module chip_player
     output logic [                     1:0]                            dma2interrupts_raise_data,
     output logic                                                       memory2monitor_error_valid
 );
-
-  // The host's registers keep their values of reset.
-  logic s_axil_awready, s_axil_wready, s_axil_bvalid, s_axil_arready, s_axil_rvalid;
-  logic [63:0] s_axil_rdata;
-  logic [1:0] s_axil_bresp, s_axil_rresp;
 
   // Host memory's bus.
   axi_read #(.DataBytes(DataBytes)) m_axi_read ();
@@ -75,17 +100,6 @@ module chip_player
       .RingCyclesPerRow(RingCyclesPerRow)
   ) chip (
       .*,
-      .s_axil_awaddr('0),
-      .s_axil_awprot('0),
-      .s_axil_awvalid(1'b0),
-      .s_axil_wdata('0),
-      .s_axil_wstrb('0),
-      .s_axil_wvalid(1'b0),
-      .s_axil_bready(1'b1),
-      .s_axil_araddr('0),
-      .s_axil_arprot('0),
-      .s_axil_arvalid(1'b0),
-      .s_axil_rready(1'b1),
       .core2units_instruction_data({
         core2units_instruction_tiles,
         core2units_instruction_base_valid,
@@ -136,18 +150,5 @@ module chip_player
       .*,
       .stall(memory_stall)
   );
-
-  logic unused;
-  assign unused = &{
-    1'b0,
-    s_axil_awready,
-    s_axil_wready,
-    s_axil_bvalid,
-    s_axil_bresp,
-    s_axil_arready,
-    s_axil_rvalid,
-    s_axil_rresp,
-    s_axil_rdata
-  };
 
 endmodule : chip_player

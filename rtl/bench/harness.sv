@@ -45,6 +45,10 @@ module harness
     input  logic [ 3:0] core2dma_descriptor_tag,
     input  logic [31:0] core2dma_descriptor_size,
     input  logic [63:0] core2dma_descriptor_address,
+    output logic        queue2core_chunk_waits,
+    input  logic        core2queue_chunk_valid,
+    output logic        core2queue_chunk_ready,
+    output logic [31:0] queue2core_chunk_size,
 
     // Byte streams.
     output logic                   dma2core_instruction_valid,
@@ -64,6 +68,11 @@ module harness
     input  logic [8*DataBytes-1:0] outfeed2dma_output_data,
     input  logic [  CountBits-1:0] outfeed2dma_output_count,
 
+    output logic                 bus2output_word_valid,
+    output logic [DataBytes-1:0] bus2output_word_strobes,
+    output logic                 bus2output_word_last,
+    output logic                 bus2output_answer_valid,
+
     // What the monitors watch.
     output logic                         dma2monitor_start_valid,
     output logic     [             31:0] dma2monitor_start_index,
@@ -72,6 +81,7 @@ module harness
     output logic     [32*DoneEvents-1:0] dma2monitor_done_index,
     output logic                         dma2interrupts_raise_valid,
     output logic     [              1:0] dma2interrupts_raise_data,
+    output logic                         queue2monitor_idle,
 
     // Host memory.
     output logic [            1:0] m_axi_arid,

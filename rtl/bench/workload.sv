@@ -95,6 +95,12 @@ module workload
   logic dma2interrupts_raise_valid;
   logic [1:0] dma2interrupts_raise_data;
 
+  // Nobody asks for chunks.
+  logic queue2core_chunk_waits, core2queue_chunk_ready, queue2monitor_idle;
+  logic [31:0] queue2core_chunk_size;
+  logic bus2output_word_valid, bus2output_word_last, bus2output_answer_valid;
+  logic [DataBytes-1:0] bus2output_word_strobes;
+
   // No input but the clock may reach far without a register: what does is evaluated twice a cycle.
   logic running;
   logic s_axil_bready;
@@ -189,18 +195,19 @@ module workload
       .OutstandingWrites(OutstandingWrites)
   ) host (
       .*,
+      .core2queue_chunk_valid(1'b0),
       .dma2core_instruction_valid(stream_valid[Instruction]),
       .dma2core_instruction_ready(stream_ready[Instruction]),
-      .dma2core_instruction_data (stream_data[Instruction]),
+      .dma2core_instruction_data(stream_data[Instruction]),
       .dma2core_instruction_count(stream_count[Instruction]),
       .dma2input_activation_valid(stream_valid[Activation]),
       .dma2input_activation_ready(stream_ready[Activation]),
-      .dma2input_activation_data (stream_data[Activation]),
+      .dma2input_activation_data(stream_data[Activation]),
       .dma2input_activation_count(stream_count[Activation]),
-      .dma2input_parameter_valid (stream_valid[Parameter]),
-      .dma2input_parameter_ready (stream_ready[Parameter]),
-      .dma2input_parameter_data  (stream_data[Parameter]),
-      .dma2input_parameter_count (stream_count[Parameter])
+      .dma2input_parameter_valid(stream_valid[Parameter]),
+      .dma2input_parameter_ready(stream_ready[Parameter]),
+      .dma2input_parameter_data(stream_data[Parameter]),
+      .dma2input_parameter_count(stream_count[Parameter])
   );
 
   host_memory #(
@@ -212,6 +219,19 @@ module workload
   );
 
   logic unused;
-  assign unused = &{1'b0, dma2interrupts_raise_valid, dma2interrupts_raise_data, stalls[31:9]};
+  assign unused = &{
+    1'b0,
+    dma2interrupts_raise_valid,
+    dma2interrupts_raise_data,
+    queue2core_chunk_waits,
+    core2queue_chunk_ready,
+    queue2core_chunk_size,
+    queue2monitor_idle,
+    bus2output_word_valid,
+    bus2output_word_strobes,
+    bus2output_word_last,
+    bus2output_answer_valid,
+    stalls[31:9]
+  };
 
 endmodule : workload

@@ -19,6 +19,7 @@ module dma_engine
     // Settings and state, from and for the registers.
     input  logic               pause,
     output logic               paused,
+    input  logic               queue_busy,        // the instruction queue is on the bus as well
     input  logic        [63:0] burst_limiter,
     input  logic        [63:0] window_base,
     input  logic        [63:0] window_size,
@@ -242,7 +243,7 @@ module dma_engine
   // A request that was made before the pause may have to wait for the bus one cycle longer.
   always_ff @(posedge clk) begin
     if (!rst_n) paused <= 1'b0;
-    else paused <= pause && !reader_busy && !writer_busy;
+    else paused <= pause && !reader_busy && !writer_busy && !queue_busy;
   end
 
   assign errors = '{

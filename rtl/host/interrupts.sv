@@ -7,10 +7,11 @@ module interrupts
     input logic clk,
     input logic rst_n,
 
-    input logic              raise_valid,
-    input logic        [1:0] raise_number,
-    input logic              chunk_done,
-    input dma_errors_t       errors,
+    input logic                raise_valid,
+    input logic          [1:0] raise_number,
+    input logic                chunk_told,
+    input dma_errors_t         errors,
+    input queue_errors_t       queue_errors,
 
     // What to set in the status registers at this clock edge.
     output logic [3:0]       set_host,
@@ -28,8 +29,8 @@ module interrupts
 );
 
   assign set_host = raise_valid ? 4'b0001 << raise_number : '0;
-  assign set_instruction_queue = chunk_done;
-  assign set_fatal_error = errors != '0;
+  assign set_instruction_queue = chunk_told;
+  assign set_fatal_error = errors != '0 || queue_errors != '0;
 
   // A masked interrupt counts as well.
   always_ff @(posedge clk) begin

@@ -39,6 +39,14 @@ module registers
     input  logic               chunk_fetched,
     input  logic               chunk_done,
 
+    output queue_settings_t        queue_settings,
+    input  logic                   queue_enabled,
+    input  queue_errors_t          queue_errors,
+    input  logic            [63:0] queue_fault_address,
+    output logic            [63:0] completed_head,
+    input  logic            [12:0] queue2table_entry,
+    output logic            [63:0] table2queue_entry,
+
     input  logic [3:0]       set_host,
     input  logic             set_instruction_queue,
     input  logic             set_fatal_error,
@@ -91,16 +99,18 @@ module registers
   assign window_size = hwif_out.harness_window_size.value.value;
   assign hwif_in.dma_paused.paused.next = paused;
 
-  logic fault;
+  logic fault, queue_fault;
   logic [63:0] last_fault_address;
   logic [31:0] last_error_descriptor;
   assign fault = errors.inbound_fault || errors.extended_fault;
+  assign queue_fault = queue_errors.inbound_fault || queue_errors.extended_fault;
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       last_fault_address <= '0;
       last_error_descriptor <= '0;
     end else begin
       if (fault) last_fault_address <= fault_address;
+      else if (queue_fault) last_fault_address <= queue_fault_address;
       if (errors != '0) last_error_descriptor <= error_descriptor;
     end
   end
@@ -108,8 +118,10 @@ module registers
   assign hwif_in.harness_dma_error_descriptor.value.next = 64'(last_error_descriptor);
   assign hwif_in.harness_dma_completed.value.next = 64'(completed);
   assign hwif_in.harness_dma_error.malformed_descriptor.hwset = errors.malformed;
-  assign hwif_in.harness_dma_error.read_response.hwset = errors.read_response;
-  assign hwif_in.harness_dma_error.write_response.hwset = errors.write_response;
+  assign hwif_in.harness_dma_error.read_response.hwset =
+      errors.read_response || queue_errors.read_response;
+  assign hwif_in.harness_dma_error.write_response.hwset =
+      errors.write_response || queue_errors.write_response;
 
   // The first error stays until it is cleared.
   logic no_first_error;
@@ -119,30 +131,34 @@ module registers
          hwif_out.hib_first_error_status.instruction_queue_invalid.value ||
          hwif_out.hib_first_error_status.length_0_dma.value);
 
-  assign hwif_in.hib_error_status.inbound_page_fault.hwset = errors.inbound_fault;
-  assign hwif_in.hib_error_status.extended_page_fault.hwset = errors.extended_fault;
-  assign hwif_in.hib_error_status.length_0_dma.hwset = errors.length_0;
-  assign hwif_in.hib_first_error_status.inbound_page_fault.hwset =
-      errors.inbound_fault && no_first_error;
-  assign hwif_in.hib_first_error_status.extended_page_fault.hwset =
-      errors.extended_fault && no_first_error;
-  assign hwif_in.hib_first_error_status.length_0_dma.hwset = errors.length_0 && no_first_error;
+  logic inbound_fault, extended_fault, length_0;
+  assign inbound_fault = errors.inbound_fault || queue_errors.inbound_fault;
+  assign extended_fault = errors.extended_fault || queue_errors.extended_fault;
+  assign length_0 = errors.length_0 || queue_errors.length_0;
+  assign hwif_in.hib_error_status.inbound_page_fault.hwset = inbound_fault;
+  assign hwif_in.hib_error_status.extended_page_fault.hwset = extended_fault;
+  assign hwif_in.hib_error_status.length_0_dma.hwset = length_0;
+  assign hwif_in.hib_error_status.instruction_queue_bad_configuration.hwset =
+      queue_errors.bad_configuration;
+  assign hwif_in.hib_error_status.instruction_queue_invalid.hwset = queue_errors.invalid;
+  assign hwif_in.hib_first_error_status.inbound_page_fault.hwset = inbound_fault && no_first_error;
+  assign hwif_in.hib_first_error_status.extended_page_fault.hwset = extended_fault && no_first_error;
+  assign hwif_in.hib_first_error_status.length_0_dma.hwset = length_0 && no_first_error;
+  assign hwif_in.hib_first_error_status.instruction_queue_bad_configuration.hwset =
+      queue_errors.bad_configuration && no_first_error;
+  assign hwif_in.hib_first_error_status.instruction_queue_invalid.hwset =
+      queue_errors.invalid && no_first_error;
 
-  // The harness fetches chunks by descriptors of tag 0, so the queue itself cannot go wrong, and
-  // the chip's other queues are not used.
-  assign hwif_in.hib_error_status.instruction_queue_bad_configuration.hwset = 1'b0;
+  // The chip's other queues are not used.
   assign hwif_in.hib_error_status.input_queue_bad_configuration.hwset = 1'b0;
   assign hwif_in.hib_error_status.parameter_queue_bad_configuration.hwset = 1'b0;
   assign hwif_in.hib_error_status.output_queue_bad_configuration.hwset = 1'b0;
-  assign hwif_in.hib_error_status.instruction_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_error_status.input_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_error_status.parameter_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_error_status.output_queue_invalid.hwset = 1'b0;
-  assign hwif_in.hib_first_error_status.instruction_queue_bad_configuration.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.input_queue_bad_configuration.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.parameter_queue_bad_configuration.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.output_queue_bad_configuration.hwset = 1'b0;
-  assign hwif_in.hib_first_error_status.instruction_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.input_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.parameter_queue_invalid.hwset = 1'b0;
   assign hwif_in.hib_first_error_status.output_queue_invalid.hwset = 1'b0;
@@ -183,9 +199,6 @@ module registers
 
   // The instruction queue: the heads follow the descriptors of tag 0.
   logic [63:0] fetched_head;
-  logic [63:0] completed_head;
-  logic queue_enabled;
-  assign queue_enabled = hwif_out.instruction_queue_control.enable.value;
 
   function automatic logic [63:0] after(input logic [63:0] head, input logic [63:0] size);
     return (head + 1 >= size) ? '0 : head + 1;
@@ -208,6 +221,19 @@ module registers
   assign hwif_in.instruction_queue_fetched_head.value.next = fetched_head;
   assign hwif_in.instruction_queue_completed_head.value.next = completed_head;
 
+  assign queue_settings = '{
+          enable: hwif_out.instruction_queue_control.enable.value,
+          status_block: hwif_out.instruction_queue_control.status_block_enable.value,
+          runs: hwif_out.scalar_core_run_control.command.value == CommandRun,
+          base: hwif_out.instruction_queue_base.value.value,
+          status_base: hwif_out.instruction_queue_status_block_base.value.value,
+          size: hwif_out.instruction_queue_size.value.value,
+          tail: hwif_out.instruction_queue_tail.value.value,
+          simple_entries: hwif_out.extended_table.value.value,
+          window_base: window_base,
+          window_size: window_size
+      };
+
   // Run status that a unit reaches at each run-control command.
   function automatic logic [2:0] state(input logic [1:0] command);
     case (command)
@@ -228,7 +254,8 @@ module registers
   assign hwif_in.infeed_run_status.state.next = state(hwif_out.infeed_run_control.command.value);
   assign hwif_in.outfeed_run_status.state.next = state(hwif_out.outfeed_run_control.command.value);
 
-  // The page table is storage only: the harness's window takes the place of translation.
+  // The page table serves the instruction queue; for descriptors the harness's window takes the place
+  // of translation.
   logic [63:0] page_table[PageTableEntries];
   logic [12:0] entry;
   logic [63:0] entry_read;
@@ -244,7 +271,8 @@ module registers
           (hwif_out.page_table.wr_data & hwif_out.page_table.wr_biten);
     end
     entry_read <= page_table[entry];
-    read_done  <= rst_n && hwif_out.page_table.req && !hwif_out.page_table.req_is_wr;
+    table2queue_entry <= page_table[queue2table_entry];
+    read_done <= rst_n && hwif_out.page_table.req && !hwif_out.page_table.req_is_wr;
     write_done <= rst_n && hwif_out.page_table.req && hwif_out.page_table.req_is_wr;
   end
 

@@ -49,4 +49,29 @@ package dma_pkg;
     logic write_response;
   } dma_errors_t;
 
+  // What the host has told the instruction queue: its registers, and that the scalar core runs.
+  typedef struct packed {
+    logic        enable;
+    logic        status_block;
+    logic        runs;
+    logic [63:0] base;
+    logic [63:0] status_base;
+    logic [63:0] size;            // descriptors in the ring
+    logic [63:0] tail;
+    logic [63:0] simple_entries;  // of the page table
+    logic [63:0] window_base;
+    logic [63:0] window_size;
+  } queue_settings_t;
+
+  // One cycle of 1 for each error of the instruction queue.
+  typedef struct packed {
+    logic bad_configuration;
+    logic invalid;
+    logic length_0;
+    logic inbound_fault;
+    logic extended_fault;
+    logic read_response;
+    logic write_response;
+  } queue_errors_t;
+
 endpackage : dma_pkg

@@ -118,13 +118,17 @@ class HostInterface:
             reads bytes which nothing has written, or which an earlier output descriptor still
             owes, is refused when it is issued.
         sink: takes interrupts; without it they are listed (``interrupts.messages``).
+        registers: those of the host's side, if they have one of their own.
     """
 
     def __init__(
-        self, memory: BusMemory, sink: Callable[[InterruptMessage], None] | None = None
+        self,
+        memory: BusMemory,
+        sink: Callable[[InterruptMessage], None] | None = None,
+        registers: RegisterFile | None = None,
     ) -> None:
         self.memory = memory
-        self.registers = RegisterFile()
+        self.registers = registers or RegisterFile()
         self.interrupts = InterruptController(self.registers, sink)
         self.mmu = Mmu(memory, self.registers, self.interrupts)
         self.mappings = MappingTable()

@@ -84,6 +84,14 @@ def write_save_file(dump: Path, top: str) -> Path:
 
 CHIP_GROUPS: dict[str, tuple[str, ...]] = {
     "clock and reset": ("clk", "rst_n"),
+    "registers": GROUPS["registers"],
+    "instruction queue of the host": (
+        "queue2core_chunk_waits",
+        *_channel("core2queue_chunk_"),
+        "queue2core_chunk_size",
+        "chip.host.queue_enabled",
+        "chip.host.queue2monitor_idle",
+    ),
     "instructions handed over": _channel(
         "core2units_instruction_", "tiles", "base_valid", "base", "bits"
     ),

@@ -63,11 +63,17 @@ class AccessRules(DmaTest):
                 await model.write(name, value)
                 found = await model.read(name)
                 assert found == value & writable_bits(entry), f"{name}: {found:#x}"
+                await model.write(name, entry.reset)
             elif entry.access is Access.READ_ONLY:
                 refused = await access(environment, write=True, address=entry.offset, data=1)
                 assert refused.error, f"write of {name} is not refused"
                 assert not is_constant(entry) or await model.read(name) == entry.reset, name
             else:
+                # What was set, such as by a queue that was turned on without entries, stays.
+                before = await model.read(name)
+                await model.write(name, 2**64 - 1)
+                assert await model.read(name) == before, f"{name}: a write changes bits"
+                await model.write(name, 0)
                 await model.write(name, 2**64 - 1)
                 assert await model.read(name) == 0, f"{name}: a write sets bits"
 

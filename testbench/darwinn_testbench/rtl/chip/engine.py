@@ -6,7 +6,6 @@ unit or tile, and each descriptor, goes to the RTL in program order; scalar fenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,7 @@ from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun, Turn
 from darwinn_sim.errors import NotEnded, UnsupportedInstruction
 from darwinn_sim.host.interface import HostInterface
-from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
-from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.kernel import state
@@ -26,93 +24,23 @@ from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
 from darwinn_sim.units import scalar_core
-from numpy.typing import NDArray
 
 from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.build import Design, SimulationFailed
 from darwinn_testbench.rtl.chip import player
-from darwinn_testbench.rtl.chip.player import ChipPlayer, RtlFailure
-
-WINDOW_BASE = 1 << 63
-"""Device address of bus address 0, as the harness's window has it after reset."""
+from darwinn_testbench.rtl.chip.host import RtlHost
+from darwinn_testbench.rtl.chip.player import ChipPlayer
 
 _MESH = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
 
 
-class _RtlHost(HostInterface):
-    """The host's side of an RTL chip: it checks and records descriptors, and the RTL performs them.
-
-    ``chunk`` is the instruction chunk that was fetched last.
-    """
-
-    def __init__(self, memory: HostMemory, player: ChipPlayer) -> None:
-        super().__init__(memory)
-        self._host_memory = memory
-        self.player = player
-        self.chunk = b""
-
-    def map_buffers(self) -> None:
-        """Show the RTL every mapped buffer, with the bytes around it on the same pages."""
-        self.player.unmap_all()
-        for mapping in self.mappings:
-            first = mapping.address // PAGE_BYTES * PAGE_BYTES
-            end = -(-(mapping.address + mapping.size) // PAGE_BYTES) * PAGE_BYTES
-            address = first - WINDOW_BASE
-            for place, size in _runs(self._views(first, end - first)):
-                self.player.map(address, place, size)
-                address += size
-
-    def _views(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
-        for piece in self.mmu.translate(address, size):
-            yield from self._host_memory.views(*piece)
-
-    def fetch_chunk(self) -> bytes | None:
-        chunk = super().fetch_chunk()
-        if chunk is not None:
-            transfer = self.transfers[-1]
-            self.player.descriptor(DescriptorTag.INSTRUCTIONS, transfer.address, transfer.size)
-            self.chunk = self.player.fetch(transfer.size)
-            return self.chunk
-        return None
-
-    def issue(self, tag: int, address: int, size: int) -> None:
-        self.note(tag, address, size)
-        self.player.descriptor(tag, address, size)
-
-    def fence(self) -> None:
-        super().fence()
-        self.player.descriptor(0, 0, 0, fence=True)
-
-    def take_events(self) -> None:
-        """Pass interrupts on; raise ``RtlFailure`` for a transfer that failed."""
-        for kind, index in self.player.take_events():
-            if kind == player.INTERRUPT:
-                self.interrupts.raise_host_interrupt(index)
-            elif kind == player.REFUSED:
-                raise RtlFailure(f"the DMA engine refused descriptor {index} since power-up")
-            else:
-                raise RtlFailure("host memory answered a transfer with an error")
-
-
-def _runs(views: Iterator[NDArray[np.uint8]]) -> list[tuple[int, int]]:
-    """Place in this process and size of each run of bytes; runs that meet become one."""
-    runs: list[tuple[int, int]] = []
-    for view in views:
-        place, size = view.ctypes.data, view.size
-        if runs and sum(runs[-1]) == place:
-            place, before = runs.pop()
-            size += before
-        runs.append((place, size))
-    return runs
-
-
-class _RtlRun(ProgramRun):
+class RtlRun(ProgramRun):
     """One run of a program whose units are RTL."""
 
     def __init__(
         self,
-        host: _RtlHost,
+        host: RtlHost,
         device: Chip,
         program: LoweredProgram,
         wanted: Wanted,
@@ -122,16 +50,18 @@ class _RtlRun(ProgramRun):
         super().__init__(device, program, wanted)
         self._host = host
         self._player = host.player
-        self._begin = self._player.cycle
+        self._begin = self._cycles = 0
         self._rows = self._player.rows
 
-    def begin(self) -> None:
-        """Show the RTL the buffers."""
-        self._host.map_buffers()
-
     def end(self) -> None:
-        """Let it forget them."""
+        """Let the RTL forget the host's memory."""
         self._player.unmap_all()
+
+    def take(self, chunk: bytes) -> None:
+        """Begin with the next chunk; time counts from the first."""
+        if not self.chunks_taken:
+            self._begin = self._host.chunk_cycle
+        super().take(chunk)
 
     def waiting(self) -> tuple[str, ...]:
         """Whatever is left when the core has halted ends, or the RTL says what is stuck."""
@@ -152,7 +82,8 @@ class _RtlRun(ProgramRun):
             return Turn.GOES_ON
         if not self.awaits_chunk:
             self._player.settle()
-            self._host.take_events()
+            self._cycles = self._player.cycle - self._begin
+            self._host.check()
         return Turn.HALTED
 
     def _run_core(self) -> int:
@@ -193,11 +124,12 @@ class _RtlRun(ProgramRun):
         )
 
     def statistics(self) -> dict[str, int]:
-        """Counts of the run; ``rtl_cycles`` is the time in the RTL."""
+        """Counts of the run; ``rtl_cycles`` is the time in the RTL, from the fetch of the first
+        chunk until nothing has anything to do."""
         return {
             "scalar_bundles": int(self.core["steps"]),
             "ring_rows": self._player.rows - self._rows,
-            "rtl_cycles": self._player.cycle - self._begin,
+            "rtl_cycles": self._cycles,
             "uninitialised_reads": 0,
         }
 
@@ -213,24 +145,27 @@ class RtlEngine:
     ) -> None:
         self.design = design
         self._seed, self._waves, self._stall_seed = seed, waves, stall_seed
-        self._host: _RtlHost | None = None
+        self._host: RtlHost | None = None
+        self._player: ChipPlayer | None = None
 
     def power_up(self, memory: HostMemory) -> HostInterface:
         """Begin with a chip as after power-up."""
         self.close()
-        player = ChipPlayer(self._seed, self.design, waves=self._waves, stall_seed=self._stall_seed)
-        self._host = _RtlHost(memory, player)
+        self._player = ChipPlayer(
+            self._seed, self.design, waves=self._waves, stall_seed=self._stall_seed
+        )
+        self._host = RtlHost(memory, self._player)
         return self._host
 
     def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         """A run on the RTL; raises ``Unavailable`` for stop points and taps."""
         assert self._host is not None
-        return _RtlRun(self._host, device, program, wanted)
+        return RtlRun(self._host, device, program, wanted)
 
     def close(self) -> None:
         """Give the chip back; its waves are complete then."""
-        if self._host is not None:
-            self._host.player.close()
+        if self._player is not None:
+            self._player.close()
 
 
 class RtlAccelerator(Accelerator):

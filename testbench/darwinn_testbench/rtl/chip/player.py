@@ -44,10 +44,11 @@ STALLED_ROW_CYCLES: Final = 256
 """Cycles of a row on the ring in such a build: wide-to-narrow, held back, takes some 90 for one and
 must be through before the next one lands (docs/chip-facts.md, "Ring bus")."""
 
-INTERRUPT, REFUSED, MEMORY_ERROR = range(3)
-"""Kinds of events."""
+LINES, REFUSED, MEMORY_ERROR = range(3)
+"""Kinds of events: the interrupt lines have changed to what the index says (bits 0 to 3 the host's,
+4 the instruction queue, 5 fatal errors), a descriptor was refused, host memory answered badly."""
 
-_DONE, _TIMED_OUT, _ASSERTION, _INTERRUPTED = range(4)
+_DONE, _TIMED_OUT, _ASSERTION, _INTERRUPTED, _REFUSED_BY_BUS = range(5)
 _SCALAR_UNITS = 4
 
 
@@ -115,6 +116,9 @@ def _library(chosen: Design) -> ctypes.CDLL:
         "chip_open": (handle, (ctypes.c_int, ctypes.c_char_p)),
         "chip_close": (None, (handle,)),
         "chip_stall": (None, (wide,)),
+        "chip_write_register": (outcome, (handle, word, wide, wide)),
+        "chip_read_register": (outcome, (handle, word, ctypes.POINTER(wide), wide)),
+        "chip_take_chunk": (outcome, (handle, ctypes.POINTER(word), wide)),
         "chip_hand_over": (
             outcome,
             (handle, ctypes.c_char_p, word, word, word, word, wide),
@@ -244,10 +248,40 @@ class ChipPlayer:
         """
         self._library.workload_map(address, size, place)
 
+    def write_register(self, offset: int, value: int) -> None:
+        """Write a register of 64 bits, as the host does.
+
+        Raises ``RtlFailure`` if the bus refuses, ``RtlTimeout`` and ``RtlFailure`` as all that
+        follow do.
+        """
+        self._check(
+            self._library.chip_write_register(self._chip, offset, value, STANDSTILL),
+            f"the answer to the write of register {offset:#x}",
+        )
+
+    def read_register(self, offset: int) -> int:
+        """The value of a register of 64 bits, as the host reads it."""
+        value = ctypes.c_uint64()
+        self._check(
+            self._library.chip_read_register(self._chip, offset, ctypes.byref(value), STANDSTILL),
+            f"the answer to the read of register {offset:#x}",
+        )
+        return value.value
+
+    def take_chunk(self) -> int:
+        """Ask for the next chunk of the instruction queue; its bytes."""
+        self._note("asked for a chunk")
+        size = ctypes.c_uint32()
+        self._check(
+            self._library.chip_take_chunk(self._chip, ctypes.byref(size), STANDSTILL),
+            "a chunk of the instruction queue",
+        )
+        return size.value
+
     def hand_over(self, name: str, bits: bytes, tiles: int = 0, base: int | None = None) -> None:
         """Give an instruction (its bundles) to its unit, or to the set ``tiles``.
 
-        ``name`` is for messages. Raises ``RtlTimeout`` and ``RtlFailure``, as all that follow do.
+        ``name`` is for messages.
         """
         self._note(name)
         self._check(
@@ -303,6 +337,8 @@ class ChipPlayer:
     def _check(self, outcome: int, awaited: str) -> None:
         if outcome == _INTERRUPTED:
             raise KeyboardInterrupt
+        if outcome == _REFUSED_BY_BUS:
+            raise RtlFailure(f"the register bus answered with an error: {awaited}")
         if outcome == _ASSERTION:
             place = self._library.chip_failure().decode()
             raise RtlFailure(f"an assertion of the RTL failed at cycle {self.cycle}: {place}")
