@@ -226,9 +226,9 @@ MUTATIONS = (
     _mutation(
         "FirstErrorOverwritten",
         "a later error takes the place of the first",
-        Edit("registers.sv", "errors.inbound_fault && «no_first_error»", "1'b1"),
-        Edit("registers.sv", "errors.extended_fault && «no_first_error»", "1'b1"),
-        Edit("registers.sv", "errors.length_0 && «no_first_error»", "1'b1"),
+        Edit("registers.sv", "= inbound_fault && «no_first_error»", "1'b1"),
+        Edit("registers.sv", "= extended_fault && «no_first_error»", "1'b1"),
+        Edit("registers.sv", "= length_0 && «no_first_error»", "1'b1"),
     ),
     _mutation(
         "StatusNotCleared",
