@@ -6,17 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from darwinn_testbench.chip.images import IMAGE_SUFFIXES
+from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.report import counted
+from darwinn_testbench.report.progress import ProgressCallback
 from darwinn_testbench.survey.content import CompiledFile, look_at
 from darwinn_testbench.survey.walk import walk
+
+MOST_FILES = 50_000
+"""Of a folder and all that is in it, those that do not count included: some seconds of looking."""
+_GLANCE = 100
+"""Files from one word of progress to the next."""
 
 
 def compiled_files(words: Sequence[str]) -> list[str]:
     """``words`` with the compiled models in folders, and in the folders of those, by name.
 
     Raises:
-        InputError: a folder holds none.
+        InputError: a folder holds none, or more than can be looked at (``MOST_FILES``).
     """
     return list(_expanded(words, "compiled model", _is_compiled))
 
@@ -39,12 +47,29 @@ def _expanded(words: Sequence[str], what: str, wanted: Callable[[Path], bool]) -
         if word == "-" or not Path(word).is_dir():
             yield word
             continue
-        # What cannot be read is handed on as well: a row says why.
-        held = [each for each in walk([word]) if not each.skipped]
-        found = [str(each.path) for each in held if each.unread or wanted(each.path)]
+        with progress_bar() as progress:
+            found = list(_held(word, what, wanted, progress))
         if not found:
             raise InputError(f"{word}: no {what} in this folder")
         yield from found
+
+
+def _held(
+    folder: str, what: str, wanted: Callable[[Path], bool], progress: ProgressCallback
+) -> Iterator[str]:
+    found = 0
+    for number, place in enumerate(walk([folder])):
+        if number == MOST_FILES:
+            raise InputError(
+                f"{folder}: more than {MOST_FILES:,} files, {counted(found, what)} among the first "
+                "of them: name the folders, or the files, that are meant"
+            )
+        if number % _GLANCE == 0:
+            progress(f"{folder}: {number:,} files, {counted(found, what)}", number, None)
+        # What cannot be read is handed on as well: a row says why.
+        if not place.skipped and (place.unread or wanted(place.path)):
+            found += 1
+            yield str(place.path)
 
 
 def _is_compiled(path: Path) -> bool:

@@ -14,6 +14,7 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import Lines, finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import compiled_files, program_files
+from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.programs.contents import FunctionRow, inspect_program, summary_lines
 from darwinn_testbench.programs.formats import Format, format_of
 from darwinn_testbench.programs.several import inspect_files, together
@@ -116,7 +117,8 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
 
 
 def _show_several(files: Sequence[str], data: Sequence[str], *, as_json: bool) -> NoReturn:
-    reports = inspect_files(files, options.source_of, data)
+    with progress_bar() as progress:
+        reports = inspect_files(files, options.source_of, data, progress)
     finish(
         together(reports),
         file=f"{len(files)} files",

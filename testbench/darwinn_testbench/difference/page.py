@@ -7,7 +7,7 @@ from pathlib import Path
 
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
-from darwinn_testbench.pages import Chart, Columns, Page, Section, Table, render, table_of
+from darwinn_testbench.pages import Chart, Columns, Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.pages.charts import bars
 from darwinn_testbench.report import Column, Report, counted
 
@@ -47,7 +47,7 @@ def page_of(report: Report[DifferenceRow]) -> bytes:
         Page(
             title=" and ".join(names),
             verdict=report.verdict,
-            summary=f"{report.headline}.",
+            summary=sentence(report.headline),
             sections=tuple(_sections(report)),
         )
     )

@@ -9,7 +9,7 @@ from darwinn_testbench.chip.images import open_image
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.run import Accuracy, Confusion, worst
 from darwinn_testbench.evaluation.task import EvaluationRow
-from darwinn_testbench.pages import Page, Picture, Section, render, table_of
+from darwinn_testbench.pages import Page, Picture, Section, render, sentence, table_of
 from darwinn_testbench.report import Column, Report
 from darwinn_testbench.vision.drawing import encoded
 from darwinn_testbench.vision.labels import Labels, name_of_class
@@ -25,7 +25,7 @@ def page_of(report: Report[EvaluationRow], labels: Labels) -> bytes:
         Page(
             title=f"{Path(report.file).name} on {Path(report.figures['dataset']).name}",
             verdict=report.verdict,
-            summary=f"{report.headline}.",
+            summary=sentence(report.headline),
             sections=tuple(_sections(report, labels)),
         )
     )

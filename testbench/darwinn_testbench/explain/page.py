@@ -10,7 +10,7 @@ from darwinn_testbench.explain.crossing import Crossing, Piece
 from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.layers.graph import Node
-from darwinn_testbench.pages import Chart, Page, Section, Table, render, table_of
+from darwinn_testbench.pages import Chart, Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.pages.charts import bars
 from darwinn_testbench.profile.network import laid_out
 from darwinn_testbench.report import Column, Report
@@ -65,7 +65,7 @@ def page_of(report: Report[ExplainRow]) -> bytes:
         Page(
             title=Path(report.file).name,
             verdict=report.verdict,
-            summary=f"{report.headline}.",
+            summary=sentence(report.headline),
             sections=tuple(_sections(report)),
         )
     )

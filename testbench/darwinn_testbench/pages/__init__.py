@@ -17,6 +17,7 @@ from darwinn_testbench.pages.content import (
     Section,
     Table,
     Times,
+    sentence,
     table_of,
 )
 from darwinn_testbench.pages.render import render
@@ -33,5 +34,6 @@ __all__ = [
     "Table",
     "Times",
     "render",
+    "sentence",
     "table_of",
 ]

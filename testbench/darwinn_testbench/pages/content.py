@@ -101,6 +101,12 @@ class Beside:
 Part = Table | Chart | Graph | Picture | Beside
 
 
+def sentence(text: str) -> str:
+    """A message as a sentence; one that begins with a name (of a file, say) keeps that as it is."""
+    first = text.split(" ", 1)[0]
+    return f"{text[:1].upper() if first.isalpha() else text[:1]}{text[1:]}."
+
+
 @dataclass(frozen=True)
 class Section:
     """A part of a page under a title: a text, and what it shows, in order."""

@@ -21,6 +21,8 @@ from darwinn_testbench.report.verdict import Verdict
 
 _MARGIN = 12
 """Pixels around the boxes of a graph."""
+_MOST_LINE = 32
+"""Characters of a cell that stand in one line."""
 _MOST_ROWS = 2000
 """Rows of a table that a page holds; the commands' --json has all."""
 
@@ -45,6 +47,7 @@ def render(page: Page, library: str = "") -> bytes:
     )
     environment.filters.update(shown=cell_text, kind=_kind, sorted_by=_sorted_by, lines=_lines)
     environment.filters.update(base64=lambda data: base64.b64encode(data).decode(), frame=_frame)
+    environment.filters["classed"] = _classed
     environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
     parts = [part for section in page.sections for part in section.parts]
     drawn = [part for part in parts if isinstance(part, Chart) and charts.installed()]
@@ -90,6 +93,16 @@ def _json(value: Any) -> str:
     """JSON that can stand in a script: nothing in it ends one."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _classed(cell: Any, right: bool) -> Markup:
+    """Where a cell stands, and whether it is so long that it is broken into lines."""
+    number = isinstance(cell, int | float) and not isinstance(cell, bool)
+    classes = [
+        *(["right"] if right or number else []),
+        *(["long"] if isinstance(cell, str) and len(cell) > _MOST_LINE else []),
+    ]
+    return Markup(f' class="{" ".join(classes)}"') if classes else Markup("")
 
 
 def _sorted_by(cell: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from darwinn_testbench.pages import Chart, Page, Section, Table, Times, render, table_of
+from darwinn_testbench.pages import Chart, Page, Section, Table, Times, render, sentence, table_of
 from darwinn_testbench.profile import figures
 from darwinn_testbench.profile.environment import environment
 from darwinn_testbench.profile.figures import Point, key_of, name_of
@@ -29,7 +29,7 @@ def profile_page(report: Report[ProfileRow], library: str = "") -> bytes:
         Page(
             title=Path(report.file).name,
             verdict=report.verdict,
-            summary=f"{report.headline}.",
+            summary=sentence(report.headline),
             sections=(
                 summary(found),
                 *time_sections(report),

@@ -17,7 +17,7 @@ from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import between_programs, verify
-from darwinn_testbench.pages import Page, Section, Table, render, table_of
+from darwinn_testbench.pages import Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.profile.environment import environment
 from darwinn_testbench.profile.page import memory_sections, summary, time_sections, times
 from darwinn_testbench.profile.profile import (
@@ -100,7 +100,7 @@ def make_report(
     page = Page(
         title=Path(verified.file).name,
         verdict=verified.verdict,
-        summary=f"{verified.headline}. {profiled.message}.",
+        summary=f"{sentence(verified.headline)} {sentence(profiled.message)}",
         sections=tuple(_sections(verified, profiled, () if chip_only else cpu_times(source))),
         times=times(profiled),
     )

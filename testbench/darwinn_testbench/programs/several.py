@@ -15,10 +15,14 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.contents import inspect_program
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report, Row, judged
+from darwinn_testbench.report.progress import ProgressCallback, silent
 
 
 def inspect_files(
-    files: Sequence[str], opened: Callable[[str], Source], data: Sequence[Source] = ()
+    files: Sequence[str],
+    opened: Callable[[str], Source],
+    data: Sequence[Source] = (),
+    progress: ProgressCallback = silent,
 ) -> list[Report[Any]]:
     """``inspect`` or ``inspect_program`` of each of ``files``, as ``opened`` gives it.
 
@@ -26,7 +30,8 @@ def inspect_files(
     are files of external data of those that have some.
     """
     reports: list[Report[Any]] = []
-    for file in files:
+    for done, file in enumerate(files):
+        progress(Path(file).name, done, len(files))
         try:
             source = opened(file)
             found = format_of(source)

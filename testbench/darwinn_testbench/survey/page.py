@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darwinn_testbench.pages import Page, Section, render, table_of
+from darwinn_testbench.pages import Page, Section, render, sentence, table_of
 from darwinn_testbench.report import Column, Report, counted, seconds
 from darwinn_testbench.survey import figures
 from darwinn_testbench.survey.columns import (
@@ -55,7 +55,7 @@ def page_of(report: Report[SurveyRow]) -> bytes:
         Page(
             title=f"Survey of {report.file}",
             verdict=report.verdict,
-            summary=f"{report.message}.",
+            summary=sentence(report.message),
             sections=tuple(_sections(report)),
         )
     )

@@ -30,7 +30,8 @@ def walk(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Place]:
 
     What is given by name is looked into whatever it is called. Within folders, hidden files and
     folders and links to folders are not, so that no link leads in a circle or out of what was
-    given; links to files are.
+    given; links to files are. Nor are files without content: those that a kernel makes up may
+    never end, or wait for ever.
     """
     seen: set[Path] = set()
     # A stack, not a recursion: folders may be deeper than Python calls.
@@ -44,7 +45,8 @@ def walk(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Place]:
             yield Place(path, skipped="hidden")
             continue
         try:
-            kind = path.stat().st_mode
+            status = path.stat()
+            kind = status.st_mode
             enter = stat.S_ISDIR(kind) and (given or not path.is_symlink())
             if enter:
                 left += [(each, False) for each in sorted(path.iterdir(), reverse=True)]
@@ -56,7 +58,7 @@ def walk(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Place]:
                 yield Place(path, unread=one_line(error))
             continue
         if stat.S_ISREG(kind):
-            yield _place(path)
+            yield _place(path) if status.st_size or given else Place(path, skipped="empty")
         elif stat.S_ISDIR(kind) and not enter:
             yield Place(path, skipped="link to a folder: give it by name")
         elif not enter:

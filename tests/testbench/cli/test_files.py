@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from darwinn_testbench.cli import files
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.errors import InputError
 
 
 @pytest.fixture
@@ -42,16 +44,16 @@ def test_a_folder_is_the_models_that_it_holds(
 
 
 def test_several_files_are_looked_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [f"models/deep/{name}" for name in ("dense_edgetpu.tflite", "dense.pte")]
-    code, report = printed(capsys, "inspect", *files)
+    names = [f"models/deep/{name}" for name in ("dense_edgetpu.tflite", "dense.pte")]
+    code, report = printed(capsys, "inspect", *names)
     assert code == 0
-    assert [each["file"] for each in report["files"]] == files
+    assert [each["file"] for each in report["files"]] == names
     assert {row["name"].partition(":")[0] for row in report["rows"]} == {
-        Path(file).name for file in files
+        Path(name).name for name in names
     }
-    assert run_command_line(["inspect", *files]) == 0
+    assert run_command_line(["inspect", *names]) == 0
     told = capsys.readouterr().out
-    assert all(f"{file}:" in told.splitlines() for file in files)
+    assert all(f"{file}:" in told.splitlines() for file in names)
 
 
 def test_of_a_folder_every_program_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +66,25 @@ def test_of_a_folder_every_program_is(folder: Path, capsys: pytest.CaptureFixtur
     assert code == 2
     assert run_command_line(["inspect", "models", "missing"]) == 2
     assert "bad-input: No such file or directory" in capsys.readouterr().out
+
+
+def test_a_folder_of_too_much_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "models" / "empty_edgetpu.tflite").touch()
+    monkeypatch.setattr(files, "MOST_FILES", 5)
+    for command in ("inspect", "cycles", "view"):
+        assert run_command_line([command, "models"]) == 2
+        assert "models: more than 5 files, " in capsys.readouterr().err
+    count = sum(1 for path in (folder / "models").rglob("*") if path.is_file())
+    monkeypatch.setattr(files, "MOST_FILES", count + 2)
+    assert len(files.program_files(["models"])) < count
+
+
+def test_nobody_waits_for_a_file_that_a_kernel_makes_up() -> None:
+    """/proc/kmsg of it says nothing until something happens."""
+    with pytest.raises(InputError, match="no compiled model"):
+        files.compiled_files(["/proc/self/net"])
 
 
 def test_a_baseline_is_compared_of_the_other_files(
