@@ -16,6 +16,7 @@ from markupsafe import Markup
 from darwinn_testbench.extras import advice_of
 from darwinn_testbench.pages import charts
 from darwinn_testbench.pages.content import Beside, Chart, Graph, Page, Part
+from darwinn_testbench.report.shortened import shortened
 from darwinn_testbench.report.tables import cell_text
 from darwinn_testbench.report.verdict import Verdict
 
@@ -23,6 +24,8 @@ _MARGIN = 12
 """Pixels around the boxes of a graph."""
 _MOST_LINE = 32
 """Characters of a cell that stand in one line."""
+_MOST_CELL = 500
+"""Characters of a cell that a page holds."""
 _MOST_ROWS = 2000
 """Rows of a table that a page holds; the commands' --json has all."""
 
@@ -45,7 +48,7 @@ def render(page: Page, library: str = "") -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(shown=cell_text, kind=_kind, sorted_by=_sorted_by, lines=_lines)
+    environment.filters.update(shown=_shown, kind=_kind, sorted_by=_sorted_by, lines=_lines)
     environment.filters.update(base64=lambda data: base64.b64encode(data).decode(), frame=_frame)
     environment.filters["classed"] = _classed
     environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
@@ -93,6 +96,11 @@ def _json(value: Any) -> str:
     """JSON that can stand in a script: nothing in it ends one."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _shown(cell: Any) -> str:
+    """The text of a cell; the names of all outputs of an operator are half a megabyte."""
+    return shortened(cell_text(cell), _MOST_CELL)
 
 
 def _classed(cell: Any, right: bool) -> Markup:

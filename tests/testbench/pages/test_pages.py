@@ -114,6 +114,38 @@ def test_a_table_of_columns_has_their_cells_and_keys() -> None:
     assert table == Table(["n", "square"], [[2, 4], [3, 9]], [False, True], ["2", "3"])
 
 
+def test_a_cell_is_bounded() -> None:
+    """The first operator of some network has 6,000 outputs."""
+    names = ";".join(f"model/split{number}" for number in range(6000))
+    text = render(Page("t", None, "s", [Section("t", parts=[Table(["n"], [[names]])])])).decode()
+    assert names not in text
+    assert "model/split0;" in text
+    assert "model/split5999</td>" in text
+    assert len(text) < 50_000
+
+
+def test_a_short_cell_stays_in_one_line(browser: Any, tmp_path: Path) -> None:
+    """Whatever else is in its row, at any width."""
+    shape = "uint8 1x257x257x16"
+    rows = [[shape, LONG, LONG, LONG], [shape, "", "", LONG]]
+    made = Page("t", None, "s", [Section("t", parts=[Table(["a", "b", "c", "d"], rows)])])
+    (tmp_path / "page.html").write_bytes(render(made))
+    browser.get((tmp_path / "page.html").as_uri())
+    for width in (390, 1440):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+        )
+        heights = browser.execute_script(
+            "return [...document.querySelectorAll('td')].map((cell) => {"
+            "const range = document.createRange(); range.selectNodeContents(cell);"
+            "return range.getBoundingClientRect().height; })"
+        )
+        assert heights[0] == heights[4] < 25
+        assert max(heights) < 130, "a long one is no column of single words"
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_long_tables_are_bounded() -> None:
     text = render(page(sections=[Section("s", parts=[Table(["n"], [[n] for n in range(2500)])])]))
     assert text.decode().count("<td") == 2000
