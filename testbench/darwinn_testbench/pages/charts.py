@@ -134,6 +134,9 @@ def bars(
     if log:
         ticks = {"values": [0, *(10**power for power in range(12))], "labelOverlap": "greedy"}
         encoding["x"] |= {"scale": {"type": "symlog"}, "stack": None, "axis": ticks}
+    elif all(isinstance(value, int) for value in columns["value"]):
+        # A half of a row there is not.
+        encoding["x"]["axis"] = {"tickMinStep": 1}
     if parts:
         encoding["color"] = _coloured("part", parts, colours or {})
         encoding["order"] = {"field": "place", "type": "quantitative"}
