@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from darwinn_formats.executorch import schema
+from darwinn_formats.executorch import schema, xnnpack
 from darwinn_formats.executorch.container import ExtendedHeader
 from darwinn_formats.executorch.loader import DataFile, ProgramFile
 from darwinn_formats.executorch.schema import (
@@ -95,6 +95,11 @@ def disassemble(file: ProgramFile) -> Iterator[str]:
         for number, chain in enumerate(plan.chains):
             yield f"  chain {number}"
             yield from (f"    {line}" for line in _chain_lines(plan, chain))
+        for number, delegate in enumerate(plan.delegates):
+            graph = file.xnnpack(delegate)
+            if graph is not None:
+                yield f"  delegate {number} {delegate.id}"
+                yield from (f"    {line}" for line in xnnpack.disassemble(graph))
 
 
 def _chain_lines(plan: ExecutionPlan, chain: Chain) -> Iterator[str]:
@@ -233,6 +238,7 @@ def _port(plan: ExecutionPlan, index: int) -> Summary:
 
 def _delegate(file: ProgramFile, delegate: schema.BackendDelegate) -> Summary:
     compiled = file.darwinn(delegate)
+    graph = file.xnnpack(delegate)
     place = delegate.processed
     return {
         "id": delegate.id,
@@ -242,4 +248,5 @@ def _delegate(file: ProgramFile, delegate: schema.BackendDelegate) -> Summary:
         "executables": None
         if compiled is None
         else [executable.name for executable in compiled.executables],
+        "graph": None if graph is None else xnnpack.describe(graph),
     }

@@ -16,7 +16,7 @@ from darwinn_formats import darwinn, signatures, tflite
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.darwinn.schema import IDENTIFIER as DARWINN_IDENTIFIER
 from darwinn_formats.errors import FormatError
-from darwinn_formats.executorch import check, container, schema
+from darwinn_formats.executorch import check, container, schema, xnnpack
 from darwinn_formats.executorch.container import ExtendedHeader
 from darwinn_formats.executorch.schema import (
     BackendDelegate,
@@ -127,7 +127,7 @@ class ProgramFile:
 
     def payload(self, delegate: BackendDelegate) -> memoryview:
         """What a delegate was compiled to."""
-        return self._payload(delegate).data
+        return self.payload_span(delegate).data
 
     def darwinn(self, delegate: BackendDelegate) -> darwinn.DarwinnFile | None:
         """A payload for the Edge TPU, by its content; None for other payloads.
@@ -136,7 +136,7 @@ class ProgramFile:
             FormatError: the payload starts as a DarwiNN package or an Edge TPU model but is none;
                 ``offset`` counts in this file.
         """
-        span = self._payload(delegate)
+        span = self.payload_span(delegate)
         if bytes(span.data[4:8]) not in (DARWINN_IDENTIFIER, tflite.IDENTIFIER):
             return None
         try:
@@ -147,7 +147,22 @@ class ProgramFile:
                 f"delegate {delegate.id}: {error.field}", error.reason, offset=offset
             ).with_file(self.file) from None
 
-    def _payload(self, delegate: BackendDelegate) -> fb.Span:
+    def xnnpack(self, delegate: BackendDelegate) -> xnnpack.XnnpackGraph | None:
+        """The graph of an XNNPACK delegate, by its content; None for other payloads.
+
+        Raises:
+            FormatError: the payload starts as a graph but is none; ``offset`` counts in this file.
+        """
+        span = self.payload_span(delegate)
+        if not xnnpack.is_xnnpack(span.data):
+            return None
+        try:
+            return xnnpack.load(span.data, self.named_data, base=span.offset)
+        except FormatError as error:
+            raise error.within(f"delegate {delegate.id}").with_file(self.file) from None
+
+    def payload_span(self, delegate: BackendDelegate) -> fb.Span:
+        """What a delegate was compiled to, and where in the file that starts."""
         place = delegate.processed
         assert place is not None
         if place.location is DataLocation.INLINE:

@@ -26,6 +26,8 @@ from darwinn_formats.flatbuffer.encoding import (
     INT32,
     INT64,
     UINT8,
+    UINT16,
+    UINT32,
     UINT64,
 )
 from darwinn_formats.flatbuffer.fields import (
@@ -73,6 +75,8 @@ __all__ = [
     "INT32",
     "INT64",
     "UINT8",
+    "UINT16",
+    "UINT32",
     "UINT64",
     "Budget",
     "OpaqueTable",

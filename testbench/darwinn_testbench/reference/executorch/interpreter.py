@@ -58,12 +58,16 @@ outputs, and returns these."""
 
 @dataclass(frozen=True, slots=True)
 class DelegateProgram:
-    """What a backend gets: payload, compile specs by key, and data by name (KeyError)."""
+    """What a backend gets: payload, compile specs by key, and data by name (KeyError).
+
+    ``offset`` is the byte of the file at which the payload starts.
+    """
 
     id: str
     payload: memoryview
     compile_specs: Mapping[str, bytes]
     named_data: Callable[[str], memoryview]
+    offset: int = 0
 
 
 Backend = Callable[[DelegateProgram], DelegateRunner]
@@ -386,7 +390,8 @@ def _refuse_conversion(result: np.dtype[Any], output: np.dtype[Any]) -> None:
 
 def _delegate_program(file: ProgramFile, delegate: schema.BackendDelegate) -> DelegateProgram:
     specs = {entry.key: entry.value for entry in delegate.compile_specs}
-    return DelegateProgram(delegate.id, file.payload(delegate), specs, file.named_data)
+    span = file.payload_span(delegate)
+    return DelegateProgram(delegate.id, span.data, specs, file.named_data, span.offset)
 
 
 def _set_tensor(value: TensorValue, given: Datum) -> None:

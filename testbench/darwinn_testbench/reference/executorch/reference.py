@@ -10,10 +10,18 @@ from darwinn_formats.executorch import ProgramFile, schema
 from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
+from darwinn_testbench.reference.executorch import xnnpack
 from darwinn_testbench.reference.executorch.interpreter import Backend, Method, refuse_missing
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 DEFAULT_METHOD = "forward"
+
+BACKENDS: Mapping[str, Backend] = {
+    xnnpack.BACKEND: lambda program: xnnpack.open_delegate(
+        program.payload, program.named_data, program.offset
+    )
+}
+"""Delegates that are executed without being given a backend."""
 
 
 class Interface:
@@ -72,7 +80,7 @@ class ExecutorchReference(Interface):
         super().__init__(program if isinstance(program, ProgramFile) else executorch.load(program))
         wanted = self.functions if methods is None else methods
         plans = [self.file.method(self.name_of(name)) for name in wanted]
-        available = backends or {}
+        available = {**BACKENDS, **(backends or {})}
         refuse_missing(plans)
         foreign = [
             entry.id for plan in plans for entry in plan.delegates if entry.id not in available
