@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "Vtop.h"
+#include "Vtop___024root.h"
 #include "verilated.h"
 #include "verilated_vpi.h"
 #if VM_TRACE_FST
@@ -38,6 +39,8 @@ public:
         // A failed assertion ends the program from within an evaluation.
         Verilated::addExitCb([](void* it) { static_cast<Simulation*>(it)->end(); }, this);
     }
+
+    Vtop___024root* root() { return top.rootp; }
 
     void run() {
         if (VerilatedVpi::callCbs(cbStartOfSimulation)) tell_values();
@@ -108,6 +111,9 @@ private:
 
 }  // namespace
 
+// For C++ sources of a design that give Python its memories in place.
+Vtop___024root* simulation_root = nullptr;
+
 // For Python, by ctypes: the clock, which is 0, rises after half a period and goes on for good.
 extern "C" void simulation_clock(uint64_t half_a_period) {
     half_period = half_a_period;
@@ -121,6 +127,7 @@ int main(int argc, char** argv) {
     Verilated::traceEverOn(true);
 #endif
     Simulation simulation;
+    simulation_root = simulation.root();
     vlog_startup_routines_bootstrap();
     simulation.run();
     return Verilated::threadContextp()->errorCount() > 0;

@@ -12,7 +12,9 @@ from darwinn_testbench.rtl import toolchain
 if TYPE_CHECKING:
     from darwinn_testbench.rtl.build import Design
 
-COCOTB_TESTS = tuple(Path(__file__).parents[1] / "rtl" / folder for folder in ("dma", "tile"))
+COCOTB_TESTS = tuple(
+    Path(__file__).parents[1] / "rtl" / folder for folder in ("dma", "tile", "chip")
+)
 """Folders of the modules that run inside of simulations."""
 
 

@@ -91,8 +91,9 @@ class Design:
     """A top module and its parameters.
 
     ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
-    names of C++ sources, and ``blocks`` modules with many instances, which a library compiles by
-    themselves (and without waves). ``defines`` are known to the preprocessor.
+    names of C++ sources, and ``blocks`` modules with many instances, which are compiled by
+    themselves (and without waves). ``defines`` are known to the preprocessor. ``seen`` are signals
+    within (module, name) that cocotb may read besides the ports.
     """
 
     top: str
@@ -103,13 +104,14 @@ class Design:
     waves: bool = False
     coverage: bool = False
     defines: tuple[str, ...] = ()
+    seen: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
         made_from = (sys.version, toolchain.verilator_root(), source_folder())
-        kind = (self.waves, self.coverage, *self.defines)
+        kind = (self.waves, self.coverage, *self.defines, *self.seen)
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -194,18 +196,19 @@ def design_sources(design: Design, folder: Path) -> list[Path]:
 _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
 
 
-def _port_access(folder: Path, top: str) -> Path:
-    """Write which signals cocotb may touch: it writes inputs of ``top`` and reads outputs.
+def _port_access(folder: Path, design: Design) -> Path:
+    """Write which signals cocotb may touch: it writes the top's inputs, reads outputs and ``seen``.
 
     Whatever can be written from outside makes Verilator evaluate all that depends on it once more
     in each step, so no other signal is open to that.
     """
-    text = source(f"{top}.sv").read_text()
+    text = source(f"{design.top}.sv").read_text()
     path = folder / "ports.vlt"
     lines = [
-        f'public_flat_{"rw" if direction == "input" else "rd"} -module "{top}" -var "{name}"'
+        f'public_flat_{"rw" if direction == "input" else "rd"} -module "{design.top}" -var "{name}"'
         for direction, name in _PORT.findall(text[: text.index("\n);")])
     ]
+    lines += [f'public_flat_rd -module "{module}" -var "{name}"' for module, name in design.seen]
     _write_if_changed(path, "\n".join(["`verilator_config", *lines, ""]))
     return path
 
@@ -243,14 +246,16 @@ def build(design: Design) -> Path:
     design = as_asked(design)
     folder = build_root() / design.key
     with locked(folder), (folder / "build.log").open("w") as output:
-        sources = [_port_access(folder, design.top), *design_sources(design, folder)]
+        packages, top = _sources_around(design, folder)
+        wrappers, archives = _blocks(design, packages, folder, output, _BLOCK_ARGUMENTS)
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
             *("--Mdir", str(folder / "verilated"), "--timescale", "1ns/1ps"),
             # Python reaches the C++ sources through the program's own symbols.
             *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
+            *("-LDFLAGS", " ".join(archives)),
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
-            *map(str, sources),
+            *map(str, (_port_access(folder, design), *packages, *wrappers, top)),
             *(str(source(name)) for name in (_MAIN, *design.c_sources)),
             design=design,
             output=output,
@@ -258,11 +263,15 @@ def build(design: Design) -> Path:
     return folder / "verilated"
 
 
+_BLOCK_ARGUMENTS = (
+    # Longer vectors, in words, are moved by a loop: rows are.
+    *("--expand-limit", "16"),
+)
+
 _LIBRARY_ARGUMENTS = (
     # A library's own C++ source says what becomes of a failed assertion.
     *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
-    # Longer vectors, in words, are moved by a loop: rows are.
-    *("--expand-limit", "16"),
+    *_BLOCK_ARGUMENTS,
 )
 
 
@@ -278,10 +287,8 @@ def library(design: Design) -> Path:
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
-        sources = design_sources(design, folder)
-        packages, top = sources[:-1], sources[-1]
-        wrappers = [_block(name, packages, folder, design, output) for name in design.blocks]
-        archives = [str(wrapper.parent / f"lib{wrapper.stem}.a") for wrapper in wrappers]
+        packages, top = _sources_around(design, folder)
+        wrappers, archives = _blocks(design, packages, folder, output, _LIBRARY_ARGUMENTS)
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
             *("--Mdir", str(folder / "verilated"), "-LDFLAGS", " ".join(["-shared", *archives])),
@@ -295,15 +302,38 @@ def library(design: Design) -> Path:
     return path
 
 
+def _sources_around(design: Design, folder: Path) -> tuple[list[Path], Path]:
+    """What the top is compiled with, and the top."""
+    sources = design_sources(design, folder)
+    return sources[:-1], sources[-1]
+
+
+def _blocks(
+    design: Design,
+    packages: Sequence[Path],
+    folder: Path,
+    output: IO[str],
+    arguments: tuple[str, ...],
+) -> tuple[list[Path], list[str]]:
+    """Compile the blocks: the modules that stand for them, and archives of what they do."""
+    wrappers = [_block(name, packages, folder, design, output, arguments) for name in design.blocks]
+    return wrappers, [str(wrapper.parent / f"lib{wrapper.stem}.a") for wrapper in wrappers]
+
+
 def _block(
-    name: str, packages: Sequence[Path], folder: Path, design: Design, output: IO[str]
+    name: str,
+    packages: Sequence[Path],
+    folder: Path,
+    design: Design,
+    output: IO[str],
+    arguments: tuple[str, ...],
 ) -> Path:
     """Compile a module by itself, once for all its instances; return the module that stands for it
     in the design around it."""
     place, design = folder / f"block-{name}", replace(design, waves=False)
     _verilate(
         *("--lib-create", name, "--top-module", name, "--Mdir", str(place)),
-        *_LIBRARY_ARGUMENTS,
+        *arguments,
         *map(str, (*packages, source(f"{name}.sv"))),
         design=design,
         output=output,

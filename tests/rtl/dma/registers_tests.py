@@ -7,30 +7,15 @@ from darwinn_sim.host.registers import Access, Register, register
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.register_agent import RegisterAccess
 from darwinn_testbench.rtl.registers_rdl import fields_of, is_constant
-from pyuvm import uvm_sequence
 
 UNKNOWN_OFFSETS = (0x0, 0x44020, 0x4F028, 0x60000)
-
-
-class SingleAccess(uvm_sequence):
-    """One access of the bus, past the register model."""
-
-    def __init__(self, item: RegisterAccess) -> None:
-        super().__init__("access")
-        self.item = item
-
-    async def body(self) -> None:
-        await self.start_item(self.item)
-        await self.finish_item(self.item)
 
 
 async def access(
     environment: DmaEnvironment, *, write: bool, address: int, data: int = 0
 ) -> RegisterAccess:
     """Do one access; return the item with its answer."""
-    item = RegisterAccess("access", write=write, address=address, data=data)
-    await SingleAccess(item).start(environment.registers_agent.sequencer)
-    return item
+    return await environment.registers_agent.access(write=write, address=address, data=data)
 
 
 def writable_bits(entry: Register) -> int:

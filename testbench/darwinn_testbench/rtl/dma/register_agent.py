@@ -18,6 +18,7 @@ from pyuvm import (
     uvm_reg_block,
     uvm_reg_bus_op,
     uvm_reg_field,
+    uvm_sequence,
     uvm_sequence_item,
     uvm_status_e,
 )
@@ -141,6 +142,19 @@ class RegisterModel(uvm_reg_block):
         assert status == uvm_status_e.UVM_IS_OK, f"write of {name} refused"
 
 
+class SingleAccess(uvm_sequence):
+    """One access of the bus, past the register model."""
+
+    def __init__(self, item: RegisterAccess) -> None:
+        super().__init__("access")
+        self.item = item
+
+    async def body(self) -> None:
+        """Do it."""
+        await self.start_item(self.item)
+        await self.finish_item(self.item)
+
+
 class RegisterAgent(SequencedAgent):
     """Sequencer and driver of the register bus, with the register model on top."""
 
@@ -152,3 +166,26 @@ class RegisterAgent(SequencedAgent):
         self.model = RegisterModel()
         adapter: Any = RegisterAdapter("adapter")
         self.model.map.set_sequencer(self.sequencer, adapter)
+        self._names = {entry.offset: name for name, entry in self.model.table.items()}
+
+    async def access(self, *, write: bool, address: int, data: int = 0) -> RegisterAccess:
+        """Do one access past the model, also of an offset that no register has; with its answer."""
+        item = RegisterAccess("access", write=write, address=address, data=data)
+        await SingleAccess(item).start(self.sequencer)
+        return item
+
+    async def read_offset(self, offset: int) -> int:
+        """The register at ``offset``, an entry of a memory too; ``AssertionError`` if refused."""
+        if offset in self._names:
+            return await self.model.read(self._names[offset])
+        item = await self.access(write=False, address=offset)
+        assert not item.error, f"read of offset {offset:#x} refused"
+        return item.data
+
+    async def write_offset(self, offset: int, value: int) -> None:
+        """Write the register at ``offset``; as :meth:`read_offset`."""
+        if offset in self._names:
+            await self.model.write(self._names[offset], value)
+            return
+        item = await self.access(write=True, address=offset, data=value)
+        assert not item.error, f"write of offset {offset:#x} refused"

@@ -182,6 +182,20 @@ class Neighbourhood(uvm_component):
             dut.tile2mesh_word_ready.value = links
 
 
+def ring_row(record: int) -> RingRow:
+    """The row that a signal of type ``ring_row_t`` holds."""
+    data = record.to_bytes(chip.ROW_BYTES + 4, "little")
+    head = record >> 8 * chip.ROW_BYTES
+    count = head & ((1 << _WORDS_BITS) - 1)
+    words = (data[4 * k : 4 * k + 4] for k in range(count))
+    return RingRow(
+        tuple(int.from_bytes(word, "little") for word in words),
+        channel=head >> _WORDS_BITS + 1 & 1,
+        targets=head >> _WORDS_BITS + 2 & ((1 << _TARGET_BITS) - 1),
+        token=bool(head >> _WORDS_BITS & 1),
+    )
+
+
 class TileMonitor(EventMonitor):
     """Announces what the tile takes, what its units do, and what it sends."""
 
@@ -200,23 +214,11 @@ class TileMonitor(EventMonitor):
         if dut.tile2core_fence_valid.value:
             self.announce(FencePassed(self.bench.cycle))
         if dut.tile2ring_row_valid.value and dut.tile2ring_row_ready.value:
-            self.announce(RowSent(self.bench.cycle, self._row()))
+            record = int(dut.tile2ring_row_data.value)
+            self.announce(RowSent(self.bench.cycle, ring_row(record)))
         self._watch_words()
         self._watch_units()
         self._watch_flags()
-
-    def _row(self) -> RingRow:
-        record = int(self.bench.dut.tile2ring_row_data.value)
-        data = record.to_bytes(chip.ROW_BYTES + 4, "little")
-        head = record >> 8 * chip.ROW_BYTES
-        count = head & ((1 << _WORDS_BITS) - 1)
-        words = (data[4 * k : 4 * k + 4] for k in range(count))
-        return RingRow(
-            tuple(int.from_bytes(word, "little") for word in words),
-            channel=head >> _WORDS_BITS + 1 & 1,
-            targets=head >> _WORDS_BITS + 2 & ((1 << _TARGET_BITS) - 1),
-            token=bool(head >> _WORDS_BITS & 1),
-        )
 
     def _watch_words(self) -> None:
         dut = self.bench.dut

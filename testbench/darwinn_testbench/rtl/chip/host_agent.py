@@ -1,0 +1,268 @@
+"""Agent of the host: a driver as ``darwinn_sim.host.driver`` has it, and sequences of what it does.
+
+A sequence works on the chip by ``agent.call``, which runs a method of the driver in a thread while
+the simulation goes on: every register access goes over the bus. One call at a time; what waits for
+the chip waits for its interrupt lines.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from cocotb.task import bridge
+from cocotb.triggers import ClockCycles, Event, Lock, RisingEdge
+from darwinn_formats.darwinn import Executable
+from darwinn_sim.device.chip import Chip
+from darwinn_sim.host.buffers import Request
+from darwinn_sim.host.driver import Driver
+from darwinn_sim.host.memory import HostMemory
+from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.machine.observer import Wanted
+from pyuvm import ConfigDB, uvm_agent, uvm_analysis_port, uvm_sequence, uvm_sequencer
+
+from darwinn_testbench.rtl.bench import Bench, WaitTimeout
+from darwinn_testbench.rtl.chip.agent_player import AgentPlayer, MemoryAgent
+from darwinn_testbench.rtl.chip.core_agent import LONGEST_WAIT, ChipReset, CoreAgent
+from darwinn_testbench.rtl.chip.engine import RtlRun, check_assumptions
+from darwinn_testbench.rtl.chip.host import RtlHost
+from darwinn_testbench.rtl.dma.register_agent import RegisterAgent
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Inputs = Mapping[str, bytes]
+
+
+class _SimulatedHost(RtlHost):
+    """Registers and lines are compared by the environment, as they change: a driver is at work."""
+
+    def check(self) -> None:
+        """Raise ``RtlFailure`` for a transfer that failed."""
+        self.take_events()
+
+
+@dataclass
+class Device:
+    """The model's half of a chip in RTL since its reset: memory, registers, core and driver."""
+
+    memory: HostMemory
+    host: RtlHost
+    chip: Chip
+    driver: Driver
+
+
+class HostSequencer(uvm_sequencer):
+    """Where sequences of the host start; they find its agent here."""
+
+    agent: HostAgent
+
+
+class HostAgent(uvm_agent):
+    """The host, and the model of the scalar core that works on what the host has queued.
+
+    ``done`` announces each program that ends (its statistics), before the next one begins;
+    ``submitted`` each that is queued (its executable and its inputs), ``resets`` each reset.
+    ``statistics`` has those of all programs that have ended (``ProgramRun.statistics``).
+    """
+
+    def build_phase(self) -> None:
+        """Create the parts."""
+        self.bench: Bench = ConfigDB().get(self, "", "BENCH")
+        self.registers = RegisterAgent.create("registers", self)
+        self.memory = MemoryAgent.create("memory", self)
+        self.core = CoreAgent.create("core", self)
+        self.sequencer = HostSequencer("sequencer", self)
+        self.sequencer.agent = self
+        self.done = uvm_analysis_port("done", self)
+        self.submitted = uvm_analysis_port("submitted", self)
+        self.resets = uvm_analysis_port("resets", self)
+        self.statistics: list[Mapping[str, int]] = []
+        self.seed = self.bench.seed
+        self._lock = Lock()
+        self._queued = Event()
+        self._programs: deque[LoweredProgram] = deque()
+        self._lowered: dict[tuple[bytes, ...], LoweredProgram] = {}
+
+    def connect_phase(self) -> None:
+        """Power the model's half up."""
+        self.player = AgentPlayer(self.bench, self.registers, self.memory, self.core)
+        self.player.on_reset = partial(self.resets.write, None)
+        self.power_up()
+
+    def power_up(self) -> None:
+        """Forget all that was: a new host, with nothing in its memory."""
+        memory = HostMemory()
+        host = _SimulatedHost(memory, self.player)
+        driver = Driver(host, memory, seed=self.seed)
+        self.device = Device(memory, host, Chip(host, seed=self.seed), driver)
+        self._programs.clear()
+
+    @property
+    def busy(self) -> bool:
+        """Programs are queued that have not ended."""
+        return bool(self._programs)
+
+    async def call(self, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Do something that accesses the chip, when nobody else of the host does."""
+        async with self._lock:
+            result: _R = await bridge(work)(*args, **kwargs)
+            return result
+
+    async def submit(self, executable: Executable, inputs: Inputs) -> Request:
+        """Map, fill and queue a program's buffers, and ring the doorbell."""
+        chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
+        if chunks not in self._lowered:
+            self._lowered[chunks] = lower(chunks)
+            check_assumptions(self._lowered[chunks])
+        request = await self.call(self.device.driver.prepare, executable, inputs)
+        self.submitted.write((executable, inputs))
+        await self.call(self.device.driver.submit, request)
+        self._programs.append(self._lowered[chunks])
+        self._queued.set()
+        return request
+
+    async def finish(self, request: Request) -> dict[str, bytes]:
+        """Wait for a program's interrupt; its outputs.
+
+        Raises ``ChipReset`` and ``WaitTimeout``, and as ``Driver.finish``.
+        """
+        lines = self.bench.dut.dma2host_interrupt
+        for _ in range(LONGEST_WAIT // 64):
+            if request.done or (int(lines.value) & 1 and await self.call(self._is_done, request)):
+                outputs = await self.call(self.device.driver.finish, request)
+                # Its memory is no longer there.
+                await self.call(self.device.host.map_memory)
+                return outputs
+            await ClockCycles(self.bench.clk, 64)
+            if self.bench.in_reset:
+                raise ChipReset
+        raise WaitTimeout(f"no interrupt 0 for a program (seed {self.bench.seed})")
+
+    def _is_done(self, request: Request) -> bool:
+        self.device.driver.poll()
+        return bool(request.done)
+
+    async def run_phase(self) -> None:
+        """Work on what is queued, for ever."""
+        while True:
+            self._queued.clear()
+            if not self._programs:
+                await self._queued.wait()
+            try:
+                await self._chunk_at_hand()
+                ended = await bridge(self._run_program)(self._programs[0])
+            except ChipReset:
+                continue
+            self.statistics.append(ended)
+            self.done.write(ended)
+            self._programs.popleft()
+
+    async def _chunk_at_hand(self) -> None:
+        edge = RisingEdge(self.bench.clk)
+        while not int(self.bench.dut.queue2core_chunk_waits.value):
+            await edge
+            if self.bench.in_reset or not self._programs:
+                raise ChipReset
+
+    def _run_program(self, program: LoweredProgram) -> Mapping[str, int]:
+        """Let the scalar core execute a program; raises ``ChipReset``, and as ``Chip.advance``."""
+        device = self.device
+        run = RtlRun(device.host, device.chip, program, Wanted())
+        device.chip.expect(run)
+        while not run.over and device.chip.advance():
+            pass
+        if not run.over:
+            raise AssertionError(f"the core waits: {device.chip.waits}")
+        return run.statistics()
+
+
+# Sequences. Each is made by the factory, so that another can take its place.
+
+
+class HostSequence(uvm_sequence):
+    """Something that a host does."""
+
+    @property
+    def agent(self) -> HostAgent:
+        """The host."""
+        agent: HostAgent = self.sequencer.agent
+        return agent
+
+    async def do(self, kind: type[HostSequence], **settings: Any) -> Any:
+        """Do another sequence in the course of this; it, when it is done."""
+        return await perform(self.agent, kind, **settings)
+
+
+async def perform(agent: HostAgent, kind: type[HostSequence], **settings: Any) -> Any:
+    """Make a sequence by the factory, give it its settings, and do it; it, when it is done."""
+    sequence = kind.create(kind.__name__)
+    for name, value in settings.items():
+        setattr(sequence, name, value)
+    await sequence.start(agent.sequencer)
+    return sequence
+
+
+class OpenDevice(HostSequence):
+    """Reset the chip and bring it up, as the driver does."""
+
+    async def body(self) -> None:
+        """Do it."""
+        await self.agent.call(self.agent.device.driver.open)
+
+
+class CloseDevice(HostSequence):
+    """Stop the chip, and take everything back."""
+
+    async def body(self) -> None:
+        """Do it."""
+        await self.agent.call(self.agent.device.driver.close)
+
+
+class RunProgram(HostSequence):
+    """Queue a program and wait for its end; ``outputs`` by layer."""
+
+    executable: Executable
+    inputs: Inputs
+    outputs: Mapping[str, bytes]
+
+    async def body(self) -> None:
+        """Do it."""
+        request = await self.agent.submit(self.executable, self.inputs)
+        self.outputs = await self.agent.finish(request)
+
+
+class LoadParameters(RunProgram):
+    """Run the executable that caches parameters."""
+
+
+class Infer(RunProgram):
+    """Run an inference."""
+
+
+class InferTwo(HostSequence):
+    """Queue two inferences before the first has ended; ``outputs`` of both."""
+
+    executable: Executable
+    inputs: tuple[Inputs, Inputs]
+    outputs: tuple[Mapping[str, bytes], ...]
+
+    async def body(self) -> None:
+        """Do it."""
+        requests = [await self.agent.submit(self.executable, each) for each in self.inputs]
+        self.outputs = tuple([await self.agent.finish(request) for request in requests])
+
+
+class ResetDevice(HostSequence):
+    """Reset the chip ``cycles`` from now on, whatever it does; the host begins anew."""
+
+    cycles = 1
+
+    async def body(self) -> None:
+        """Do it."""
+        await ClockCycles(self.agent.bench.clk, max(1, self.cycles))
+        await self.agent.call(self.agent.player.reset)
+        self.agent.power_up()

@@ -1,0 +1,72 @@
+"""The pyuvm environment of the whole chip and the fast player: equal bytes and cycles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.compiler import sample
+from harness_runs import require_toolchain, run
+from whole_chip import INFERENCES, MODEL, RESULTS, random_inputs
+
+SEED = 1
+
+
+def played(compiled: Path, inferences: int) -> dict[str, list[object]]:
+    """Cycles and outputs of parameter caching and of inferences, by the fast player."""
+    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+
+    (model,) = open_models(compiled)
+    random, accelerator = Random(SEED), RtlAccelerator(seed=SEED)
+    executables = [model.compiled.inference] * inferences
+    if model.compiled.caching is not None:
+        executables.insert(0, model.compiled.caching)
+    results = [accelerator.run(each, random_inputs(each, random)) for each in executables]
+    accelerator.close()
+    return {
+        "cycles": [result.statistics["rtl_cycles"] for result in results],
+        "outputs": [
+            {name: data.hex() for name, data in result.outputs.items()} for result in results
+        ],
+    }
+
+
+def check(compiled: Path, inferences: int, work: Path) -> None:
+    """Run a model through the environment and by the player, from the same seed."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip.environment import DESIGN
+
+    results = work / "results.json"
+    variables = {MODEL: compiled, RESULTS: results, INFERENCES: inferences}
+    run(DESIGN, "chip_tests", "ModelThroughTheChip", work, seed=SEED, **variables)
+    found = json.loads(results.read_text())
+    assert found["outputs"][-1], "the inference has no output"
+    assert found == played(compiled, inferences)
+
+
+def test_a_sample_runs_as_on_the_player(tmp_path: Path) -> None:
+    """Two inferences of the dense sample: every row on the way, and every cycle."""
+    sample(tmp_path / "samples")
+    check(tmp_path / "samples" / "dense_edgetpu.tflite", 2, tmp_path)
+
+
+def test_dense_256_runs_as_on_the_player(corpus: Path, tmp_path: Path) -> None:
+    """A program of the real compiler, by registers and interrupt lines."""
+    check(corpus / "darwinn/dense_256_edgetpu.tflite", 1, tmp_path)
+
+
+@pytest.mark.nightly
+def test_convolutions_run_as_on_the_player(tmp_path: Path) -> None:
+    """All tiles, the mesh, and rows on both channels of the ring."""
+    sample(tmp_path / "samples")
+    check(tmp_path / "samples" / "convolution_edgetpu.tflite", 3, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["dense_1024", "bright_16x16", "looming_64x64_3x3"])
+def test_real_models_run_as_on_the_player(name: str, corpus: Path, tmp_path: Path) -> None:
+    """Larger programs of the real compiler."""
+    check(corpus / f"darwinn/{name}_edgetpu.tflite", 1, tmp_path)
