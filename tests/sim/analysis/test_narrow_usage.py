@@ -128,3 +128,21 @@ def test_the_second_buffer_counts_where_it_is_used(
 ) -> None:
     """From the beginning, or since there are several blocks of its depth."""
     assert highest_address(walk_of(10, [1, 0, 0], limits, double)) == highest
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "end"),
+    [
+        ("TensorMac", {"mac_disable": 0}, 100 + 4),
+        ("TensorMac", {"mac_disable": 14}, 100 + 1),
+        ("TensorMac", {"mac_disable": 0, "activation_16bit": 1}, 100 + 4),
+        ("TensorInterpolate", {"block_lanes": 9, "last_block_lanes": 3}, 100 + 10),
+        ("TensorInterpolate", {"block_lanes": 9, "last_block_lanes": 63}, 100 + 64),
+        ("TensorSum", {}, None),
+    ],
+)
+def test_a_tensor_instruction_reads_a_byte_for_each_product_or_lane(
+    operation: str, fields: dict[str, int], end: int | None
+) -> None:
+    program = lower((frame(build([(operation, {"narrow_read_base": 100, **fields})])),))
+    assert by_access(program).get("tensor read") == end

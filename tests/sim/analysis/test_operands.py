@@ -7,6 +7,7 @@ import pytest
 from darwinn_sim import chip
 from darwinn_sim.analysis import operands
 from darwinn_sim.analysis.operands import PARAMETER_MARK, Group, Taken
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.units import tensor_cells
 from darwinn_sim.units.tensor_records import Parameters
 from hypothesis import given
@@ -15,6 +16,12 @@ from hypothesis import strategies as st
 MAC, INTERPOLATE = int(tensor_cells.MAC), int(tensor_cells.INTERPOLATE)
 SUM = next(code for code in range(64) if code not in (MAC, INTERPOLATE))
 GRANULES = 4 * chip.WIDE_ROWS
+BRING_ROWS = (
+    TileFlag.WIDE_TO_SCALING,
+    TileFlag.NARROW_TO_WIDE_WRITE,
+    TileFlag.RING_BUS_READ_A,
+    TileFlag.RING_BUS_READ_B,
+)
 WORDS = st.integers(0, 0xFFFFFFFF)
 
 
@@ -74,6 +81,20 @@ def test_operands_are_as_many_bytes_as_are_multiplied(
     )
     found = operands._operand_bytes(made, np.array(addresses, np.int64))
     assert found.tolist() == sorted(expected)
+
+
+@given(st.lists(st.tuples(st.sampled_from(TileFlag), st.integers(0, 7)), max_size=6))
+def test_rows_are_awaited_by_the_flags_of_those_that_bring_them(
+    watched: list[tuple[TileFlag, int]],
+) -> None:
+    made = Parameters.zeros(1)[0]
+    made["watchers"]["count"] = len(watched)
+    for k, (flag, depth) in enumerate(watched):
+        made["watchers"]["flag"][k], made["watchers"]["depth"][k] = flag, depth
+    # What a watcher has that does not count is not looked at.
+    made["watchers"]["flag"][len(watched) :] = TileFlag.RING_BUS_READ_A
+    expected = {depth for flag, depth in watched if flag in BRING_ROWS}
+    assert operands._arrival_depths(made) == sum(1 << depth for depth in expected)
 
 
 @given(st.sets(st.integers(0, 63), max_size=20), st.lists(WORDS, min_size=16, max_size=16))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import darwinn_sim
 import pytest
+from darwinn_sim.kernel import compiling
 
 CALL = """
 from darwinn_sim.kernel.compiling import announced
@@ -193,3 +194,15 @@ def test_what_is_unused_goes_where_a_kernel_is_stored(tmp_path: Path, stored: Pa
     assert call(stored) == (["compiling", "True"], [])
     assert not old.exists()
     assert files(used)
+
+
+def test_a_kernel_that_begins_within_another_is_one_more_and_ends_with_it() -> None:
+    told: list[int | None] = []
+    listener = compiling._Listener(told.append)
+    for _ in range(2):
+        listener.on_start(None)
+        listener.on_start(None)
+        listener.on_end(None)
+        assert None not in told[-2:]
+        listener.on_end(None)
+    assert told == [0, 1, None, 2, 3, None]

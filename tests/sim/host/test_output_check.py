@@ -1,0 +1,52 @@
+"""Outputs that nothing has written, and those that differ: which element, of which layer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from darwinn_formats.darwinn import Buffer, Description, Executable
+from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
+from darwinn_testbench.compiler import compile_network, random_dense
+
+(MODEL,) = (
+    each for each in compile_network(random_dense((64, 12), 1)).executables if each.output_layers
+)
+(LAYER,) = MODEL.output_layers
+SIZE = 12
+
+
+def request(known: object, executable: Executable = MODEL) -> Any:
+    buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, LAYER.name or "", 0)
+    mapped = SimpleNamespace(region=SimpleNamespace(payload_known=known))
+    return SimpleNamespace(executable=executable, buffers={buffer: mapped})
+
+
+def test_what_is_not_tracked_or_not_mapped_is_no_error() -> None:
+    assert unknown_output(request(None)) is None
+    assert unknown_output(SimpleNamespace(executable=MODEL, buffers={})) is None
+
+
+@pytest.mark.parametrize("places", [[0], [11], [3, 7]])
+def test_the_first_element_and_their_number_are_told(places: list[int]) -> None:
+    known = np.ones(4096, np.bool_)
+    known[places] = False
+    assert unknown_output(request(known)) == Elements(LAYER.name, places[0], len(places))
+
+
+def test_what_lies_behind_the_elements_does_not_count() -> None:
+    known = np.zeros(4096, np.bool_)
+    known[:SIZE] = True
+    assert unknown_output(request(known)) is None
+
+
+def test_two_runs_differ_where_elements_do() -> None:
+    name = LAYER.name or ""
+    one = bytes(4096)
+    other = bytearray(one)
+    assert differing_output(MODEL, {name: one}, {name: bytes(other)}) is None
+    other[5] = other[9] = 1
+    found = differing_output(MODEL, {name: one}, {name: bytes(other)})
+    assert found == Elements(LAYER.name, 5, 2)
