@@ -21,13 +21,16 @@ WORDS_OF_MUTATIONS = $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $
     $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) \
     $(if $(OUT),--out $(OUT))
 
+WORDS_OF_NIGHT = $(if $(HOURS),--hours $(HOURS)) $(if $(ONLY),--only $(ONLY)) \
+    $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
+
 # Files of every format read and written, the command, results on every path, pages and pictures.
 TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testbench/compiler \
     tests/testbench/report tests/testbench/kernels tests/testbench/regression \
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check site bench clean
+.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check site bench clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -74,6 +77,10 @@ fuzz: $(READY)  ## Put mutated files of every format through the command, for SE
 # docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
 mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS)
+
+# docs/verification.md has the variables: HOURS=8 ONLY="fuzz rtl" SEED=N JOBS=N OUT=FOLDER.
+nightly: $(READY)  ## Everything that takes hours, each job with its share of HOURS=8; write a page about it
+	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.nightly $(WORDS_OF_NIGHT)
 
 # Without a compiler the RTL tests are skipped, each with the line that says what to install.
 test-oldest: $(OLDEST)/.ready  ## Run the tests that touch every dependency, with the oldest versions allowed

@@ -26,7 +26,8 @@ def request(known: object, executable: Executable = MODEL) -> Any:
 
 def test_what_is_not_tracked_or_not_mapped_is_no_error() -> None:
     assert unknown_output(request(None)) is None
-    assert unknown_output(SimpleNamespace(executable=MODEL, buffers={})) is None
+    nothing: Any = SimpleNamespace(executable=MODEL, buffers={})
+    assert unknown_output(nothing) is None
 
 
 @pytest.mark.parametrize("places", [[0], [11], [3, 7]])

@@ -1,0 +1,131 @@
+"""What a night does: the command of each job, what it needs, and its share of the time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+PYTEST = ("-m", "pytest", "-p", "tests.nightly.deadline", "-n", "{jobs}", "-m", "nightly")
+"""Nightly cases, of which none begins when the time of the job is over."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the night.
+
+    Attributes:
+        name: as in ``--only``.
+        about: what it shows, in a sentence.
+        arguments: of Python; ``{seconds}``, ``{seed}``, ``{jobs}`` and ``{out}`` are filled in.
+        share: of the time, beside the shares of the others.
+        needs: names of what has to be there (:data:`NEEDS`).
+    """
+
+    name: str
+    about: str
+    arguments: tuple[str, ...]
+    share: int
+    needs: tuple[str, ...] = ()
+
+    def lacks(self) -> str:
+        """What it needs and is not there, in words; empty if nothing is."""
+        return ", ".join(NEEDS[name][0] for name in self.needs if not NEEDS[name][1]())
+
+
+def _variable(name: str) -> Callable[[], bool]:
+    return lambda: bool(os.environ.get(name))
+
+
+NEEDS: Mapping[str, tuple[str, Callable[[], bool]]] = {
+    "corpus": ("real models (DARWINN_CORPUS=FOLDER)", _variable("DARWINN_CORPUS")),
+    "compiler": ("a C++ compiler (apt-get install g++)", lambda: shutil.which("g++") is not None),
+    "executorch": (
+        "the original runtime (pip install '.[executorch]')",
+        lambda: find_spec("executorch") is not None,
+    ),
+    "iree": (
+        "the original runtime (pip install '.[iree]')",
+        lambda: find_spec("iree") is not None,
+    ),
+}
+"""What jobs need: what to say where it is not there, and whether it is."""
+
+JOBS = (
+    Job(
+        "cases",
+        "nightly cases of all random tests of Python, drawn anew",
+        (*PYTEST, "tests/formats", "tests/sim", "tests/testbench"),
+        share=4,
+    ),
+    Job(
+        "rtl",
+        "random programs and instructions on the RTL, drawn anew, and each deliberate fault",
+        (*PYTEST, "tests/rtl"),
+        share=4,
+        needs=("compiler",),
+    ),
+    Job(
+        "fuzz",
+        "mutated files of every format end as documented",
+        (
+            *("-m", "tests.fuzz", "--seconds", "{seconds}", "--seed", "{seed}"),
+            *("--jobs", "{jobs}", "--tally", "{out}/fuzz.json", "--keep", "{out}/fuzz"),
+        ),
+        share=4,
+    ),
+    Job(
+        "mutations",
+        "changes of the project's own Python are caught by a test",
+        (
+            *("-m", "tests.mutation", "--seconds", "{seconds}", "--seed", "1", "--mutants", "9999"),
+            *("--jobs", "{jobs}", "--out", "{out}/mutation"),
+        ),
+        share=4,
+    ),
+    Job(
+        "detection",
+        "faults of real programs are found by verify, schedules and hazards",
+        (
+            *("-m", "benchmarks.detection", "--seconds", "{seconds}", "--mutants", "60"),
+            *("--jobs", "{jobs}", "--out", "{out}/detection"),
+        ),
+        share=4,
+    ),
+    Job(
+        "hazards",
+        "no hazard in any compiled model",
+        ("-m", "benchmarks.hazards"),
+        share=2,
+        needs=("corpus",),
+    ),
+    *(
+        Job(
+            f"bench-{name}",
+            f"bounds of benchmarks/{name}.py",
+            ("-m", f"benchmarks.{name}"),
+            share=1,
+            needs=needs,
+        )
+        for name, needs in (
+            ("speed", ("corpus",)),
+            ("whole_models", ("corpus",)),
+            ("usb", ("corpus",)),
+            ("pcie", ("corpus",)),
+            ("timing", ("corpus",)),
+            ("timeline", ("corpus",)),
+            ("rtl", ("corpus", "compiler")),
+            ("executorch", ("corpus", "executorch")),
+            ("iree", ("corpus", "iree")),
+            ("bef", ("corpus",)),
+        )
+    ),
+)
+
+
+def command(job: Job, values: Mapping[str, str]) -> list[str]:
+    """The command line of a job."""
+    return [sys.executable, *(each.format_map(values) for each in job.arguments)]

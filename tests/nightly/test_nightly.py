@@ -1,0 +1,105 @@
+"""The night: shares of time, jobs that fail, hang or cannot be, what is kept, and the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.nightly import __main__ as nightly
+from tests.nightly.jobs import JOBS, NEEDS, Job, command
+from tests.nightly.results import Nights, Result
+
+VALUES = {"seed": "7", "jobs": "2", "out": "/nowhere", "seconds": "60"}
+
+
+def job(name: str, code: str, needs: tuple[str, ...] = ()) -> Job:
+    return Job(name, f"what {name} shows", ("-c", code), share=1, needs=needs)
+
+
+def test_every_job_has_a_command_that_its_program_understands() -> None:
+    """Modules are there, and folders of tests."""
+    names = [each.name for each in JOBS]
+    assert len(set(names)) == len(names)
+    for each in JOBS:
+        words = command(each, VALUES)
+        module = words[words.index("-m") + 1]
+        assert (nightly.ROOT / module.replace(".", "/")).with_suffix(".py").exists() or (
+            module == "pytest" or (nightly.ROOT / module.replace(".", "/") / "__main__.py").exists()
+        )
+        folders = [word for word in words if word.startswith("tests/")]
+        assert all((nightly.ROOT / folder).is_dir() for folder in folders)
+        assert set(each.needs) <= NEEDS.keys()
+
+
+def test_every_measurement_with_bounds_is_part_of_the_night() -> None:
+    makefile = (nightly.ROOT / "Makefile").read_text()
+    (line,) = re.findall(r"for each in ([a-z_ ]+); do", makefile)
+    known = {each.name.removeprefix("bench-") for each in JOBS}
+    assert set(line.split()) <= known
+
+
+def test_time_that_is_left_is_for_those_behind() -> None:
+    jobs = [job("one", ""), job("two", ""), job("three", "")]
+    times = nightly.shares(jobs, 300)
+    assert next(times) == pytest.approx(100, abs=1)
+    assert next(times) == pytest.approx(150, abs=1)
+    assert next(times) == pytest.approx(300, abs=1)
+
+
+def night(out: Path, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
+    monkeypatch.setattr(nightly, "JOBS", jobs)
+    return nightly.main(["--out", str(out), "--seed", "5", "--hours", "0.01", *more])
+
+
+def test_a_night_is_kept_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(NEEDS, "moon", ("the moon", lambda: False))
+    good = job("good", "import os; print('seed', os.environ['DARWINN_NIGHTLY_SEED'])")
+    jobs = [good, job("bad", "print('<b>no</b>'); raise SystemExit(1)"), job("far", "", ("moon",))]
+    assert night(tmp_path, jobs, monkeypatch) == 1
+    said = capsys.readouterr().out
+    assert "seed 5" in said
+    assert "lacks   far (0 s): the moon" in said
+    assert night(tmp_path, jobs, monkeypatch, "--only", "good") == 0
+    first, second = Nights.load(tmp_path / "nights.jsonl").all
+    assert {each.name: each.result for each in first.jobs} == {
+        "far": Result.LACKS,
+        "good": Result.PASSED,
+        "bad": Result.FAILED,
+    }
+    assert [each.says for each in second.jobs] == ["seed 5"]
+    page = (tmp_path / "nightly.html").read_text()
+    assert first.started in page and "what good shows" in page
+    assert night(tmp_path, jobs, monkeypatch) == 1
+    assert "&lt;b&gt;no&lt;/b&gt;" in (tmp_path / "nightly.html").read_text()
+
+
+def test_a_job_without_end_is_ended_with_all_that_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly, "_AT_LEAST", 1.0)
+    monkeypatch.setattr(nightly, "_HOUR", 100.0)
+    code = "import subprocess, sys; print('on', flush=True); subprocess.run(['sleep', '600'])"
+    assert night(tmp_path, [job("endless", code)], monkeypatch) == 1
+    (found,) = Nights.load(tmp_path / "nights.jsonl").all
+    assert found.jobs[0].result is Result.LATE
+    assert found.jobs[0].says == "on"
+
+
+def test_no_test_begins_after_the_end(tmp_path: Path) -> None:
+    (tmp_path / "test_late.py").write_text("def test_it():\n    assert False\n")
+    late = Job(
+        "late", "", ("-m", "pytest", "-p", "tests.nightly.deadline", "-q", str(tmp_path)), share=1
+    )
+    done = nightly.perform(late, -5, VALUES, tmp_path / "late.log")
+    assert done.result is Result.PASSED
+    assert "1 skipped" in done.says
+
+
+def test_a_line_that_was_cut_short_is_no_night(tmp_path: Path) -> None:
+    path = tmp_path / "nights.jsonl"
+    path.write_bytes(b'{"started": "2026-')
+    assert Nights.load(path).all == []
