@@ -325,7 +325,7 @@ def one(file: str, function: str, after: str) -> tuple[Mutant, bytes]:
 
 def asked(*tests: str) -> Asked:
     """No others after the nearest."""
-    return Asked((), tests, tests)
+    return Asked(tests, tests)
 
 
 def test_a_mutant_is_caught_by_a_test_that_fails_and_by_no_other(tree: Tree) -> None:
@@ -336,7 +336,7 @@ def test_a_mutant_is_caught_by_a_test_that_fails_and_by_no_other(tree: Tree) -> 
     other = "tests/formats/darwinn/test_loader.py::test_executables_of_a_package_are_paired"
     assert attempt(tree, mutant, source, asked(other, stream)) == (CAUGHT, stream)
     assert attempt(tree, mutant, source, asked(other)) == (SURVIVED, "1 tests pass")
-    assert attempt(tree, mutant, source, Asked((), [other], [other, stream])) == (CAUGHT, stream)
+    assert attempt(tree, mutant, source, Asked([other], [other, stream])) == (CAUGHT, stream)
     assert attempt(tree, mutant, source, asked())[0] == SURVIVED
     assert (tree.folder / file).read_bytes() == source
     with pytest.raises(ToolError, match="cannot be found"):
