@@ -17,7 +17,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import picture_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import Column, Report, seconds, table
+from darwinn_testbench.report import Column, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.vision.answers import Answer, Box, Person, Question, Region, Seen
 from darwinn_testbench.vision.labels import Labels, labels_of_model, read_labels
@@ -194,7 +194,7 @@ def _where(answer: Answer) -> str:
     if isinstance(answer, Box):
         return f"{answer.left},{answer.top} to {answer.right},{answer.bottom}"
     if isinstance(answer, Region):
-        return f"{answer.pixels:,} pixels"
+        return counted(answer.pixels, "pixel")
     if isinstance(answer, Person):
         best = max(answer.keypoints, key=lambda each: each.score)
         return f"{best.name} at {best.x:.0f},{best.y:.0f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.explain.conditions import OPERATOR_CONDITIONS
 from darwinn_testbench.explain.evidence import EVIDENCE
+from shown_output import calls_of
 from whole_models import with_floats
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
@@ -48,11 +48,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_of_a_page_print_what_it_shows(
     page: str, least: int, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (DOCUMENTS / page).read_text(), re.S)
-    calls = [call for block in blocks for call in re.split(r"^\$ darwinn ", block, flags=re.M)[1:]]
+    calls = list(calls_of((DOCUMENTS / page).read_text()))
     assert len(calls) >= least
-    for call in calls:
-        command, _, shown = call.partition("\n")
+    for command, shown in calls:
         code = run_command_line(shlex.split(command))
         printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
         assert code == int(any(line.startswith("mismatch") for line in printed)), command

@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from shown_output import lines
 
 TUTORIALS = sorted((Path(__file__).parents[3] / "docs" / "tutorials").glob("*.md"))
 _BLOCK = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
-_SECONDS = re.compile(r"\d+\.\d+ s in all|(?<= )\d+\.\d{3}(?= +[a-z-]+$)|in \d+\.\d+ s")
-"""What is another one each time."""
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
@@ -55,12 +54,6 @@ def typed(command: str, folder: Path) -> str:
     mismatch = "\nmismatch " in f"\n{done.stdout}"
     assert done.returncode == int(mismatch), done.stderr
     return done.stdout
-
-
-def lines(text: str) -> list[str]:
-    """Without what ends lines and what is measured on this machine, and without its widths."""
-    found = [_SECONDS.sub("T", line.rstrip()) for line in text.strip().splitlines()]
-    return [" ".join(line.split()) for line in found]
 
 
 def test_there_are_tutorials() -> None:
