@@ -253,7 +253,7 @@ def build(design: Design) -> Path:
             *("--Mdir", str(folder / "verilated"), "--timescale", "1ns/1ps"),
             # Python reaches the C++ sources through the program's own symbols.
             *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
-            *("-LDFLAGS", " ".join(archives)),
+            *(word for archive in archives for word in ("-LDFLAGS", archive)),
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *map(str, (_port_access(folder, design), *packages, *wrappers, top)),
             *(str(source(name)) for name in (_MAIN, *design.c_sources)),
