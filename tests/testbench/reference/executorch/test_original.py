@@ -104,7 +104,7 @@ def test_foreign_delegates_run_in_the_original(corpus: Path, program: str) -> No
 @needs_original
 @pytest.mark.parametrize("network", ["resnet", "vit", "unet", "decoder", "prefill", "rows"])
 def test_exported_networks(network: str) -> None:
-    from executorch_networks import export
+    from benchmarks.conformance.networks import export
 
     data, calls = export(network)
     ours, original = ExecutorchReference(data), OriginalRuntime(data)

@@ -293,3 +293,23 @@ def test_declarations_are_read() -> None:
     ]
     assert results[0].port.dtype == np.bool_
     assert parse_declaration("nothing of the kind") is None
+
+
+@pytest.mark.parametrize("length, value", [(1, 0x80), (2, 0x8001), (4, -2)])
+def test_numbers_of_buffers_are_stored_and_loaded(length: int, value: int) -> None:
+    load, store = (
+        next(each for (key, _), each in IMPORTS.items() if key == f"hal.buffer.{name}")
+        for name in ("load", "store")
+    )
+    whole = np.full(12, 7, np.uint8)
+    buffer = hal.objects.HalBuffer(buffer_of(whole))
+    store(None, value, buffer, 5, length)
+    assert load(None, buffer, 5, length) == value
+    expected = bytearray(whole)
+    expected[5 : 5 + length] = (value % 2**32).to_bytes(4, "little")[:length]
+    assert bytes(buffer.contents.memory) == bytes(expected)
+    for offset, size in ((12 - length + 1, length), (0, 3), (-1, length)):
+        with pytest.raises(ExecutionError):
+            load(None, buffer, offset, size)
+        with pytest.raises(ExecutionError):
+            store(None, value, buffer, offset, size)

@@ -71,6 +71,29 @@ def _part(buffer: Any, offset: int, length: int) -> HalBuffer:
     return HalBuffer(Buffer(buffer_of(buffer).range(offset, length)))
 
 
+_WORD = 4
+"""Bytes of a number of the virtual machine that a buffer takes or gives, at most."""
+
+
+@HAL.add("buffer.load", "0rIi_i")
+def _load(buffer: Any, offset: int, length: int) -> int:
+    """A number of 1, 2 or 4 bytes; smaller ones come without their sign."""
+    data = buffer_of(buffer).contents.part(offset, _word(length))
+    return int.from_bytes(data, "little", signed=length == _WORD)
+
+
+@HAL.add("buffer.store", "0irIi_v")
+def _store(value: int, buffer: Any, offset: int, length: int) -> None:
+    data = (value % 2**32).to_bytes(_WORD, "little")[: _word(length)]
+    buffer_of(buffer).contents.part(offset, length)[:] = data
+
+
+def _word(length: int) -> int:
+    if length not in (1, 2, _WORD):
+        raise ExecutionError(f"a number of {length} bytes")
+    return length
+
+
 @HAL_INLINE.add("buffer.allocate", "0iI_rr", "alignment size")
 def _allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
     buffer = allocated(size)

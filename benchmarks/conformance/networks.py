@@ -165,6 +165,166 @@ class Prefill(nn.Module):
         return self.head(x + self.attention(self.norm(x)))
 
 
+class Squeeze(nn.Module):
+    """Weights for channels, from their averages, as MobileNet v3 has them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(width, max(width // 4, 4), 1)
+        self.up = nn.Conv2d(max(width // 4, 4), width, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        means = F.adaptive_avg_pool2d(x, 1)
+        return x * F.hardsigmoid(self.up(F.relu(self.down(means))))
+
+
+class Inverted(nn.Module):
+    """Inverted residual: wider, depthwise, weights for channels, narrower."""
+
+    def __init__(
+        self, width: int, wide: int, out: int, size: int, step: int, squeeze: bool, hard: bool
+    ) -> None:
+        super().__init__()
+        activation = nn.Hardswish if hard else nn.ReLU
+        self.body = nn.Sequential(
+            *(nn.Conv2d(width, wide, 1, bias=False), nn.BatchNorm2d(wide), activation()),
+            nn.Conv2d(wide, wide, size, step, size // 2, groups=wide, bias=False),
+            *(nn.BatchNorm2d(wide), activation()),
+            *((Squeeze(wide),) if squeeze else ()),
+            *(nn.Conv2d(wide, out, 1, bias=False), nn.BatchNorm2d(out)),
+        )
+        self.is_residual = step == 1 and width == out
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.body(x) if self.is_residual else self.body(x)
+
+
+class MobileNetV3(nn.Module):
+    """MobileNet v3, small: the table of the paper (Howard et al., 2019), 100 classes."""
+
+    ROWS = (
+        (16, 16, 3, 2, True, False),
+        (72, 24, 3, 2, False, False),
+        (88, 24, 3, 1, False, False),
+        (96, 40, 5, 2, True, True),
+        (240, 40, 5, 1, True, True),
+        (120, 48, 5, 1, True, True),
+        (144, 48, 5, 1, True, True),
+        (288, 96, 5, 2, True, True),
+        (576, 96, 5, 1, True, True),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        stem = (nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.Hardswish())
+        blocks, width = [], 16
+        for wide, out, size, step, squeeze, hard in self.ROWS:
+            blocks.append(Inverted(width, wide, out, size, step, squeeze, hard))
+            width = out
+        last = (nn.Conv2d(width, 576, 1, bias=False), nn.BatchNorm2d(576), nn.Hardswish())
+        self.features = nn.Sequential(*stem, *blocks, *last)
+        self.head = nn.Sequential(nn.Linear(576, 1024), nn.Hardswish(), nn.Linear(1024, 100))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(F.adaptive_avg_pool2d(self.features(x), 1).flatten(1))
+
+
+class Block(nn.Module):
+    """Two convolutions and a shortcut, of ResNet-18."""
+
+    def __init__(self, width: int, out: int, step: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(width, out, 3, step, 1, bias=False)
+        self.second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(out) for _ in range(2))
+        self.short: nn.Module = nn.Identity()
+        if step != 1 or width != out:
+            self.short = nn.Sequential(
+                nn.Conv2d(width, out, 1, step, bias=False), nn.BatchNorm2d(out)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        inner = F.relu(self.norms[0](self.first(x)))
+        return F.relu(self.norms[1](self.second(inner)) + self.short(x))
+
+
+class ResNet18(nn.Module):
+    """ResNet-18 (He et al., 2015), 100 classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [
+            *(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()),
+            nn.MaxPool2d(3, 2, 1),
+        ]
+        width = 64
+        for out, step in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            layers += [Block(width, out, step), Block(out, out, 1)]
+            width = out
+        self.body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(512, 100)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x))
+
+
+class Recurrent(nn.Module):
+    """Two layers of LSTM and one of GRU, over a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.long = nn.LSTM(8, 16, 2, batch_first=True)
+        self.gated = nn.GRU(16, 12, batch_first=True)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.gated(self.long(x)[0])[0][:, -1])
+
+
+class Feedforward(nn.Module):
+    """Three linear layers of sizes that group-wise quantisation takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.GELU(), nn.Linear(64, 32)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+class Autoencoder(nn.Module):
+    """Convolutions down, transposed convolutions up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            *(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU6(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU()),
+            *(nn.ConvTranspose2d(32, 16, 2, 2), nn.ELU(), nn.ConvTranspose2d(16, 3, 2, 2)),
+            nn.Tanh(),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(x)
+
+
+class Branches(nn.Module):
+    """Paths of different filters side by side, concatenated, as in Inception."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Conv2d(3, 8, 1)
+        self.three = nn.Conv2d(3, 8, 3, padding=1)
+        self.five = nn.Conv2d(3, 8, 5, padding=2)
+        self.last = nn.Conv2d(27, 10, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pooled = F.max_pool2d(x, 3, 1, 1)
+        parts = [F.relu(layer(x)) for layer in (self.one, self.three, self.five)]
+        return self.last(torch.cat([*parts, pooled], 1)).mean((2, 3), keepdim=True)
+
+
 class Rows(nn.Module):
     """Control flow: a loop over rows, and a branch in it."""
 
@@ -187,6 +347,12 @@ NETWORKS: dict[str, tuple[type[nn.Module], Callable[[], list[tuple[Any, ...]]]]]
     "unet": (Unet, _image(1, 16)),
     "decoder": (Decoder, _tokens),
     "prefill": (Prefill, lambda: [(torch.randint(0, 32, (1, size)),) for size in (4, 2, 16, 9)]),
+    "resnet18": (ResNet18, _image(3, 64)),
+    "mobilenet_v3": (MobileNetV3, _image(3, 64)),
+    "autoencoder": (Autoencoder, _image(3, 16)),
+    "branches": (Branches, _image(3, 12)),
+    "recurrent": (Recurrent, lambda: [(torch.randn(2, 6, 8),) for _ in range(2)]),
+    "feedforward": (Feedforward, lambda: [(torch.randn(3, 64),) for _ in range(3)]),
     "rows": (Rows, lambda: [(sign * torch.rand(3, 4), torch.rand(4)) for sign in (1, -9)]),
 }
 """Networks, and the inputs of calls on one instance."""
@@ -195,12 +361,22 @@ DYNAMIC = {"prefill": {"token": {1: torch.export.Dim("length", min=2, max=16)}}}
 """Sizes that differ from call to call."""
 
 
-def export(name: str) -> tuple[bytes, list[list[Any]]]:
-    """A program with random weights, and the inputs of its calls as arrays."""
+def drawn(name: str) -> tuple[nn.Module, list[tuple[Any, ...]]]:
+    """A network with random weights, and the inputs of its calls."""
     torch.manual_seed(0)
     module, samples = NETWORKS[name]
     network = module().eval()
-    calls = samples()
+    for part in network.modules():
+        # Statistics as of training, so that a norm does something.
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.uniform_(-0.2, 0.2)
+            part.running_var.uniform_(0.5, 1.5)
+    return network, samples()
+
+
+def export(name: str) -> tuple[bytes, list[list[Any]]]:
+    """A portable program with random weights, and the inputs of its calls as arrays."""
+    network, calls = drawn(name)
     with torch.no_grad():
         exported = torch.export.export(
             network, calls[0], dynamic_shapes=DYNAMIC.get(name), strict=False

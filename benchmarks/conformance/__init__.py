@@ -1,0 +1,1 @@
+"""Programs of other formats, made on the spot, in our references and in the original runtimes."""
