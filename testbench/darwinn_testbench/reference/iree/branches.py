@@ -10,7 +10,7 @@ from darwinn_formats.iree.opcodes import MOVE_BIT, REFERENCE_BIT
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.binding import RETURN, Binding, Leave, Step
 from darwinn_testbench.reference.iree.calls import call
-from darwinn_testbench.reference.iree.registers import ORDINAL
+from darwinn_testbench.reference.iree.registers import ORDINAL, Registers
 
 STATUS = {
     1: "cancelled",
@@ -33,18 +33,16 @@ STATUS = {
 """Status codes of ``fail``."""
 
 
-def _copies(binding: Binding, pairs: Sequence[tuple[int, int]]) -> Step | None:
+def copies(registers: Registers, pairs: Sequence[tuple[int, int]]) -> Step:
     """Copy registers in order: one cell or one reference each."""
-    if not pairs:
-        return None
-    cells = binding.registers.banks["i"]
+    cells = registers.banks["i"]
     numbers = [pair for pair in pairs if not pair[0] & REFERENCE_BIT]
     others = [
         (source & ORDINAL, target & ORDINAL, bool(source & MOVE_BIT))
         for source, target in pairs
         if source & REFERENCE_BIT
     ]
-    references = binding.registers.references
+    references = registers.references
 
     def copy() -> None:
         for source, target in numbers:
@@ -59,9 +57,10 @@ def _copies(binding: Binding, pairs: Sequence[tuple[int, int]]) -> Step | None:
 
 
 def _branch(binding: Binding, target: int, pairs: Sequence[tuple[int, int]]) -> Leave:
-    block, copy = binding.block_of[target], _copies(binding, pairs)
-    if copy is None:
+    block = binding.block_of[target]
+    if not pairs:
         return lambda: block
+    copy = copies(binding.registers, pairs)
 
     def leave() -> int:
         copy()

@@ -57,13 +57,21 @@ class Buffer:
         segment: ordinal of the read-only data segment that the bytes are, or None.
     """
 
-    __slots__ = ("loads", "memory", "segment", "stores")
+    __slots__ = ("_address", "loads", "memory", "segment", "stores")
 
     def __init__(self, memory: memoryview, segment: int | None = None) -> None:
         self.memory = memory
         self.loads = TypedViews(memory)
         self.stores = WritableViews(memory)
         self.segment = segment
+        self._address: int | None = None
+
+    @property
+    def address(self) -> int:
+        """Where its bytes are in memory; 0 if there are none."""
+        if self._address is None:
+            self._address = address_of(self.memory)
+        return self._address
 
     def __len__(self) -> int:
         return len(self.memory)
@@ -83,6 +91,14 @@ class VmList:
 
     items: list[Any]
     absent: int | None = None
+
+
+def address_of(memory: memoryview) -> int:
+    """Where bytes are in memory, which their owner keeps there; 0 if there are none."""
+    if not len(memory):
+        return 0
+    address: int = np.frombuffer(memory, np.uint8).ctypes.data
+    return address
 
 
 def allocate(size: int) -> memoryview:

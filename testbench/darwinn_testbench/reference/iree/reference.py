@@ -16,6 +16,7 @@ from darwinn_formats.iree.elf import Elf
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.blocks import COVERED
+from darwinn_testbench.reference.iree.budget import MAXIMUM_BLOCKS, Budget
 from darwinn_testbench.reference.iree.declaration import DeclaredPort
 from darwinn_testbench.reference.iree.element_types import dtype_of, element_type_of
 from darwinn_testbench.reference.iree.hal import (
@@ -27,7 +28,7 @@ from darwinn_testbench.reference.iree.hal import (
 )
 from darwinn_testbench.reference.iree.imports import Handler, expect, merged
 from darwinn_testbench.reference.iree.interface import NUMBERS, Interface
-from darwinn_testbench.reference.iree.machine import MAXIMUM_BLOCKS, Budget, Machine
+from darwinn_testbench.reference.iree.machine import Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.vmvx import VMVX
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Tap
@@ -54,8 +55,11 @@ class IreeReference(Interface):
     (``hal_inline``) they see each buffer when the function returns.
     """
 
-    def __init__(self, program: VmfbFile | Source) -> None:
+    def __init__(self, program: VmfbFile | Source, *, compiled: bool = True) -> None:
         """Make a reference of a loaded file, or load it.
+
+        ``compiled``: functions with loops become machine code, which gives what the interpreter
+        gives, only sooner.
 
         Raises:
             FormatError: the file cannot be loaded.
@@ -66,7 +70,7 @@ class IreeReference(Interface):
         super().__init__(file.module)
         _check_operations(file)
         _check_executables(file.module)
-        self._host = _Host(self.module)
+        self._host = _Host(self.module, compiled=compiled)
         self.reset()
 
     def run(
@@ -96,7 +100,7 @@ class IreeReference(Interface):
 
     def reset(self) -> None:
         """Put the globals back to what they were after loading."""
-        self._machine = Machine(self.module, IMPORTS, self._host, self._host.budget)
+        self._machine = self._host.machine(self.module, IMPORTS)
         initializer = self.module.exports.get(INITIALIZER)
         if initializer is not None:
             self._call(initializer, [], None)
@@ -117,13 +121,17 @@ class IreeReference(Interface):
 class _Host:
     """What imports need: executables of the module, and the tap of the current call."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, *, compiled: bool) -> None:
         self.module = module
+        self.compiled = compiled
         self.tap: Tap | None = None
         self.step = 0
         self.names: Counter[str] = Counter()
         self.inline: list[Buffer] = []
         self.budget = Budget(MAXIMUM_BLOCKS)
+
+    def machine(self, module: Module, imports: Mapping[tuple[str, str], Handler]) -> Machine:
+        return Machine(module, imports, self, self.budget, compiled=self.compiled)
 
     def begin(self, tap: Tap | None) -> None:
         self.budget.begin(MAXIMUM_BLOCKS)
@@ -184,7 +192,7 @@ class _VmvxExecutable:
     def __init__(self, module: Module, host: _Host) -> None:
         self.module = module
         self.host = host
-        self.machine = Machine(module, DISPATCH_IMPORTS, host, host.budget)
+        self.machine = host.machine(module, DISPATCH_IMPORTS)
         self.entries = tuple(module.exports.values())
         if INITIALIZER in module.exports:
             raise Unsupported("executables", [f"{EXECUTABLE_FORMAT} with an initializer"])

@@ -22,7 +22,8 @@ class State:
     Attributes:
         module: the module.
         host: what the imports work with; they get it as their first argument.
-        globals: memory of the globals that are numbers, with a view for each register type.
+        global_memory: memory of the globals that are numbers.
+        globals: a view of it for each register type.
         global_bytes: bytes of it that the module declares.
         references: the globals that are references.
         rodata: the read-only data segments.
@@ -36,7 +37,8 @@ class State:
         self.host = host
         declared = module.definition.module_state
         self.global_bytes = 0 if declared is None else declared.global_bytes_capacity
-        self.globals = views(allocate(-(-self.global_bytes // 8) * 8))
+        self.global_memory = allocate(-(-self.global_bytes // 8) * 8)
+        self.globals = views(self.global_memory)
         count = 0 if declared is None else declared.global_ref_count
         if count > MAXIMUM_REFERENCES:
             raise ExecutionError(f"{count} globals that are references")

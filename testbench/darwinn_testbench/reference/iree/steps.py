@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from darwinn_formats.iree import Instruction
+from darwinn_formats.iree.opcodes import BLOCK
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree import effects
@@ -14,7 +15,7 @@ from darwinn_testbench.reference.iree.calls import call, resolved
 from darwinn_testbench.reference.iree.registers import ORDINAL, SAME_BITS, size_of
 from darwinn_testbench.reference.iree.semantics import PURE, wrap32, wrap64
 
-_SILENT = frozenset(("block", "trace", "print"))
+SILENT = frozenset((BLOCK, "trace", "print"))
 """Operations without a step: markers, and what only a debugger would see."""
 
 
@@ -29,7 +30,7 @@ def step_of(binding: Binding, instruction: Instruction) -> Step | None:
         type_name = _type_name(binding, instruction)
         function = effects.TYPED_EFFECTS[name]
         return _effect(binding, instruction, lambda *values: function(*values, type_name))
-    if name in _SILENT:
+    if name in SILENT:
         return None
     if name not in _PREPARE:
         raise Unsupported("operations", [name])
@@ -335,5 +336,5 @@ _PREPARE: Mapping[str, Callable[[Binding, Instruction], Step]] = {
     },
 }
 
-STEPS = frozenset((*PURE, *effects.EFFECTS, *effects.TYPED_EFFECTS, *_SILENT, *_PREPARE))
+STEPS = frozenset((*PURE, *effects.EFFECTS, *effects.TYPED_EFFECTS, *SILENT, *_PREPARE))
 """Mnemonics of the operations within a block."""

@@ -1,0 +1,6 @@
+"""Functions with loops as machine code: what the interpreter does, bit for bit, at speed."""
+
+from darwinn_testbench.reference.iree.compiled.activation import CompiledActivation
+from darwinn_testbench.reference.iree.compiled.build import code_of
+
+__all__ = ["CompiledActivation", "code_of"]

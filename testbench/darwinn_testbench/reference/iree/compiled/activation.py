@@ -1,0 +1,168 @@
+"""Activations whose blocks are machine code."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from darwinn_formats.iree import Function, Instruction
+
+from darwinn_testbench.errors import ExecutionError, Unsupported
+from darwinn_testbench.reference.iree.activation import Activation
+from darwinn_testbench.reference.iree.binding import Call
+from darwinn_testbench.reference.iree.branches import copies
+from darwinn_testbench.reference.iree.budget import Budget
+from darwinn_testbench.reference.iree.compiled.build import Code
+from darwinn_testbench.reference.iree.compiled.layout import (
+    COPIES,
+    Layout,
+    Word,
+    access_of,
+    copied_references,
+    references_changed,
+)
+from darwinn_testbench.reference.iree.effects import ACCESSES
+from darwinn_testbench.reference.iree.imports import PlacedError
+from darwinn_testbench.reference.iree.memory import (
+    ELEMENT_CODES,
+    ELEMENT_SIZES,
+    Buffer,
+    address_of,
+)
+from darwinn_testbench.reference.iree.state import State
+
+_TURN = 1 << 20
+"""Blocks that run between two looks at the clock, a few milliseconds."""
+_HOST_TURN = 16
+"""Operations that the interpreter runs between two looks at the clock."""
+
+_tokens = itertools.count(1)
+_running: dict[int, CompiledActivation] = {}
+
+
+def _host(token: int, number: int) -> int:
+    """What compiled code calls: run an operation; 1 if that raised an error."""
+    return _running[token].act(number)
+
+
+_CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_host)
+_ADDRESS = ctypes.cast(_CALLED, ctypes.c_void_p).value or 0
+
+
+class CompiledActivation(Activation):
+    """The registers of a function whose blocks are compiled.
+
+    The steps of the interpreter are there for what is left to it (``emit.py``).
+    """
+
+    def __init__(
+        self, function: Function, state: State, call: Call, budget: Budget, code: Code
+    ) -> None:
+        super().__init__(function, state, call, budget)
+        layout = code.layout
+        self.code = code
+        self.frame = np.zeros(layout.words, np.int64)
+        self.words = memoryview(self.frame.data)
+        self.words[Word.CELLS] = address_of(self.registers.cells)
+        self.words[Word.GLOBALS] = address_of(state.global_memory)
+        self.words[Word.HOST] = _ADDRESS
+        self.words[Word.TOKEN] = self.token = next(_tokens)
+        self.address: int = self.frame.ctypes.data
+        self.acted = 0
+        self.failure: BaseException | None = None
+        self.failed = 0
+        self.steps = self._steps(layout)
+        self.changes = _changes(layout)
+        self.calls = {each.pc for each in layout.instructions if each.mnemonic.startswith("call")}
+        self.counts: dict[int, list[tuple[int, str, bool]]] = {
+            each: [] for each in layout.references
+        }
+        for access, word in layout.counts.items():
+            self.counts[access.reference].append((word, access.element, access.stores))
+
+    def _steps(self, layout: Layout) -> dict[int, Callable[[], Any]]:
+        """The interpreter's steps by the numbers of operations."""
+        steps: dict[int, Callable[[], Any]] = {}
+        for block in self.blocks:
+            steps |= zip(block.places, (*block.steps, block.leave), strict=True)
+        for number, branch in enumerate(layout.copies, COPIES):
+            steps[number] = copies(self.registers, branch.references)
+        return steps
+
+    def run_blocks(self) -> None:
+        """Run the machine code, with the arguments in their registers."""
+        for reference in self.counts:
+            self.describe(reference)
+        self.words[Word.BLOCKS] = self.budget.grant(_TURN)
+        _running[self.token] = self
+        try:
+            failed = self.code.run(self.address)
+        finally:
+            del _running[self.token]
+            self.budget.give(self.words[Word.BLOCKS])
+        if failed:
+            self.fail()
+
+    def fail(self) -> None:
+        """Raise what the host noted, with the place where it was."""
+        error, self.failure = self.failure, None
+        assert error is not None
+        if isinstance(error, ExecutionError) and not isinstance(error, PlacedError | Unsupported):
+            pc = self.failed if self.failed >= 0 else ~self.failed
+            raise self.placed(error, pc) from None
+        raise error
+
+    def act(self, number: int) -> int:
+        """Run an operation for the machine code; 1, and the error noted, if it raises one."""
+        try:
+            if number < 0:
+                self.words[Word.BLOCKS] = self.budget.take(_TURN)
+            elif number in self.calls:
+                self.budget.give(self.words[Word.BLOCKS])
+                self.words[Word.BLOCKS] = 0
+                self.steps[number]()
+                self.words[Word.BLOCKS] = self.budget.grant(_TURN)
+            else:
+                self.steps[number]()
+            self.acted += 1
+            if not self.acted % _HOST_TURN:
+                self.budget.look()
+            for reference in self.changes.get(number, ()):
+                self.describe(reference)
+        except BaseException as error:  # Nothing passes through machine code.
+            self.failure, self.failed = error, number
+            return 1
+        return 0
+
+    def describe(self, reference: int) -> None:
+        """Write into the frame what a register of references points to."""
+        words, value = self.words, self.registers.references[reference]
+        if not isinstance(value, Buffer):
+            for word, _, _ in self.counts[reference]:
+                words[word] = 0
+            return
+        words[self.code.layout.addresses[reference]] = value.address
+        for word, element, stores in self.counts[reference]:
+            # The first store of a type is the interpreter's: it marks the buffer, or refuses.
+            if stores and element not in value.stores:
+                words[word] = 0
+            else:
+                words[word] = len(value.memory) // ELEMENT_SIZES[ELEMENT_CODES[element]]
+
+
+def _changes(layout: Layout) -> dict[int, tuple[int, ...]]:
+    """Registers of references that have to be described again, by the numbers of operations."""
+    changes = {each.pc: _changed(layout, each) for each in layout.instructions}
+    for number, branch in enumerate(layout.copies, COPIES):
+        changes[number] = layout.changed(tuple(copied_references(branch)))
+    return {number: references for number, references in changes.items() if references}
+
+
+def _changed(layout: Layout, instruction: Instruction) -> tuple[int, ...]:
+    if instruction.mnemonic in ACCESSES:
+        access = access_of(instruction)
+        return (access.reference,) if access.stores else ()
+    return layout.changed(tuple(references_changed(instruction)))
