@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from darwinn_sim.accelerator import compile_kernels
@@ -18,9 +19,13 @@ from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
+from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Row, Verdict, judged
 from darwinn_testbench.vision.answers import class_scores
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _LOCK = threading.Lock()
 
@@ -113,6 +118,33 @@ class Task:
         return Outcome(name=name, verdict=verdict, key=self.key, rows=rows)
 
 
+class _Picture:
+    """A picture as the input of models: read once, and prepared once for inputs that are alike."""
+
+    def __init__(self, path: Path, setting: Setting) -> None:
+        self._path, self._setting = path, setting
+        self._images: dict[int, Image.Image] = {}
+        self._tensors: dict[TensorPort, AnyArray] = {}
+
+    def tensor(self, port: TensorPort) -> AnyArray:
+        """What an input is given.
+
+        Raises:
+            InputError: the file is no picture that can be read, or no picture fits the input.
+        """
+        alike = replace(port, name="")
+        if alike not in self._tensors:
+            shape = picture_shape(port.shape)
+            assert shape is not None
+            if shape[2] not in self._images:
+                self._images[shape[2]] = open_image(self._path, shape[2])
+            setting = self._setting
+            self._tensors[alike], _ = prepare(
+                self._images[shape[2]], port, setting.fit, setting.normalisation
+            )
+        return self._tensors[alike]
+
+
 class _Models:
     """A compiled model and the one before compilation, ready to be asked."""
 
@@ -135,11 +167,12 @@ class _Models:
         """What both say of a picture; a picture that cannot be read is a row as well."""
         begin = time.perf_counter()
         try:
-            scores = self._scores(self.chip, sample)
+            picture = _Picture(Path(sample.image), self.setting)
+            scores = self._scores(self.chip, picture)
             seconds = time.perf_counter() - begin
             if sample.truth >= scores.size:
                 raise InputError(f"of class {sample.truth}, and the model has {scores.size}")
-            others = None if self.reference is None else self._scores(self.reference, sample)
+            others = None if self.reference is None else self._scores(self.reference, picture)
         except Exception as error:
             verdict, message = judged(error)
             return EvaluationRow(
@@ -166,13 +199,9 @@ class _Models:
         difference = round(float(np.abs(scores - others).max()), 6)
         return replace(row, reference=classes, reference_scores=values, difference=difference)
 
-    def _scores(self, model: Segment, sample: Sample) -> NDArray[np.float64]:
-        port: TensorPort = self._ports[id(model)]
-        shape = picture_shape(port.shape)
-        assert shape is not None
-        image = open_image(Path(sample.image), shape[2])
-        tensor, _ = prepare(image, port, self.setting.fit, self.setting.normalisation)
-        outputs = model.infer({port.name: tensor}).outputs
+    def _scores(self, model: Segment, picture: _Picture) -> NDArray[np.float64]:
+        port = self._ports[id(model)]
+        outputs = model.infer({port.name: picture.tensor(port)}).outputs
         return class_scores([(each, outputs[each.name]) for each in model.results])
 
 

@@ -10,11 +10,14 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler.network import Quantisation
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.evaluation import task
 from darwinn_testbench.evaluation.dataset import Sample, read_dataset
 from darwinn_testbench.evaluation.page import page_of
 from darwinn_testbench.evaluation.run import Confusion, evaluate
@@ -67,6 +70,31 @@ def test_both_are_counted_and_one_bad_picture_costs_its_row(folder: Path) -> Non
             with Image.open(row.name) as image:
                 sums = np.asarray(image).reshape(-1, 3).sum(axis=0)
             assert row.chip[0] == int(np.argmax(sums))
+
+
+def test_a_picture_is_read_and_prepared_once_for_both(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs that differ by their quantisation are given pixels of their own."""
+    calls: list[str] = []
+    for name in ("open_image", "prepare"):
+        original = getattr(task, name)
+
+        def counted(*given: Any, name: str = name, original: Any = original) -> Any:
+            calls.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(task, name, counted)
+    picture = sorted((folder / "data" / "blue").iterdir())[0]
+    sample = Sample(str(picture), 2)
+    (row,) = task.Task("key", (sample,), setting(folder), 60.0).perform().rows
+    assert row.verdict is Verdict.PASS
+    assert sorted(calls) == ["open_image", "prepare"]
+    finer = replace(colour_network(), input=Quantisation(np.float32(1 / 128), -128))
+    (folder / "finer.tflite").write_bytes(colour_models(finer)[1])
+    calls.clear()
+    (row,) = task.Task("key", (sample,), setting(folder, "finer"), 60.0).perform().rows
+    assert sorted(calls) == ["open_image", "prepare", "prepare"]
 
 
 def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
