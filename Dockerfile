@@ -13,8 +13,8 @@ COPY constraints.txt /tmp/
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --constraint /tmp/constraints.txt "$(ls /wheels/*.whl)[full]"
 # Files of strangers: nobody in particular runs the command.
-RUN useradd --create-home darwinn
-USER darwinn
+RUN useradd --uid 1000 --create-home darwinn
+USER 1000
 WORKDIR /work
 ENTRYPOINT ["darwinn"]
 CMD ["--help"]

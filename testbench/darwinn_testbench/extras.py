@@ -8,7 +8,6 @@ from darwinn_testbench.errors import Unavailable
 
 _EXTRAS = {
     "PIL": ("pictures", "pictures need Pillow"),
-    "matplotlib": ("pictures", "charts need Matplotlib"),
     "vl_convert": ("pictures", "charts need vl-convert"),
     "igraph": ("pictures", "graphs of networks need igraph"),
     "perfetto": ("timeline", "timelines need Perfetto's library"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 
 from darwinn_formats.errors import printable
 
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.extras import require
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.report import Report
@@ -32,7 +33,11 @@ _WIDTH, _HEIGHT, _DOWN, _ACROSS = 2.9, 0.62, 1.0, 3.3
 """Inches: of a node, and from one to the next."""
 _LARGEST = 100.0
 """Inches of a picture's side; a larger one is shrunk."""
+_MARGIN = 0.2
+"""Inches around."""
 _DOTS_PER_INCH = 80
+_FONT, _LINE = 12.0, 36
+"""Dots of the letters, and how many of them a box has room for; longer lines have smaller ones."""
 _SWEEPS = 200
 """Attempts to let fewer lines cross."""
 
@@ -152,47 +157,54 @@ def _escaped(text: str) -> str:
 
 
 def _picture(graph: Sequence[Node], kind: str) -> bytes:
-    # Imported here: they take half a second, which no other command needs.
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.patches import FancyBboxPatch
+    require("igraph")
+    svg = _svg(graph)
+    if kind == "svg":
+        return svg.encode()
+    require("vl_convert")
+    # Imported here: no other command needs it. It brings a font along.
+    import vl_convert
 
+    png: bytes = vl_convert.svg_to_png(svg)
+    return png
+
+
+def _svg(graph: Sequence[Node]) -> str:
     places, paths = layout(graph)
     across = [x for x, _ in [*places, *(point for path in paths for point in path)]]
-    width = max(across) - min(across) + _WIDTH + 0.4
-    height = max(y for _, y in places) + _HEIGHT + 0.4
+    left, top = min(across) - _WIDTH / 2 - _MARGIN, -_HEIGHT / 2 - _MARGIN
+    width = max(across) + _WIDTH / 2 + _MARGIN - left
+    height = max(y for _, y in places) + _HEIGHT / 2 + _MARGIN - top
     shrink = min(1.0, _LARGEST / max(width, height))
-    figure = Figure(figsize=(shrink * width, shrink * height))
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    left, top = min(across) - _WIDTH / 2 - 0.2, -_HEIGHT / 2 - 0.2
-    axes.set_xlim(left, left + width)
-    axes.set_ylim(top + height, top)
+
+    def dots(inches: float) -> str:
+        return f"{inches * _DOTS_PER_INCH:g}"
+
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{dots(shrink * width)}" '
+        f'height="{dots(shrink * height)}" viewBox="0 0 {dots(width)} {dots(height)}" '
+        'font-family="Arial, sans-serif" text-anchor="middle">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+    ]
     for path in paths:
-        axes.plot(*zip(*path, strict=True), color="#777777", linewidth=shrink, zorder=1)
+        points = " ".join(f"{dots(x - left)},{dots(y - top)}" for x, y in path)
+        lines.append(f'<polyline points="{points}" fill="none" stroke="#777777"/>')
     for node, (x, y) in zip(graph, places, strict=True):
-        box = FancyBboxPatch(
-            (x - _WIDTH / 2, y - _HEIGHT / 2),
-            _WIDTH,
-            _HEIGHT,
-            boxstyle="round,pad=0,rounding_size=0.08",
-            facecolor=node.colour,
-            edgecolor="#555555",
-            linewidth=shrink,
-            zorder=2,
+        lines.append(
+            f'<rect x="{dots(x - left - _WIDTH / 2)}" y="{dots(y - top - _HEIGHT / 2)}" '
+            f'width="{dots(_WIDTH)}" height="{dots(_HEIGHT)}" rx="6" '
+            f'fill="{node.colour}" stroke="#555555"/>'
         )
-        axes.add_patch(box)
-        text = "\n".join(node.lines)
-        size = shrink * min(9.0, 9.0 * 34 / max(map(len, node.lines)))
-        axes.text(x, y, text, ha="center", va="center", fontsize=size, zorder=3, parse_math=False)
-    stream = io.BytesIO()
-    # Without a date, and with names that follow from the content, one network gives one file.
-    metadata = {"Date": None} if kind == "svg" else None
-    with rc_context({"svg.hashsalt": "darwinn"}):
-        figure.savefig(stream, format=kind, dpi=_DOTS_PER_INCH, metadata=metadata)
-    return stream.getvalue()
+        size = min(_FONT, _FONT * _LINE / max(map(len, node.lines)))
+        for number, text in enumerate(node.lines):
+            middle = dots(y - top)
+            down = (number - (len(node.lines) - 1) / 2) * 1.2 * size + 0.35 * size
+            lines.append(
+                f'<text x="{dots(x - left)}" y="{float(middle) + down:g}" font-size="{size:g}">'
+                f"{escape(printable(text))}</text>"
+            )
+    return "\n".join([*lines, "</svg>", ""])
 
 
 Point = tuple[float, float]

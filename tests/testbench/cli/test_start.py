@@ -18,7 +18,7 @@ from darwinn_testbench.cli.application import run_command_line
 code = run_command_line(sys.argv[1:])
 print(code, *sys.modules, file=sys.stderr)
 """
-HEAVY = {"PIL", "ai_edge_litert", "igraph", "jinja2", "matplotlib", "numba", "perfetto", "scipy"}
+HEAVY = {"PIL", "ai_edge_litert", "igraph", "jinja2", "numba", "perfetto", "scipy"}
 
 
 def loaded_by(*arguments: str) -> set[str]:
