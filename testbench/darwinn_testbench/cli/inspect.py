@@ -162,7 +162,7 @@ def _program_body(report: Report[FunctionRow]) -> Sequence[RenderableType]:
         if key not in {"file", "size", "sha256", "format"}
     }
     functions = [_function(row) for row in report.rows]
-    return [head, *map(wrapped, summary_lines(told)), *functions]
+    return [head, *functions, *map(wrapped, summary_lines(told))]
 
 
 def _function(row: FunctionRow) -> Lines:

@@ -177,8 +177,8 @@ Natives = Annotated[
     str | None,
     option(
         "--natives MODULE",
-        "Python module, or .py file, whose NATIVES are the native functions of a BEF file by "
-        "name. It is executed.",
+        "Python module, or .py file, whose NATIVES are the native functions of a BEF file, or "
+        "the imports of an IREE module, by name. It is executed.",
     ),
 ]
 Model = Annotated[int, option("--model N", "Which compiled model of the file.", min=0)]

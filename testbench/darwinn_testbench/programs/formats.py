@@ -118,8 +118,10 @@ def open_program(
     """A program on the CPU: the project's reference of its format, or its original runtime.
 
     ``function`` is what will be called, where that matters for what the program needs; ``natives``
-    are native functions of a BEF file, and ``output`` takes what its kernels print (by default
-    standard error); ``data`` are files of external data of an ExecuTorch program.
+    are native functions of a BEF file or imports of an IREE module, and ``output`` takes what
+    kernels print (by default standard error); ``data`` are files of external data of an ExecuTorch
+    program. Machine code of an IREE module is executed by the original runtime, where that is
+    installed.
 
     Raises:
         FormatError: the file is not valid.
@@ -134,6 +136,8 @@ def open_program(
     handler = found.handler_with(data)
     if engine is not Engine.ORIGINAL:
         return handler.open(source, Opening(function, natives, output or sys.stderr))
+    if natives:
+        raise InputError(f"{name_of(source)}: --natives are not for the original runtime")
     if handler.original is None:
         raise Unavailable(f"{name_of(source)}: {found.name} has no original runtime to install")
     reason = handler.missing()

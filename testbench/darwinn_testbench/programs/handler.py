@@ -14,7 +14,8 @@ from darwinn_testbench.reference.protocol import Port, Reference
 LoadedT = TypeVar("LoadedT")
 
 Natives = Mapping[str, Callable[..., Any]]
-"""Native functions of a BEF file by name (``TfrtReference``)."""
+"""Native functions of a BEF file, or imports of an IREE module, by name (``TfrtReference``,
+``IreeReference``)."""
 
 _HEAD_BYTES = 1 << 18
 """How much of a file says what it is: a zip archive has names before the module."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from darwinn_formats import iree
+from darwinn_formats.files import Source
 
-from darwinn_testbench.programs.handler import FunctionFigures, Handler, texts
+from darwinn_testbench.errors import Unsupported
+from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, texts
 from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
 from darwinn_testbench.reference.iree.interface import signature_of
+from darwinn_testbench.reference.protocol import Reference
 
 
 def _functions(file: iree.VmfbFile) -> Iterator[FunctionFigures]:
@@ -22,12 +25,28 @@ def _functions(file: iree.VmfbFile) -> Iterator[FunctionFigures]:
         yield FunctionFigures(name, texts(inputs), texts(outputs), count)
 
 
+def _open(source: Source, opening: Opening) -> Reference:
+    """The reference, or, of machine code, the original runtime where it is installed."""
+    try:
+        return IreeReference(source, natives=opening.natives)
+    except Unsupported as error:
+        if error.what == "imports":
+            error.args = (f"{error} (--natives MODULE gives them)",)
+        if error.what != "executables":
+            raise
+        if why_not() is None:
+            return OriginalIree(source)
+        hint = "the original runtime executes machine code: pip install 'darwinn-testbench[iree]'"
+        error.args = (f"{error} ({hint})",)
+        raise
+
+
 HANDLER = Handler(
     iree.load,
     iree.describe,
     iree.disassemble,
     _functions,
-    lambda source, _: IreeReference(source),
+    _open,
     original=OriginalIree,
     missing=why_not,
 )

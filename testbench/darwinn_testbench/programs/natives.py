@@ -1,4 +1,4 @@
-"""Native functions of BEF files, from a Python module that the user names."""
+"""Native functions of BEF files and imports of IREE modules, from a module that the user names."""
 
 from __future__ import annotations
 

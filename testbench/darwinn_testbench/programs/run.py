@@ -37,6 +37,9 @@ _OPEN_SIZE = 1
 """Size that random inputs take in a dimension that the program leaves open."""
 
 
+_MACHINE_CODE = "machine code, which the original runtime has executed"
+
+
 def run_program(
     source: Source,
     inputs: Inputs = None,
@@ -53,10 +56,10 @@ def run_program(
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
     Inputs are given as for :func:`darwinn_testbench.chip.execution.run`; drawn ones have size 1
-    where the program leaves a size open. State that the program has stays from call to call. A BEF
-    file of several functions, none of them chosen nor called ``main`` or ``forward``, is run as the
-    test that it is: every function without arguments, in order. What kernels print is in the
-    figures. ``data`` are files of external data.
+    where the program leaves a size open, which a warning says. State that the program has stays
+    from call to call. A BEF file of several functions, none of them chosen nor called ``main`` or
+    ``forward``, is run as the test that it is: every function without arguments, in order. What
+    kernels print is in the figures. ``data`` are files of external data.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -76,6 +79,7 @@ def run_program(
         source, function=function, engine=engine, natives=natives, data=data, output=printed
     )
     ports = inputs_of(program, function, name_of(source))
+    executed_by = _executed_by(source, program, engine)
     few = few_runs(runs, inputs_kind)
     sets = choose_values(inputs, ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     rows: list[RunRow] = []
@@ -102,14 +106,28 @@ def run_program(
             printed,
             begin,
             function=function,
-            engine=engine,
+            engine=executed_by,
             seed=seed,
             inferences=len(sets),
             random_inputs=inputs is None,
+            warnings=[
+                *([] if inputs is not None else drawn_sizes(ports)),
+                *([] if executed_by is engine else [_MACHINE_CODE]),
+            ],
         ),
         decided=None if fault is None else verdict_of(fault),
         message="" if fault is None else str(fault),
     )
+
+
+def _executed_by(source: Source, program: Reference, engine: Engine) -> Engine:
+    """What executes a program: the original runtime also where only that can."""
+    return Engine.ORIGINAL if type(program) is _original_of(source) else engine
+
+
+def _original_of(source: Source) -> object:
+    found = format_of(source)
+    return None if found is None else found.handler.original
 
 
 def _suite_of(source: Source, function: str | None) -> Suite | None:
@@ -215,6 +233,16 @@ def _random_port(port: Port) -> TensorPort:
     if port.dtype is None or port.shape is None:
         raise InputError(f"{port}: the program does not say its type: give its data with --inputs")
     return _reading_port(port)
+
+
+def drawn_sizes(ports: Sequence[Port]) -> list[str]:
+    """What is to be said of the sizes that drawn inputs have where the program leaves them open."""
+    return [
+        f"{port}: drawn as {'x'.join(map(str, _reading_port(port).shape))}, which the program "
+        "leaves open: --inputs gives data of other sizes"
+        for port in ports
+        if port.shape is not None and None in port.shape
+    ]
 
 
 def _reading_port(port: Port) -> TensorPort:

@@ -14,7 +14,7 @@ from darwinn_formats.iree import Function, Module
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.activation import Activation
 from darwinn_testbench.reference.iree.budget import Budget
-from darwinn_testbench.reference.iree.compiled import CompiledActivation, code_of
+from darwinn_testbench.reference.iree.compiled import Code, CompiledActivation, code_of
 from darwinn_testbench.reference.iree.imports import Handler
 from darwinn_testbench.reference.iree.state import State
 
@@ -41,6 +41,7 @@ class Machine:
         self.compiled = compiled
         self.depth = 0
         self._free: dict[int, list[Activation]] = {}
+        self._code: dict[int, Code | None] = {}
 
     def call(self, function: Function, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Run a function with values that fit its convention.
@@ -61,7 +62,9 @@ class Machine:
             free.append(activation)
 
     def _activation(self, function: Function) -> Activation:
-        code = code_of(function) if self.compiled else None
+        if self.compiled and function.ordinal not in self._code:
+            self._code[function.ordinal] = code_of(function)
+        code = self._code.get(function.ordinal)
         if code is None:
             return Activation(function, self.state, self.call, self.budget)
         return CompiledActivation(function, self.state, self.call, self.budget, code)

@@ -64,8 +64,11 @@ class OriginalIree(Interface):
         if tap is not None:
             raise Unsupported("features of the original runtime", ["taps"])
         name = self.name_of(function)
-        arrays = [np.asarray(entry) for entry in inputs]
-        arguments: list[Any] = [entry if entry.ndim else entry.item() for entry in arrays]
+        letters = [letter for letter, _ in self.signature(name).arguments]
+        arguments: list[Any] = [
+            np.asarray(entry) if letter == "r" else np.asarray(entry).item()
+            for letter, entry in zip(letters, inputs, strict=False)
+        ]
         try:
             results = self._bound[name](*arguments)
         except (RuntimeError, ValueError, TypeError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -14,22 +13,22 @@ from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
 from darwinn_formats.iree.elf import Elf
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.budget import MAXIMUM_BLOCKS, Budget
 from darwinn_testbench.reference.iree.declaration import DeclaredPort
-from darwinn_testbench.reference.iree.element_types import dtype_of, element_type_of
+from darwinn_testbench.reference.iree.element_types import element_type_of
 from darwinn_testbench.reference.iree.hal import (
     EXECUTABLE_FORMAT,
     HAL,
     HAL_INLINE,
     BufferView,
-    HalBuffer,
 )
 from darwinn_testbench.reference.iree.imports import Handler, expect, merged
 from darwinn_testbench.reference.iree.interface import NUMBERS, Interface
 from darwinn_testbench.reference.iree.machine import Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
+from darwinn_testbench.reference.iree.natives import Native, native_imports
+from darwinn_testbench.reference.iree.tensors import array_of, view_of
 from darwinn_testbench.reference.iree.vmvx import VMVX
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Tap
 
@@ -42,7 +41,6 @@ DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
 INITIALIZER = "__init"
 DISPATCH_CONVENTION = "0rrriiiiiiiii_v"
 _CREATES_EXECUTABLES = "hal.executable.create"
-_DENSE = 1
 _STORED_DTYPES = {"i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
 _SCALAR_BITS = {"i": 32, "I": 64}
 
@@ -55,8 +53,16 @@ class IreeReference(Interface):
     (``hal_inline``) they see each buffer when the function returns.
     """
 
-    def __init__(self, program: VmfbFile | Source, *, compiled: bool = True) -> None:
+    def __init__(
+        self,
+        program: VmfbFile | Source,
+        *,
+        natives: Mapping[str, Native] | None = None,
+        compiled: bool = True,
+    ) -> None:
         """Make a reference of a loaded file, or load it.
+
+        ``natives``: functions for what the module imports, by full name (``module.function``).
 
         ``compiled``: functions with loops become machine code, which gives what the interpreter
         gives, only sooner.
@@ -71,6 +77,7 @@ class IreeReference(Interface):
         _check_operations(file)
         _check_executables(file.module)
         self._host = _Host(self.module, compiled=compiled)
+        self._imports = {**IMPORTS, **native_imports(self.module, natives or {})}
         self.reset()
 
     def run(
@@ -100,7 +107,7 @@ class IreeReference(Interface):
 
     def reset(self) -> None:
         """Put the globals back to what they were after loading."""
-        self._machine = self._host.machine(self.module, IMPORTS)
+        self._machine = self._host.machine(self.module, self._imports)
         initializer = self.module.exports.get(INITIALIZER)
         if initializer is not None:
             self._call(initializer, [], None)
@@ -305,17 +312,15 @@ def _tensor(letter: str, declared: DeclaredPort, datum: Datum) -> BufferView | N
     port = declared.port
     if datum is None:
         return None
+    if isinstance(datum, np.generic):
+        datum = np.asarray(datum)
     if not isinstance(datum, np.ndarray):
         raise ExecutionError(f"{port.name} takes an array, not {_what(datum)}")
     if port.dtype is not None and not _same_type(port.dtype, datum.dtype):
         raise ExecutionError(f"{port.name} takes {port.dtype}, not {datum.dtype}")
     if port.shape is not None and not _fits(port.shape, datum.shape):
         raise ExecutionError(f"{port.name} takes shape {port.shape}, not {datum.shape}")
-    contiguous = np.ascontiguousarray(datum, datum.dtype.newbyteorder("<"))
-    memory = allocate(contiguous.nbytes)
-    memory[:] = contiguous.tobytes()
-    element_type = element_type_of(contiguous.dtype, declared.spelling)
-    return BufferView(HalBuffer(Buffer(memory)), datum.shape, element_type, _DENSE)
+    return view_of(datum, element_type_of(datum.dtype, declared.spelling))
 
 
 _CONVERT_ARGUMENT: Mapping[str, Callable[[str, DeclaredPort, Datum], Any]] = {"r": _tensor}
@@ -344,11 +349,4 @@ def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
     if value is None:
         return None
     view = expect(value, BufferView, f"the result {declared.port.name}")
-    dtype = dtype_of(view.element_type)
-    memory, count = view.buffer.contents.memory, math.prod(view.shape)
-    if count * dtype.itemsize > len(memory):
-        raise ExecutionError(
-            f"{declared.port.name}: {len(memory)} bytes for shape {view.shape} of {dtype}"
-        )
-    array: AnyArray = np.frombuffer(memory, dtype, count).reshape(view.shape).copy()
-    return array
+    return array_of(view, declared.port.name)

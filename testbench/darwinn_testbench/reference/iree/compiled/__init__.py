@@ -1,6 +1,6 @@
 """Functions with loops as machine code: what the interpreter does, bit for bit, at speed."""
 
 from darwinn_testbench.reference.iree.compiled.activation import CompiledActivation
-from darwinn_testbench.reference.iree.compiled.build import code_of
+from darwinn_testbench.reference.iree.compiled.build import Code, code_of
 
-__all__ = ["CompiledActivation", "code_of"]
+__all__ = ["Code", "CompiledActivation", "code_of"]
