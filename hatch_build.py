@@ -15,9 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
 
 _INSTALLED = "darwinn_sim/compiled_kernels"
 """`INSTALLED` of darwinn_sim.kernel.store."""
+
+
+_PLATFORM = "manylinux_2_28_x86_64"
+"""That of llvmlite's own wheels, without which nothing runs. It promises a C library of 2.28 or
+later: kernels call two functions of it, memset and exp2, by name and through llvmlite. They are no
+shared libraries, so that auditwheel has nothing to look at. docs/install.md says more."""
+
+
+def _portable_tag() -> str | None:
+    """The tag of a wheel for this version of Python; None where the platform is another."""
+    tag = next((each for each in sys_tags() if each.platform == _PLATFORM), None)
+    return None if tag is None else str(tag)
 
 
 class KernelsHook(BuildHookInterface[Any]):
@@ -40,7 +53,8 @@ class KernelsHook(BuildHookInterface[Any]):
         )
         build_data["force_include"][str(folder)] = _INSTALLED
         build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+        tag = _portable_tag()
+        build_data |= {"infer_tag": True} if tag is None else {"tag": tag}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """After it."""

@@ -58,6 +58,19 @@ def test_commands_of_a_page_print_what_it_shows(
             assert printed == [line.rstrip() for line in shown.splitlines()], command
 
 
+def test_the_first_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ((make, _), (verify, shown)) = calls_of((DOCUMENTS / "install.md").read_text())
+    assert run_command_line(shlex.split(make)) == 0
+    capsys.readouterr()
+    command, _, start = verify.partition(" | grep ^")
+    assert run_command_line(shlex.split(command)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.startswith(start)] == shown.splitlines()
+
+
 def test_the_page_has_every_condition() -> None:
     text = (DOCUMENTS / "explain.md").read_text()
     for operator, conditions in OPERATOR_CONDITIONS.items():
