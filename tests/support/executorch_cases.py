@@ -210,7 +210,14 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
         if name in ("acos", "asin", "atanh", "tan", "acosh")
     },
     **{
-        f"{name}.Tensor_out": [((X, Y), (BOOL,)), ((TIES, X[:1]), (BOOL,))] for name in _COMPARISONS
+        f"{name}.Tensor_out": [
+            ((X, Y), (BOOL,)),
+            ((TIES, X[:1]), (BOOL,)),
+            # Equal in float32.
+            ((X.astype(F64) + 1e-12, X), (BOOL,)),
+            ((WHOLE, WHOLE + 1e-12), (BOOL,)),
+        ]
+        for name in _COMPARISONS
     },
     **{
         f"{name}.Scalar_out": [((TIES, 2), (BOOL,)), ((WHOLE, 0.5), (BOOL,))]
@@ -259,6 +266,9 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
         ((X, Y, 2),),
         ((WHOLE.astype(I32), np.array(0.5, F32), 1),),
         ((X.astype(F16), np.array(0.1, F32), 1), (F16,)),
+        ((np.array(5, F32), X, 3),),
+        ((np.array([[5]], I32), WHOLE.astype(I32), 3), (I32,)),
+        ((np.array([5], F32), np.array(2, F32), 3),),
     ],
     "add.Scalar_out": [((X, 1.5, 2),), ((WHOLE, 7, 1), (I64,))],
     "sub.out": [((X, Y, 0.5),)],

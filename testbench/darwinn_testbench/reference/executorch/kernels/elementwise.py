@@ -151,6 +151,11 @@ def add(a: Operand, b: Operand, alpha: float = 1) -> AnyArray:
     return left + (right if alpha == 1 else cast(alpha, right.dtype) * right)
 
 
+def add_tensors(a: AnyArray, b: AnyArray, alpha: float = 1) -> AnyArray:
+    """a + alpha * b; a tensor of one element is what is multiplied, as in the original runtime."""
+    return add(b, a, alpha) if a.size == 1 and b.size != 1 else add(a, b, alpha)
+
+
 def subtract(a: Operand, b: Operand, alpha: float = 1) -> AnyArray:
     """a - alpha * b."""
     left, right = common(a, b)
@@ -249,16 +254,32 @@ def _in_common_type(function: Callable[[AnyArray, AnyArray], Any]) -> Kernel:
     return kernel
 
 
-_BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
+def _compared(function: Callable[[AnyArray, AnyArray], Any]) -> Kernel:
+    """A comparison of tensors: of two types, one of them float64, in float32."""
+
+    def kernel(a: AnyArray, b: AnyArray) -> Any:
+        dtype = result_type(a, b)
+        if dtype == np.float64 and a.dtype != b.dtype:
+            dtype = np.dtype(np.float32)
+        return function(cast(a, dtype), cast(b, dtype))
+
+    return kernel
+
+
+_COMPARISONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
     "eq": np.equal,
     "ge": np.greater_equal,
     "gt": np.greater,
     "le": np.less_equal,
     "lt": np.less,
     "ne": np.not_equal,
+}
+"""Comparisons of two tensors, or of a tensor and a number."""
+
+_BINARY_FUNCTIONS: Mapping[str, Callable[[AnyArray, AnyArray], Any]] = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
     "remainder": remainder,
 }
 """Functions of two tensors, or of a tensor and a number, in their common type."""
@@ -305,8 +326,10 @@ KERNELS: Mapping[str, Kernel] = {
         for name, entry in _BINARY_FUNCTIONS.items()
         for operand in ("Tensor", "Scalar")
     },
+    **{f"aten::{name}.Tensor_out": _compared(entry) for name, entry in _COMPARISONS.items()},
+    **{f"aten::{name}.Scalar_out": _in_common_type(entry) for name, entry in _COMPARISONS.items()},
     **{f"aten::{name}": _in_common_type(entry) for name, entry in _TENSOR_FUNCTIONS.items()},
-    "aten::add.out": add,
+    "aten::add.out": add_tensors,
     "aten::add.Scalar_out": add,
     "aten::atan2.out": arctangent,
     "aten::clamp.out": clamp,
