@@ -76,7 +76,7 @@ module registers
       .s_axil_wready,
       .s_axil_wvalid,
       .s_axil_wdata,
-      .s_axil_wstrb,
+      .s_axil_wstrb(s_axil_wstrb),
       .s_axil_bready,
       .s_axil_bvalid,
       .s_axil_bresp,

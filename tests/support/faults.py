@@ -55,6 +55,14 @@ def _event(name: str) -> str:
     return f"tests/rtl/dma/test_events.py::test_event[{name}]"
 
 
+def _interrupts(name: str) -> str:
+    return f"tests/rtl/dma/test_interrupts.py::test_interrupts[{name}]"
+
+
+def _queue(name: str) -> str:
+    return f"tests/rtl/dma/test_queue.py::test_queue[{name}]"
+
+
 @dataclass(frozen=True)
 class Mutation:
     """A fault: its name, what it is in words, where it stands, and the test that catches it."""
@@ -211,7 +219,7 @@ MUTATIONS = (
     _mutation(
         "MaskIgnored",
         "a masked interrupt raises its line",
-        Edit("interrupts.sv", "host_status & «host_control»", "4'hf"),
+        Edit("interrupts.sv", "«host_status & host_control» };", "host_status"),
         test=_event("InterruptStorm"),
     ),
     _mutation(
@@ -546,5 +554,142 @@ MUTATIONS = (
             "1'b1",
         ),
         test=FULL_OUTFEED,
+    ),
+    _mutation(
+        "HostLineStuck",
+        "the line of host interrupt 1 stays down",
+        Edit(
+            "interrupts.sv",
+            "«host_status & host_control» };",
+            "host_status & host_control & 4'b1101",
+        ),
+        test=_interrupts("HostLines"),
+    ),
+    _mutation(
+        "HostLinesSwapped",
+        "the lines of host interrupts 0 and 1 are swapped",
+        Edit(
+            "interrupts.sv",
+            "«host_status & host_control» };",
+            "host_status & host_control & 4'b1100 | {2'b0, host_status[0] && host_control[0],"
+            " host_status[1] && host_control[1]}",
+        ),
+        test=_interrupts("HostLines"),
+    ),
+    _mutation(
+        "QueueMaskIgnored",
+        "the instruction queue's line is up though it is masked",
+        Edit("interrupts.sv", "instruction_queue_status && «instruction_queue_control»", "1'b1"),
+        test=_interrupts("QueueMask"),
+    ),
+    _mutation(
+        "CountOfEightBits",
+        "the count of an interrupt wraps at 256",
+        Edit(
+            "interrupts.sv",
+            "counts[raise_number] + «16'd1»",
+            "&counts[raise_number][7:0] ? -16'd255 : 16'd1",
+        ),
+        test=_interrupts("CountsBeyondAByte"),
+    ),
+    _mutation(
+        "ErrorDescriptorStays",
+        "the number of the descriptor with an error stays 0",
+        Edit("registers.sv", "last_error_descriptor <= «error_descriptor»", "32'd0"),
+        test=_interrupts("ErrorDescriptor"),
+    ),
+    _mutation(
+        "ErrorDescriptorOfReads",
+        "a read with an error is reported under the number of the next descriptor",
+        Edit("dma_engine.sv", "if («read_error») error_descriptor", "1'b0"),
+        test=_interrupts("ErrorDescriptor"),
+    ),
+    _mutation(
+        "HeadsStay",
+        "the heads of the instruction queue stay when it is turned off",
+        Edit("registers.sv", "if (!rst_n || «!queue_enabled»)", "1'b0"),
+        test=_interrupts("Heads"),
+    ),
+    _mutation(
+        "CompletedAtFetch",
+        "the completed head moves when a chunk is begun",
+        Edit("registers.sv", "if («chunk_done») begin", "chunk_fetched"),
+        test=_interrupts("Heads"),
+    ),
+    _mutation(
+        "RefusedChunkCounted",
+        "a chunk that is refused moves the fetched head",
+        Edit(
+            "dma_engine.sv",
+            "chunk_fetched = leaves && «outcome == OutcomeStarted»",
+            "1'b1",
+        ),
+        test=_interrupts("Heads"),
+    ),
+    _mutation(
+        "RegisterStrobesIgnored",
+        "a write of some bytes of a register writes all",
+        Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
+        test=_interrupts("ByteStrobes"),
+    ),
+    _mutation(
+        "ReadDecodeErrorIgnored",
+        "an answer to a read that nobody is there counts as good",
+        Edit("dma_reader.sv", "«m_axi_read.rresp[1]»", "m_axi_read.rresp == 2'b10"),
+        test=_interrupts("DecodeErrors"),
+    ),
+    _mutation(
+        "WriteDecodeErrorIgnored",
+        "an answer to a write that nobody is there counts as good",
+        Edit("dma_writer.sv", "answer && «m_axi_write.bresp[1]»", "m_axi_write.bresp == 2'b10"),
+        test=_interrupts("DecodeErrors"),
+    ),
+    _mutation(
+        "PausedEarly",
+        "DMA is paused before the last write has been answered",
+        Edit("dma_writer.sv", "m_axi_write.awvalid || «sent_valid»", "1'b0"),
+        test=_interrupts("PausedBehindTheLastAnswer"),
+    ),
+    _mutation(
+        "RingWrapsLate",
+        "the ring has one entry more than the host says",
+        Edit("chunk_queue.sv", "next + 64'd1 >= «settings.size»", "settings.size + 64'd1"),
+        test=_queue("RingOfChunks"),
+    ),
+    _mutation(
+        "StatusBlockOfFetched",
+        "the status block is written once for two chunks that are done",
+        Edit("chunk_queue.sv", "«8'(chunk_done)» - (told", "8'(chunk_done && untold == '0)"),
+        test=_queue("RingOfChunks"),
+    ),
+    _mutation(
+        "ToldBeforeAnswer",
+        "the host is told of a chunk before its status block is written",
+        Edit("chunk_queue.sv", "? «told && tells != '0» : chunk_done", "chunk_done"),
+        test=_queue("RingOfChunks"),
+    ),
+    _mutation(
+        "BadSettingsTaken",
+        "a queue without entries is turned on",
+        Edit("chunk_queue.sv", "well_set = «settings.size != '0»", "1'b1"),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "ChunkOfNothingTaken",
+        "a chunk of length 0 is offered to the scalar core",
+        Edit("chunk_queue.sv", "bad_entry = read_failed || «size == '0»", "1'b0"),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "InvalidPageRead",
+        "a page that is not valid is read",
+        Edit("chunk_queue.sv", "«table2queue_entry[0]» &&", "1'b1"),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "HaltedQueueReads",
+        "the queue reads while the scalar core is halted",
+        Edit("chunk_queue.sv", "!stopped && «settings.runs»", "1'b1"),
+        test=_queue("QueueStandsStill"),
     ),
 )

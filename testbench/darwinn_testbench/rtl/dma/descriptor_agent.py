@@ -26,6 +26,7 @@ class DescriptorDriver(uvm_driver):
         """Nothing is on offer."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
         self.bench.dut.core2dma_descriptor_valid.value = 0
+        self.bench.dut.core2queue_chunk_valid.value = 0
 
     async def run_phase(self) -> None:
         """Take items from the sequencer for ever."""

@@ -96,6 +96,7 @@ class DmaEnvironment(uvm_env):
         await self.reset()
         self.memory.data[:] = program.memory
         self.memory.bad_words = program.bad_words
+        self.memory.decode_errors = program.decode_errors
         self.memory.set_pressure(program.pressure.bus)
         self.sinks.set_pressure(program.pressure.sinks)
         self.source.set_pressure(program.pressure.source)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from cocotbext.axi import AxiBus, AxiRam
+from cocotbext.axi import AxiBus, AxiRam, AxiResp
 from pyuvm import ConfigDB, uvm_agent
 
 from darwinn_testbench.rtl.bench import Bench, quiet
@@ -28,7 +28,8 @@ def pauses(random: Random, share: float) -> Iterator[bool]:
 class MemoryAgent(uvm_agent):
     """Host memory of ``MEMORY_BYTES`` behind the AXI4 port.
 
-    ``bad_words`` are bus words (address / bytes of a word) that answer with an error.
+    ``bad_words`` are bus words (address / bytes of a word) that answer with an error: that of a
+    slave, or with ``decode_errors`` that of a bus which finds nobody at the address.
     """
 
     def build_phase(self) -> None:
@@ -38,6 +39,7 @@ class MemoryAgent(uvm_agent):
         self.data = bytearray(MEMORY_BYTES)
         self.word_bytes = len(dut.m_axi_wstrb)
         self.bad_words: frozenset[int] = frozenset()
+        self.decode_errors = False
         ram = AxiRam(
             AxiBus.from_prefix(dut, "m_axi"),
             dut.clk,
@@ -55,6 +57,19 @@ class MemoryAgent(uvm_agent):
         )
         ram.write_if._write = self._write
         ram.read_if._read = self._read
+        self._answer_as_asked(ram.read_if.r_channel, "rresp")
+        self._answer_as_asked(ram.write_if.b_channel, "bresp")
+
+    def _answer_as_asked(self, channel: Any, field: str) -> None:
+        """The memory model knows errors of a slave alone."""
+        send = channel.send
+
+        async def answer(transaction: Any) -> None:
+            if self.decode_errors and getattr(transaction, field) == AxiResp.SLVERR:
+                setattr(transaction, field, AxiResp.DECERR)
+            await send(transaction)
+
+        channel.send = answer
 
     async def _write(self, address: int, data: bytes) -> None:
         self._check(address)
@@ -68,6 +83,11 @@ class MemoryAgent(uvm_agent):
         assert address < MEMORY_BYTES, f"bus address {address:#x} is beyond the memory"
         if address // self.word_bytes in self.bad_words:
             raise BadWord(address)
+
+    def hold_answers(self, held: bool) -> None:
+        """Give no answers to writes as long as they are ``held``."""
+        self._channels[2].clear_pause_generator()
+        self._channels[2].pause = held
 
     def set_pressure(self, share: float) -> None:
         """Pause every channel in a ``share`` of the cycles, each in its own pattern."""

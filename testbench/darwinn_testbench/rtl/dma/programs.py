@@ -75,6 +75,8 @@ class DescriptorProgram:
     bad_words: frozenset[int] = frozenset()
     pressure: Pressure = field(default_factory=Pressure)
     burst_limit: int = 0
+    decode_errors: bool = False
+    """Bad words answer that nobody is at their address, where the memory can tell."""
 
     def output_of(self) -> list[bytes]:
         """For each descriptor, the bytes of the output stream that it writes."""
@@ -206,6 +208,7 @@ class ProgramGenerator:
             bad_words,
             pressure,
             random.choice(BURST_LIMITS),
+            random.random() < 0.5,
         )
 
     def _append(self, descriptors: list[Descriptor], window: Window) -> None:

@@ -1,0 +1,219 @@
+"""The host's instruction queue: ring, doorbell, status block, and everything that can be wrong."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyuvm
+from cocotb.triggers import RisingEdge
+from darwinn_sim.host.registers import register
+from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
+
+SIMPLE = 0x0100_0000
+RING, STATUS = SIMPLE, SIMPLE + 0x1000
+"""Device addresses; RING_PLACE and STATUS_PLACE are the bus addresses of their pages."""
+RING_PLACE, STATUS_PLACE = 0x3000, 0x5000
+CHUNKS = 0x8000
+"""Where chunks are, on the bus and from the window's base on."""
+WINDOW = 1 << 63
+VALID = 1
+ENABLE, STATUS_BLOCK = 1, 4
+INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
+READ_RESPONSE, WRITE_RESPONSE = 2, 4
+LIMIT = 4000
+
+GOOD = {
+    "extended_table": 6144,
+    "fatal_err_int_control": 1,
+    "instruction_queue_int_control": 1,
+    "instruction_queue_base": RING,
+    "instruction_queue_status_block_base": STATUS,
+    "instruction_queue_size": 5,
+    "scalar_core_run_control": 1,
+    "instruction_queue_control": ENABLE | STATUS_BLOCK,
+}
+"""Registers of a queue that is on, in the order in which they are written."""
+
+
+class Queue:
+    """The queue as host and scalar core have it."""
+
+    def __init__(self, environment: DmaEnvironment) -> None:
+        self.environment = environment
+        self.bench = environment.bench
+        self.read, self.write = environment.registers.read, environment.registers.write
+        self.memory = environment.memory
+
+    async def open(self, settings: Mapping[str, int], *, pages: bool = True) -> None:
+        """Reset, map the pages of ring and status block, and write ``settings``."""
+        await self.environment.reset()
+        self.memory.data[:] = self.bench.random.randbytes(MEMORY_BYTES)
+        self.memory.bad_words = frozenset()
+        self.memory.set_pressure(0.0)
+        table = register("page_table").offset
+        for address, place in ((RING, RING_PLACE), (STATUS, STATUS_PLACE)):
+            entry = table + 8 * (address >> 12)
+            await self.environment.registers_agent.write_offset(entry, place | VALID * pages)
+        for name, value in settings.items():
+            await self.write(name, value)
+
+    def post(self, place: int, address: int, size: int) -> None:
+        """Fill descriptor ``place`` of the ring."""
+        at = RING_PLACE + 16 * place
+        self.memory.data[at : at + 16] = struct.pack("<QII", address, size, 0xDEAD)
+
+    async def take(self) -> bytes:
+        """Ask for a chunk, and take its bytes."""
+        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
+        data, size = b"", -1
+        dut.core2queue_chunk_valid.value = 1
+        for _ in range(LIMIT):
+            await edge
+            if size < 0 and dut.core2queue_chunk_ready.value:
+                size = int(dut.queue2core_chunk_size.value)
+                dut.core2queue_chunk_valid.value = 0
+            if dut.dma2core_instruction_valid.value and dut.dma2core_instruction_ready.value:
+                word = int(dut.dma2core_instruction_data.value).to_bytes(8, "little")
+                data += word[: int(dut.dma2core_instruction_count.value)]
+            if len(data) == size:
+                return data
+        raise AssertionError(f"a chunk of {size} bytes, and {len(data)} have come")
+
+    def status(self) -> tuple[int, ...]:
+        """The words of the status block."""
+        found: tuple[int, ...] = struct.unpack_from("<IIQ", self.memory.data, STATUS_PLACE)
+        return found
+
+    async def told(self, head: int) -> None:
+        """Wait until the host has been told that ``head`` is reached, by block and by interrupt."""
+        await self.bench.until(lambda: self.status() == (head, 0, 0), "the status block", LIMIT)
+        await self.bench.until(
+            lambda: bool(self.environment.interrupts.lines & 0x10), "the queue's line", LIMIT
+        )
+
+
+@pyuvm.test()
+class RingOfChunks(DmaTest):
+    """Chunks come in order and whole, however the host queues them and however slow memory is; and
+    heads, status block and interrupt follow."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, random = Queue(environment), self.bench.random
+        for pressure in (0.0, 0.5):
+            await queue.open(GOOD)
+            queue.memory.set_pressure(pressure)
+            size, tail, posted, taken = GOOD["instruction_queue_size"], 0, [], 0
+            for _ in range(12):
+                for _ in range(random.randint(1, size - 1 - (len(posted) - taken))):
+                    at, length = CHUNKS + random.randrange(0x4000), random.randint(1, 300)
+                    queue.post(tail, WINDOW + at, length)
+                    posted.append(bytes(queue.memory.data[at : at + length]))
+                    tail = (tail + 1) % size
+                    if random.random() < 0.5:
+                        await queue.write("instruction_queue_tail", tail)
+                await queue.write("instruction_queue_tail", tail)
+                for _ in range(random.randint(1, len(posted) - taken)):
+                    await queue.write("instruction_queue_int_status", 0)
+                    assert await queue.take() == posted[taken], f"chunk {taken}"
+                    taken += 1
+                    await queue.told(taken % size)
+                    for head in ("fetched", "completed"):
+                        found = await queue.read(f"instruction_queue_{head}_head")
+                        assert found == taken % size, f"{head} head is {found} of {taken}"
+            assert await queue.read("hib_error_status") == 0
+            await self.works_after_off(queue)
+
+    async def works_after_off(self, queue: Queue) -> None:
+        """Off and on, the queue begins at its first entry."""
+        for value in (0, GOOD["instruction_queue_control"]):
+            await queue.write("instruction_queue_tail", 0)
+            await queue.write("instruction_queue_control", value)
+        queue.post(0, WINDOW + CHUNKS, 24)
+        await queue.write("instruction_queue_tail", 1)
+        assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 24]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Something wrong: other ``settings``, the tail that is written, the chunk's size, words of
+    memory that are bad; and what is reported, in which register."""
+
+    reported: int
+    settings: Mapping[str, int] = field(default_factory=dict)
+    tail: int = 1
+    size: int = 40
+    bad_place: int = -1
+    pages: bool = True
+    register: str = "hib_error_status"
+    fault_address: int = 0
+    gives: bool = False
+    """The chunk comes nevertheless."""
+
+
+BEYOND = WINDOW + MEMORY_BYTES * 65536 * 4
+WRONG = (
+    Wrong(BAD_CONFIGURATION, {"instruction_queue_size": 0}, tail=0),
+    Wrong(BAD_CONFIGURATION, {"instruction_queue_base": RING + 8}, tail=0),
+    Wrong(BAD_CONFIGURATION, {"instruction_queue_status_block_base": STATUS + 4}, tail=0),
+    Wrong(INVALID, tail=5),
+    Wrong(INVALID, {"instruction_queue_control": 0}),
+    Wrong(LENGTH_0, size=0),
+    Wrong(INVALID, size=(1 << 28) + 1),
+    Wrong(INBOUND, pages=False, fault_address=RING),
+    Wrong(INBOUND, {"extended_table": RING >> 12}, fault_address=RING),
+    Wrong(INBOUND, {"instruction_queue_base": 1 << 40}, fault_address=1 << 40),
+    Wrong(EXTENDED, {"instruction_queue_base": BEYOND}, fault_address=BEYOND),
+    Wrong(READ_RESPONSE, bad_place=RING_PLACE, register="harness_dma_error"),
+    Wrong(READ_RESPONSE, bad_place=RING_PLACE + 8, register="harness_dma_error"),
+    Wrong(WRITE_RESPONSE, bad_place=STATUS_PLACE, register="harness_dma_error", gives=True),
+)
+
+
+@pyuvm.test()
+class QueueErrors(DmaTest):
+    """Each error is reported by its bit and the fatal interrupt, and nothing comes of it."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for wrong in WRONG:
+            await queue.open({**GOOD, **wrong.settings}, pages=wrong.pages)
+            if wrong.bad_place >= 0:
+                queue.memory.bad_words = frozenset((wrong.bad_place // queue.memory.word_bytes,))
+            queue.post(0, WINDOW + CHUNKS, wrong.size)
+            await queue.write("instruction_queue_tail", wrong.tail)
+            if wrong.gives:
+                await queue.take()
+            await self.bench.cycles(60)
+            found = await queue.read(wrong.register)
+            assert found == wrong.reported, f"{wrong}: {found:#x}"
+            assert environment.interrupts.lines & 0x20, f"{wrong}: no fatal interrupt"
+            assert await queue.read("page_fault_address") == wrong.fault_address, wrong
+            if not wrong.gives:
+                assert not int(self.bench.dut.queue2core_chunk_waits.value), wrong
+            if wrong.register == "hib_error_status":
+                assert await queue.read("hib_first_error_status") == wrong.reported, wrong
+            off = (
+                wrong.reported == BAD_CONFIGURATION or "instruction_queue_control" in wrong.settings
+            )
+            assert await queue.read("instruction_queue_status") == int(not off), wrong
+
+
+@pyuvm.test()
+class QueueStandsStill(DmaTest):
+    """Nothing is read while the scalar core is halted or DMA is paused."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        for name, still, goes in (("scalar_core_run_control", 2, 1), ("dma_pause", 1, 0)):
+            await queue.open({**GOOD, name: still})
+            queue.post(0, WINDOW + CHUNKS, 40)
+            await queue.write("instruction_queue_tail", 1)
+            for _ in range(50):
+                await self.bench.cycles(1)
+                assert not int(dut.m_axi_arvalid.value), f"{name} = {still}: a read"
+            await queue.write(name, goes)
+            assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
+            await queue.told(1)
