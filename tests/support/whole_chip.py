@@ -11,8 +11,10 @@ from darwinn_sim.host.buffers import layer_bytes
 MODEL = "DARWINN_MODEL"
 RESULTS = "DARWINN_RESULTS"
 INFERENCES = "DARWINN_INFERENCES"
+LONGEST = "DARWINN_LONGEST"
+RESETS = "DARWINN_RESETS"
 """Environment variables of the simulation: the compiled model, where its outputs and cycles are
-written, and how often to infer."""
+written, how often to infer, cycles within which a reset comes, and how many further resets."""
 
 
 def random_inputs(executable: Executable, random: Random) -> Mapping[str, bytes]:

@@ -9,8 +9,11 @@ from random import Random
 import pytest
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.compiler.network import random_dense
+from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from harness_runs import require_toolchain, run
-from whole_chip import INFERENCES, MODEL, RESULTS, random_inputs
+from nightly import nightly_seed, note
+from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_inputs
 
 SEED = 1
 
@@ -70,3 +73,27 @@ def test_convolutions_run_as_on_the_player(tmp_path: Path) -> None:
 def test_real_models_run_as_on_the_player(name: str, corpus: Path, tmp_path: Path) -> None:
     """Larger programs of the real compiler."""
     check(corpus / f"darwinn/{name}_edgetpu.tflite", 1, tmp_path)
+
+
+def walk(resets: int, seed: int, work: Path) -> None:
+    """Every step of a driver on a network of two small layers, and further resets."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip.environment import DESIGN
+
+    network = random_dense((24, 20, 12), seed)
+    model = work / "small_edgetpu.tflite"
+    model.write_bytes(edgetpu_model(network, compile_network(network)))
+    variables = {MODEL: model, LONGEST: 600, RESETS: resets}
+    run(DESIGN, "chip_tests", "DriverSteps", work, seed=seed, **variables)
+
+
+def test_every_step_of_a_driver(tmp_path: Path) -> None:
+    """Two programs queued, closed and opened again, reset while it works: nothing stays behind."""
+    walk(0, SEED, tmp_path)
+
+
+@pytest.mark.nightly
+def test_resets_at_any_moment(tmp_path: Path) -> None:
+    """A hundred resets in the middle of something, each followed by a fresh start."""
+    walk(100, nightly_seed(), tmp_path)
+    note("resets of the whole chip", 100, nightly_seed())

@@ -105,7 +105,8 @@ class RingOfChunks(DmaTest):
         for pressure in (0.0, 0.5):
             await queue.open(GOOD)
             queue.memory.set_pressure(pressure)
-            size, tail, posted, taken = GOOD["instruction_queue_size"], 0, [], 0
+            size, tail, taken = GOOD["instruction_queue_size"], 0, 0
+            posted: list[bytes] = []
             for _ in range(12):
                 for _ in range(random.randint(1, size - 1 - (len(posted) - taken))):
                     at, length = CHUNKS + random.randrange(0x4000), random.randint(1, 300)

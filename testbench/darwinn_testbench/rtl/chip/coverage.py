@@ -39,11 +39,12 @@ FOLLOWERS: dict[Act, frozenset[Act]] = {
 }
 """What may follow on what: nothing is inferred before parameters are loaded."""
 
-_UNDER_WAY = {
+UNDER_WAY = {
     Act.LOAD: Moment.LOADING,
     Act.INFER: Moment.INFERRING,
     Act.INFER_TWO: Moment.TWO_QUEUED,
 }
+"""Moments at which a reset breaks something off."""
 
 
 def steps() -> Iterator[tuple[Act, Act, Moment]]:
@@ -52,8 +53,8 @@ def steps() -> Iterator[tuple[Act, Act, Moment]]:
         for act in Act:
             if act in followers:
                 yield before, act, Moment.IDLE
-                if act is Act.RESET and before in _UNDER_WAY:
-                    yield before, act, _UNDER_WAY[before]
+                if act is Act.RESET and before in UNDER_WAY:
+                    yield before, act, UNDER_WAY[before]
 
 
 _POSSIBLE = {(before.value, act.value, moment.value) for before, act, moment in steps()}

@@ -93,18 +93,25 @@ class HostAgent(uvm_agent):
         self.player.on_reset = partial(self.resets.write, None)
         self.power_up()
 
+    def check_memory(self) -> None:
+        """Raise ``MemoryFault`` if the chip has written around the buffers of what is queued."""
+        for request in self._requests:
+            request.check_guards()
+
     def power_up(self) -> None:
         """Forget all that was: a new host, with nothing in its memory."""
         memory = HostMemory()
         host = _SimulatedHost(memory, self.player)
         driver = Driver(host, memory, seed=self.seed)
         self.device = Device(memory, host, Chip(host, seed=self.seed), driver)
+        self.player.unmap_all()
         self._programs.clear()
+        self._requests: list[Request] = []
 
     @property
-    def busy(self) -> bool:
-        """Programs are queued that have not ended."""
-        return bool(self._programs)
+    def queued(self) -> int:
+        """Programs that are queued and have not ended."""
+        return len(self._programs)
 
     async def call(self, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Do something that accesses the chip, when nobody else of the host does."""
@@ -121,6 +128,7 @@ class HostAgent(uvm_agent):
         request = await self.call(self.device.driver.prepare, executable, inputs)
         self.submitted.write((executable, inputs))
         await self.call(self.device.driver.submit, request)
+        self._requests.append(request)
         self._programs.append(self._lowered[chunks])
         self._queued.set()
         return request
@@ -130,15 +138,16 @@ class HostAgent(uvm_agent):
 
         Raises ``ChipReset`` and ``WaitTimeout``, and as ``Driver.finish``.
         """
-        lines = self.bench.dut.dma2host_interrupt
+        lines, device = self.bench.dut.dma2host_interrupt, self.device
         for _ in range(LONGEST_WAIT // 64):
             if request.done or (int(lines.value) & 1 and await self.call(self._is_done, request)):
-                outputs = await self.call(self.device.driver.finish, request)
+                outputs = await self.call(device.driver.finish, request)
+                self._requests.remove(request)
                 # Its memory is no longer there.
-                await self.call(self.device.host.map_memory)
+                await self.call(device.host.map_memory)
                 return outputs
             await ClockCycles(self.bench.clk, 64)
-            if self.bench.in_reset:
+            if self.device is not device:
                 raise ChipReset
         raise WaitTimeout(f"no interrupt 0 for a program (seed {self.bench.seed})")
 
@@ -162,11 +171,13 @@ class HostAgent(uvm_agent):
             self._programs.popleft()
 
     async def _chunk_at_hand(self) -> None:
-        edge = RisingEdge(self.bench.clk)
-        while not int(self.bench.dut.queue2core_chunk_waits.value):
+        edge, waits = RisingEdge(self.bench.clk), self.bench.dut.queue2core_chunk_waits
+        while True:
             await edge
-            if self.bench.in_reset or not self._programs:
+            if not self._programs:
                 raise ChipReset
+            if not self.bench.in_reset and int(waits.value):
+                return
 
     def _run_program(self, program: LoweredProgram) -> Mapping[str, int]:
         """Let the scalar core execute a program; raises ``ChipReset``, and as ``Chip.advance``."""
@@ -257,12 +268,18 @@ class InferTwo(HostSequence):
 
 
 class ResetDevice(HostSequence):
-    """Reset the chip ``cycles`` from now on, whatever it does; the host begins anew."""
+    """Reset the chip ``cycles`` from now on, whatever it does; the host begins anew.
+
+    ``queued`` are the programs that had not ended then.
+    """
 
     cycles = 1
+    queued = 0
 
     async def body(self) -> None:
         """Do it."""
         await ClockCycles(self.agent.bench.clk, max(1, self.cycles))
+        self.queued = self.agent.queued
         await self.agent.call(self.agent.player.reset)
+        self.agent.check_memory()
         self.agent.power_up()
