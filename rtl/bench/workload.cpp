@@ -28,8 +28,16 @@ struct Region {
     uint8_t* data;
 };
 
+// Who knows the bytes that no region has: both return whether the access fails. `strobes` has a bit
+// for each byte.
+using ReadElsewhere = uint8_t (*)(uint64_t address, uint32_t bytes, uint8_t* data);
+using WriteElsewhere = uint8_t (*)(uint64_t address, uint32_t bytes, const uint8_t* data,
+                                   uint32_t strobes);
+
 struct State {
     std::vector<Region> regions;
+    ReadElsewhere read_elsewhere = nullptr;
+    WriteElsewhere write_elsewhere = nullptr;
     const Descriptor* descriptors = nullptr;
     uint32_t descriptor_count = 0;
     uint32_t next_descriptor = 0;
@@ -66,6 +74,11 @@ void workload_map(uint64_t start, uint64_t size, uint8_t* data) {
     state.regions.push_back({start, size, data});
 }
 
+void workload_elsewhere(ReadElsewhere read, WriteElsewhere write) {
+    state.read_elsewhere = read;
+    state.write_elsewhere = write;
+}
+
 void workload_program(const Descriptor* descriptors, uint32_t count, const uint8_t* output,
                       uint64_t output_size) {
     state.descriptors = descriptors;
@@ -96,6 +109,7 @@ const Event* workload_events() { return state.events.data(); }
 constexpr uint8_t kUnmapped = 0xbd;
 
 uint8_t host_memory_fails(uint64_t address, uint32_t bytes) {
+    if (state.write_elsewhere) return 0;
     for (uint32_t i = 0; i < bytes; i++) {
         if (byte_at(address + i)) return 0;
     }
@@ -110,6 +124,10 @@ void host_memory_read(uint64_t address, uint32_t bytes, uint32_t* data, uint8_t*
         *failed = 0;
         return;
     }
+    if (!first && state.read_elsewhere) {
+        *failed = state.read_elsewhere(address, bytes, target);
+        return;
+    }
     for (uint32_t i = 0; i < bytes; i++) {
         const uint8_t* source = byte_at(address + i);
         target[i] = source ? *source : kUnmapped;
@@ -121,6 +139,10 @@ void host_memory_write(uint64_t address, uint32_t bytes, const uint32_t* data,
                        const uint32_t* strobes, uint8_t* failed) {
     const uint8_t* source = reinterpret_cast<const uint8_t*>(data);
     *failed = 0;
+    if (state.write_elsewhere && !byte_at(address)) {
+        *failed = state.write_elsewhere(address, bytes, source, strobes[0]);
+        return;
+    }
     for (uint32_t i = 0; i < bytes; i++) {
         if (!(strobes[i / 32] >> (i % 32) & 1)) continue;
         uint8_t* target = byte_at(address + i);

@@ -134,6 +134,8 @@ class Chip:
         """Recognises what is fetched."""
         self.wake: Callable[[], None] = lambda: None
         """Called after a register write that may let the chip go on."""
+        self.new_run: Callable[[Chip, LoweredProgram], ProgramRun] = _recognised_run
+        """Makes the run of a program that is recognised."""
         self._strict, self._seed = strict, seed
         self._space = RegisterSpace(host.registers, self._reset_core, by_usb=by_usb, log=log)
         self._power_up()
@@ -285,7 +287,7 @@ class Chip:
             self._fetched.append(chunk)
             program = self._recognised()
             if self.run is None:
-                self.run = ProgramRun(self, program, Wanted(), recognised=True)
+                self.run = self.new_run(self, program)
             self.run.program = program
         self.run.take(chunk)
         return True
@@ -310,6 +312,10 @@ class Chip:
         """Give tiles and core what they held."""
         self.tiles[:] = contents.tiles
         self.core_array[:] = contents.core
+
+
+def _recognised_run(chip: Chip, program: LoweredProgram) -> ProgramRun:
+    return ProgramRun(chip, program, Wanted(), recognised=True)
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,12 @@ class RtlRun(ProgramRun):
         device: Chip,
         program: LoweredProgram,
         wanted: Wanted,
+        *,
+        recognised: bool = False,
     ) -> None:
         if wanted.until or wanted.taps or wanted.look:
             raise Unavailable("the RTL engine has neither stop points nor taps")
-        super().__init__(device, program, wanted)
+        super().__init__(device, program, wanted, recognised=recognised)
         self._host = host
         self._player = host.player
         self._begin = self._cycles = 0

@@ -11,7 +11,8 @@ from typing import Protocol
 
 import numpy as np
 from darwinn_sim.host.interface import DESCRIPTOR_BYTES, STATUS_BLOCK_BYTES, HostInterface
-from darwinn_sim.host.memory import PAGE_BYTES, HostMemory
+from darwinn_sim.host.interrupts import InterruptMessage
+from darwinn_sim.host.memory import PAGE_BYTES, BusMemory, HostMemory
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
@@ -102,25 +103,25 @@ class RtlRegisters(RegisterFile):
     """
 
     def __init__(self, played: Player, doorbell: Callable[[], None]) -> None:
-        self._player, self._doorbell = played, doorbell
+        self.player, self._doorbell = played, doorbell
         super().__init__()
 
     def reset(self) -> None:
         """Reset both."""
         super().reset()
-        self._player.reset()
+        self.player.reset()
 
     def read(self, offset: int, width: int = 64) -> int:
         """What the RTL answers; raises ``RegisterFault`` where the model does."""
         super().read(offset, width)
-        return self._player.read_register(offset)
+        return self.player.read_register(offset)
 
     def write(self, offset: int, value: int, width: int = 64) -> None:
         """Write the RTL's and the model's; raises ``RegisterFault`` where the model does."""
         if offset == register("instruction_queue_tail").offset:
             self._doorbell()
         super().write(offset, value, width)
-        self._player.write_register(offset, value)
+        self.player.write_register(offset, value)
 
 
 class RtlHost(HostInterface):
@@ -130,14 +131,22 @@ class RtlHost(HostInterface):
     the RTL began to fetch it.
     """
 
-    def __init__(self, memory: HostMemory, played: Player) -> None:
-        super().__init__(memory, registers=RtlRegisters(played, self.map_memory))
-        self._host_memory = memory
+    def __init__(
+        self,
+        memory: BusMemory,
+        played: Player,
+        sink: Callable[[InterruptMessage], None] | None = None,
+    ) -> None:
+        super().__init__(memory, sink, self.make_registers(played))
         self.player = played
         self.chunk = b""
         self.chunk_cycle = 0
         self._lines = 0
         self._issued: list[int] = []
+
+    def make_registers(self, played: Player) -> RtlRegisters:
+        """The registers of both."""
+        return RtlRegisters(played, self.map_memory)
 
     def clear(self) -> None:
         """Nothing is in flight any more."""
@@ -155,7 +164,7 @@ class RtlHost(HostInterface):
             (get("instruction_queue_status_block_base"), STATUS_BLOCK_BYTES),
         ):
             for piece in self.mmu.translate(base, size) if base and size else ():
-                self._map(piece.address, self._host_memory.views(*piece))
+                self._map(piece.address, self._in_place(*piece))
         for mapping in self.mappings:
             first = mapping.address // PAGE_BYTES * PAGE_BYTES
             end = -(-(mapping.address + mapping.size) // PAGE_BYTES) * PAGE_BYTES
@@ -168,7 +177,11 @@ class RtlHost(HostInterface):
 
     def _views(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
         for piece in self.mmu.translate(address, size):
-            yield from self._host_memory.views(*piece)
+            yield from self._in_place(*piece)
+
+    def _in_place(self, address: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        assert isinstance(self.memory, HostMemory), "only memory of this process is mapped in place"
+        return self.memory.views(address, size)
 
     def fetch_chunk(self) -> bytes | None:
         """The next chunk, as the RTL has fetched it; see ``HostInterface.fetch_chunk``."""
@@ -214,9 +227,14 @@ class RtlHost(HostInterface):
     def check(self) -> None:
         """Compare registers, interrupt lines and status block with the model's, once everything has
         left the chip. Raises ``RtlFailure``."""
+        get = self.registers.get
+        if get("instruction_queue_control") & _STATUS_BLOCK:
+            block = self.mmu.read(get("instruction_queue_status_block_base"), STATUS_BLOCK_BYTES)
+            head = get("instruction_queue_completed_head")
+            if block.tobytes() != head.to_bytes(STATUS_BLOCK_BYTES, "little"):
+                raise RtlFailure(f"the status block is {block.tobytes().hex()}, its head is {head}")
         while self._issued:
             self.interrupts.raise_host_interrupt(self._issued.pop(0))
-        get = self.registers.get
         for name in CHECKED:
             found = self.registers.read(register(name).offset)
             if found != get(name):
@@ -230,11 +248,6 @@ class RtlHost(HostInterface):
         )
         if self._lines != lines:
             raise RtlFailure(f"the interrupt lines are {self._lines:06b}, not {lines:06b}")
-        if get("instruction_queue_control") & _STATUS_BLOCK:
-            block = self.mmu.read(get("instruction_queue_status_block_base"), STATUS_BLOCK_BYTES)
-            head = get("instruction_queue_completed_head")
-            if block.tobytes() != head.to_bytes(STATUS_BLOCK_BYTES, "little"):
-                raise RtlFailure(f"the status block is {block.tobytes().hex()}, its head is {head}")
 
 
 def _runs(views: Iterator[NDArray[np.uint8]]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ import ctypes
 import os
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
@@ -107,6 +107,21 @@ class _Event(ctypes.Structure):
     )
 
 
+READ_ELSEWHERE = ctypes.CFUNCTYPE(
+    ctypes.c_uint8, ctypes.c_uint64, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint8)
+)
+"""Gives the bytes at a bus address that no mapped region has; 1 if there are none."""
+
+WRITE_ELSEWHERE = ctypes.CFUNCTYPE(
+    ctypes.c_uint8,
+    ctypes.c_uint64,
+    ctypes.c_uint32,
+    ctypes.POINTER(ctypes.c_uint8),
+    ctypes.c_uint32,
+)
+"""Takes bytes there, those with a bit in the last argument; 1 if nobody does."""
+
+
 @cache
 def _library(chosen: Design) -> ctypes.CDLL:
     opened = ctypes.CDLL(str(library(chosen)))
@@ -139,6 +154,7 @@ def _library(chosen: Design) -> ctypes.CDLL:
         "chip_failure": (ctypes.c_char_p, ()),
         "workload_reset": (None, ()),
         "workload_map": (None, (wide, wide, handle)),
+        "workload_elsewhere": (None, (READ_ELSEWHERE, WRITE_ELSEWHERE)),
     }
     if chosen.waves:
         signatures["chip_write_waves"] = (None, (handle, ctypes.c_char_p))
@@ -247,6 +263,30 @@ class ChipPlayer:
         The RTL works on them in place, so they must stay until :meth:`unmap_all`.
         """
         self._library.workload_map(address, size, place)
+
+    def map_elsewhere(
+        self,
+        read: Callable[[int, int], bytes | None],
+        write: Callable[[int, bytes, int], bool],
+    ) -> None:
+        """Let these answer for what is not mapped, until :meth:`unmap_all`.
+
+        ``read`` takes a bus address and a size, and gives None where nothing is; ``write`` takes an
+        address, bytes, and a bit for each that is to be written, and says whether it was.
+        """
+
+        def give(address: int, size: int, target: Any) -> int:
+            data = read(address, size)
+            if data is None:
+                return 1
+            ctypes.memmove(target, data, size)
+            return 0
+
+        def take(address: int, size: int, source: Any, strobes: int) -> int:
+            return int(not write(address, ctypes.string_at(source, size), strobes))
+
+        self._elsewhere = READ_ELSEWHERE(give), WRITE_ELSEWHERE(take)
+        self._library.workload_elsewhere(*self._elsewhere)
 
     def write_register(self, offset: int, value: int) -> None:
         """Write a register of 64 bits, as the host does.
