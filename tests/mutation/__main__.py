@@ -195,7 +195,6 @@ class Campaign:
             if nearest := dict.fromkeys(
                 test for each in asked for test in tests[each.name].all[:1]
             ):
-                self._tree.warm_up(optimised=optimised)
                 self._tree.control(list(nearest), optimised=optimised)
         done = len(mutants) - len(left)
         end = None if self._seconds is None else time.monotonic() + self._seconds

@@ -99,14 +99,6 @@ class Tree:
         if ran.code != 0:
             raise ToolError(f"tests fail although nothing is changed:\n{ran.output[-2000:]}")
 
-    def warm_up(self, *, optimised: bool) -> None:
-        """Compile all kernels: what is compiled for a mutant is gone with it."""
-        variables = _cache(self.warm[optimised], optimised)
-        words = ["-m", "darwinn_testbench", "warm-up", "--jobs", "1"]
-        ran = self.run(words, variables, seconds=_CONTROL_SECONDS)
-        if ran.code != 0:
-            raise ToolError(f"kernels cannot be compiled:\n{ran.output[-2000:]}")
-
     def run(self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int) -> Ran:
         """``python`` with these arguments in the copy; everything that it starts ends with it."""
         environment = {
