@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from darwinn_sim import chip
-from darwinn_sim.kernel import state
+from darwinn_sim.kernel import state, traversal
 from darwinn_sim.timing.event_model import _mark_faults
+from darwinn_sim.units import tensor_bounds
 from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,39 @@ def marked(bench: Bench) -> list[int]:
     first = int(place["segment"])
     faults: list[int] = program.tables.tensor_plan.segment["fault"].tolist()
     return faults[first : first + int(place["segments"])]
+
+
+@given(
+    st.integers(-12, 40),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=3, max_size=3),
+    st.integers(-12, 12),
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 5)),
+    st.integers(20, 45),
+)
+def test_ends_of_a_traversal_are_those_of_all_its_places(
+    base: int,
+    loops: list[tuple[int, int]],
+    offset: int,
+    alternate: tuple[int, int, int],
+    last: int,
+) -> None:
+    walks = traversal.Parameters.zeros(1)
+    used, target, other = alternate
+    walks["base"], walks["double_offset"] = base, offset
+    walks["alternate_loop"], walks["alternate_target"] = used, target
+    walks["alternate_limit"] = other
+    for k, (limit, step) in enumerate(loops):
+        walks["limit"][0, k], walks["step"][0, k] = limit, step
+    limits = [limit for limit, _ in loops]
+    if used:
+        limits[target] = max(limits[target], other)
+    places = {
+        base + begin + sum(step * index for (_, step), index in zip(loops, indices, strict=True))
+        for indices in product(*(range(limit + 1) for limit in limits))
+        for begin in (0, offset)
+    }
+    (leaves,) = tensor_bounds._leaves(walks, last)
+    assert leaves == (min(places) < 0 or max(places) > last)
 
 
 def test_what_is_marked_is_what_the_unit_faults_at() -> None:
