@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from darwinn_formats.errors import printable
-from darwinn_sim.kernel.compiling import Watch, watched
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.report.progress import ProgressCallback
+
+if TYPE_CHECKING:
+    from darwinn_sim.kernel.compiling import Watch
 
 _COMPILING = "compiling the model of the chip (once)"
 _LINE_SECONDS = 15
@@ -25,6 +28,9 @@ _LINE_SECONDS = 15
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
     """A callback that moves a bar, which says so while the model of the chip is compiled."""
+    # Imported here: what only looks at files should not wait for the compiler.
+    from darwinn_sim.kernel.compiling import watched
+
     with _Bar("reading") as bar, watched(bar.watch):
         yield bar.advance
 
