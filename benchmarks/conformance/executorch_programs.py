@@ -138,7 +138,6 @@ def _program(
     *,
     xnnpack: bool,
     dynamic: Any = None,
-    strict: bool = False,
     config: Any = None,
 ) -> Any:
     """Methods by name, each a module and example inputs, as a program of ExecuTorch."""
@@ -148,7 +147,7 @@ def _program(
     check = EdgeCompileConfig(_check_ir_validity=False)
     with torch.no_grad():
         exported = {
-            name: torch.export.export(module, tuple(given), dynamic_shapes=dynamic, strict=strict)
+            name: torch.export.export(module, tuple(given), dynamic_shapes=dynamic, strict=False)
             for name, (module, given) in modules.items()
         }
         if xnnpack:
@@ -204,36 +203,43 @@ def _quantised(name: str, xnnpack: bool, **options: Any) -> Subject:
     return Subject(bytes(program.buffer), _calls(samples))
 
 
-def _torchao(config: str, xnnpack: bool, **options: Any) -> Subject:
-    """Linear layers quantised by torchao's own configurations."""
-    from torchao import quantization
+def _intx(bits: str) -> Subject:
+    """Rows of 8 bits quantised at run time, weights by torchao: 4 bits by group, 8 by channel."""
+    torch = _torch()
+    from torchao.quantization import (
+        Int8DynamicActivationIntxWeightConfig,
+        PerAxis,
+        PerGroup,
+        quantize_,
+    )
 
     from benchmarks.conformance.networks import drawn
 
     network, samples = drawn("feedforward")
-    for key, value in options.items():
-        if isinstance(value, str):
-            options[key] = getattr(quantization, value)()
-    quantization.quantize_(network, getattr(quantization, config)(**options))
-    program = _program({"forward": (network, samples[0])}, xnnpack=xnnpack, strict=True)
+    granularity = PerGroup(32) if bits == "int4" else PerAxis(0)
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=getattr(torch, bits), weight_granularity=granularity
+    )
+    quantize_(network, config)
+    program = _program({"forward": (network, samples[0])}, xnnpack=True)
     return Subject(bytes(program.buffer), _calls(samples))
 
 
-def _intx(bits: str, xnnpack: bool) -> Subject:
-    """Rows of 8 bits quantised at run time, weights of few bits by group, for XNNPACK."""
+def _embedding(bits: str) -> Subject:
+    """A table of words whose rows torchao quantised, of 8 or 4 bits."""
     torch = _torch()
-    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, PerGroup, quantize_
+    from executorch.exir import ExecutorchBackendConfig
+    from executorch.exir.passes.quant_fusion_pass import QuantFusionPass
+    from torch import nn
+    from torchao.quantization import IntxWeightOnlyConfig, PerAxis, quantize_
 
-    from benchmarks.conformance.networks import drawn
-
-    network, samples = drawn("feedforward")
-    quantize_(
-        network,
-        Int8DynamicActivationIntxWeightConfig(
-            weight_dtype=getattr(torch, bits), weight_granularity=PerGroup(32)
-        ),
-    )
-    program = _program({"forward": (network, samples[0])}, xnnpack=xnnpack)
+    torch.manual_seed(0)
+    table = nn.Sequential(nn.Embedding(40, 64)).eval()
+    config = IntxWeightOnlyConfig(weight_dtype=getattr(torch, bits), granularity=PerAxis(0))
+    quantize_(table, config, lambda module, name: isinstance(module, nn.Embedding))
+    samples = [(torch.randint(0, 40, (2, 3)),) for _ in range(3)]
+    fused = ExecutorchBackendConfig(passes=[QuantFusionPass()])
+    program = _program({"forward": (table, samples[0])}, xnnpack=False, config=fused)
     return Subject(bytes(program.buffer), _calls(samples))
 
 
@@ -328,10 +334,8 @@ def programs() -> dict[str, Maker]:
         make = partial(_quantised, name, True, is_per_channel=True, is_dynamic=True)
         found[f"xnnpack int8 at run time {name}"] = make
     for bits in ("int4", "int8"):
-        found[f"torchao {bits} by group, xnnpack"] = partial(_intx, bits, True)
-    found["torchao int8 at run time, xnnpack"] = partial(
-        _torchao, "Int8DynamicActivationInt8WeightConfig", True
-    )
+        found[f"torchao {bits} linear, xnnpack"] = partial(_intx, bits)
+        found[f"torchao {bits} embedding"] = partial(_embedding, bits)
     for xnnpack in (False, True):
         how = ", xnnpack" if xnnpack else ""
         found[f"several methods{how}"] = partial(_several, xnnpack)

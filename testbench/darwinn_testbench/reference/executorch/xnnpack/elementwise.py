@@ -1,8 +1,8 @@
 """Nodes that compute element by element, and softmax.
 
 Floats are computed by NumPy, where XNNPACK has approximations of a few units in the last place.
-Quantised numbers go by what they stand for, except in sums, differences, products, leaky ReLU and
-conversions from one quantisation to another: these are computed with integers.
+Quantised numbers go by what they stand for, except in sums, differences, products, ReLUs with a
+slope and conversions from one quantisation to another: these are computed with integers.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def unary(node: Any, operands: Sequence[Operand], target: Target) -> AnyArray:
     """A node with one operand."""
     (operand,) = operands
     if isinstance(node, schema.LeakyReLU) and not operand.is_float:
-        factor = operand.scale / target.scale
-        factors = (factor, factor * np.float32(node.negative_slope))
-        if all(_LEAST_FACTOR <= abs(entry) <= _GREATEST_FACTOR for entry in factors):
-            return _times(operand, factors, target)
+        above = operand.scale / target.scale
+        below = above * np.float32(node.negative_slope)
+        if _LEAST_FACTOR <= above <= _GREATEST_FACTOR and abs(below) <= _GREATEST_FACTOR:
+            return _times(operand, (above, below), target)
     return target.of_real(np.asarray(UNARY[type(node)](operand.real(), node)))
 
 
@@ -100,7 +100,11 @@ def binary(node: Any, operands: Sequence[Operand], target: Target) -> AnyArray:
             case schema.Subtract():
                 return _sum(left, right, target, -1)
             case schema.Multiply():
-                return _product(left, right, target)
+                return target.stored(_product(left, right, target))
+            case schema.PReLU():
+                centred = left.array.astype(np.int32) - left.zero_point
+                above = centred.astype(np.float32) * (left.scale / target.scale)
+                return target.stored(np.where(centred < 0, _product(left, right, target), above))
     return target.of_real(np.asarray(BINARY[type(node)](left.real(), right.real())))
 
 
@@ -117,12 +121,13 @@ def _sum(left: Operand, right: Operand, target: Target, sign: int) -> AnyArray:
     return _within(rounded, target)
 
 
-def _product(left: Operand, right: Operand, target: Target) -> AnyArray:
+def _product(left: Operand, right: Operand, target: Target) -> Float:
+    """Products in units of what is written."""
     product = (left.array.astype(np.int32) - left.zero_point) * (
         right.array.astype(np.int32) - right.zero_point
     )
-    scale = left.scale * right.scale / target.scale
-    return target.stored(product.astype(np.float32) * scale)
+    scaled: Float = product.astype(np.float32) * (left.scale * right.scale / target.scale)
+    return scaled
 
 
 def _times(operand: Operand, factors: Sequence[np.float32], target: Target) -> AnyArray:
