@@ -225,21 +225,24 @@ def _intx(bits: str) -> Subject:
     return Subject(bytes(program.buffer), _calls(samples))
 
 
-def _embedding(bits: str) -> Subject:
-    """A table of words whose rows torchao quantised, of 8 or 4 bits."""
+def _embedding() -> Subject:
+    """A table of words whose rows torchao quantised, read by the quantised library."""
     torch = _torch()
-    from executorch.exir import ExecutorchBackendConfig
-    from executorch.exir.passes.quant_fusion_pass import QuantFusionPass
+    # Registers the operator.
+    from executorch.exir.passes import _quant_patterns_and_replacements  # noqa: F401
     from torch import nn
     from torchao.quantization import IntxWeightOnlyConfig, PerAxis, quantize_
 
     torch.manual_seed(0)
     table = nn.Sequential(nn.Embedding(40, 64)).eval()
-    config = IntxWeightOnlyConfig(weight_dtype=getattr(torch, bits), granularity=PerAxis(0))
+    config = IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0))
     quantize_(table, config, lambda module, name: isinstance(module, nn.Embedding))
+    weight = table[0].weight
+    rows, scales = weight.qdata.clone(), weight.scale.flatten().clone()
+    read = torch.ops.quantized_decomposed.embedding_byte
     samples = [(torch.randint(0, 40, (2, 3)),) for _ in range(3)]
-    fused = ExecutorchBackendConfig(passes=[QuantFusionPass()])
-    program = _program({"forward": (table, samples[0])}, xnnpack=False, config=fused)
+    module = _module(lambda words: read(rows, scales, None, -128, 127, words))
+    program = _program({"forward": (module, samples[0])}, xnnpack=False)
     return Subject(bytes(program.buffer), _calls(samples))
 
 
@@ -335,7 +338,7 @@ def programs() -> dict[str, Maker]:
         found[f"xnnpack int8 at run time {name}"] = make
     for bits in ("int4", "int8"):
         found[f"torchao {bits} linear, xnnpack"] = partial(_intx, bits)
-        found[f"torchao {bits} embedding"] = partial(_embedding, bits)
+    found["torchao int8 embedding"] = _embedding
     for xnnpack in (False, True):
         how = ", xnnpack" if xnnpack else ""
         found[f"several methods{how}"] = partial(_several, xnnpack)

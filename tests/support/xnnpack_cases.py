@@ -208,9 +208,9 @@ def by_row(d: Draw) -> None:
     kind = [Datatype.QCINT8, Datatype.QCINT4, Datatype.QBINT4][d.size(0, 2)]
     if kind is Datatype.QBINT4:
         scales = np.exp(d.random.uniform(-7, -3, outputs * inputs // 32)).astype(np.float32)
-        bits = (scales.view(np.uint32) >> 16).astype(np.uint16)
+        stored = d.graph.constant((scales.view(np.uint32) >> 16).astype(np.uint16))
         quantisation: Any = schema.PerChannelGroupQuant(
-            channel_dim=0, group_size=32, scale_bf16=tuple(map(int, bits))
+            channel_dim=0, group_size=32, scale_buffer_idx=stored, num_scales=len(scales)
         )
     else:
         scales = np.exp(d.random.uniform(-7, -3, outputs)).astype(np.float32)

@@ -48,13 +48,12 @@ class GraphBuilder:
         if isinstance(quantisation, tuple):
             quantisation = schema.PerTensorQuant(*quantisation)
         index = len(self.values)
-        if data is not None:
-            self.constants.append(np.ascontiguousarray(data).tobytes())
+        constant = 0 if data is None else self.constant(data)
         tensor = schema.TensorValue(
             datatype,
             len(dims),
             tuple(dims),
-            len(self.constants) if data is not None else 0,
+            constant,
             len(self.ports) if flags else NO_VALUE,
             flags,
             index,
@@ -69,6 +68,11 @@ class GraphBuilder:
             )
         )
         return index
+
+    def constant(self, data: NDArray[Any]) -> int:
+        """Add constant data; returns its index."""
+        self.constants.append(np.ascontiguousarray(data).tobytes())
+        return len(self.constants)
 
     def input(self, datatype: Datatype, dims: Sequence[int], quantisation: Any = None) -> int:
         return self.value(datatype, dims, quantisation, flags=schema.EXTERNAL_INPUT)
