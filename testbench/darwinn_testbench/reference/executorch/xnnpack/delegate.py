@@ -9,9 +9,14 @@ import numpy as np
 from darwinn_formats.executorch import xnnpack
 from darwinn_formats.executorch.xnnpack import XnnpackGraph, schema
 from darwinn_formats.executorch.xnnpack.schema import NO_VALUE, Datatype
+from darwinn_formats.limits import Clock
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.executorch.values import TensorValue, refuse_more
+from darwinn_testbench.reference.executorch.values import (
+    TensorValue,
+    one_instruction,
+    refuse_more,
+)
 from darwinn_testbench.reference.executorch.xnnpack import elementwise
 from darwinn_testbench.reference.executorch.xnnpack.operands import (
     DTYPES,
@@ -86,6 +91,7 @@ class Delegate:
         self._given = _external(graph, schema.EXTERNAL_INPUT)
         self._wanted = _external(graph, schema.EXTERNAL_OUTPUT)
         self._steps = steps_of(graph)
+        self._clock = Clock()
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[TensorValue]:
         """Run the graph on the arguments of a call, by external id; writes and returns outputs.
@@ -96,9 +102,13 @@ class Delegate:
         values = dict(self._constants)
         for value in self._given:
             values[value.tensor.id_out] = described(value, _argument(arguments, value).array())
+        self._clock.restart()
         for step in self._steps:
+            if passed := self._clock.passed():
+                raise ExecutionError(f"the delegate has not ended after {passed}")
             try:
-                self._run(step, values)
+                with one_instruction():
+                    self._run(step, values)
             except (ValueError, IndexError, ExecutionError, MemoryError) as error:
                 reason = str(error) or type(error).__name__
                 raise ExecutionError(f"node {step.number} {step.name}: {reason}") from None
@@ -122,10 +132,10 @@ class Delegate:
             results = step.entry.kernel(step.operation, operands, step.target)
             each = results if isinstance(results, tuple) else (results,)
             for output, array in zip(step.outputs, each, strict=True):
-                refuse_more(array.nbytes, f"value {output}")
                 values[output] = described(self._graph.values[output], array)
         for index in step.last:
             values.pop(index, None)
+        refuse_more(sum(entry.array.nbytes for entry in values.values()), "values")
 
 
 def open_delegate(payload: memoryview, named_data: xnnpack.Lookup, offset: int) -> Delegate:

@@ -16,6 +16,7 @@ from darwinn_formats.executorch.xnnpack import schema
 from darwinn_formats.executorch.xnnpack.schema import Datatype
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.values import refuse_more
 from darwinn_testbench.reference.executorch.xnnpack.operands import Float, Operand, Target
 
 _SUM_BITS = 20
@@ -93,6 +94,9 @@ def unary(node: Any, operands: Sequence[Operand], target: Target) -> AnyArray:
 def binary(node: Any, operands: Sequence[Operand], target: Target) -> AnyArray:
     """A node with two operands, the smaller repeated to the sizes of the greater."""
     left, right = operands
+    sizes = np.broadcast_shapes(left.array.shape, right.array.shape)
+    # Sums of stored numbers are integers of 8 bytes.
+    refuse_more(math.prod(sizes) * 8, "a result")
     if not left.is_float:
         match node:
             case schema.Add():

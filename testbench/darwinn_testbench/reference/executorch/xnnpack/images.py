@@ -11,7 +11,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.executorch.xnnpack.operands import LIMITS, Operand, Target
+from darwinn_testbench.reference.executorch.values import refuse_more
+from darwinn_testbench.reference.executorch.xnnpack.operands import (
+    LIMITS,
+    Operand,
+    Target,
+    padded_by,
+)
 
 _WEIGHT_BITS = 11
 """Bits of the weights by which quantised pixels are blended."""
@@ -69,6 +75,12 @@ def resize(
 ) -> AnyArray:
     """Images of another size, each pixel from four; of stored numbers with weights of 11 bits."""
     image = operands[0].array
+    if image.ndim != 4 or 0 in image.shape:
+        raise ExecutionError(f"an image of sizes {image.shape}")
+    batch, height, _, channels = image.shape
+    across = max(node.new_height, height) * node.new_width
+    # Stored numbers are blended as integers of 8 bytes.
+    refuse_more(batch * across * channels * 8, "an image")
     rows = _samples(node, image.shape[1], node.new_height)
     columns = _samples(node, image.shape[2], node.new_width)
     if operands[0].is_float:
@@ -92,7 +104,7 @@ def _windows(node: Any, image: AnyArray, margin: float) -> AnyArray:
     dilated = isinstance(node, schema.MaxPooling2d)
     gaps = (node.dilation_height, node.dilation_width) if dilated else (1, 1)
     margins = (node.padding_top, node.padding_bottom), (node.padding_left, node.padding_right)
-    padded = np.pad(image, [(0, 0), *margins, (0, 0)], constant_values=margin)
+    padded = padded_by(image, margins, margin)
     spans = [(size - 1) * gap + 1 for size, gap in zip((height, width), gaps, strict=True)]
     if min(*steps, *gaps, height, width) < 1 or any(
         span > size for span, size in zip(spans, padded.shape[1:3], strict=True)

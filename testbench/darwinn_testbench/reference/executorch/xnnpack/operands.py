@@ -5,6 +5,8 @@ XNNPACK computes scales in float32 and rounds to the nearest, ties to even; so d
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.executorch.values import refuse_more
 
 DTYPES: dict[Datatype, type[np.generic]] = {
     Datatype.FP32: np.float32,
@@ -124,6 +127,17 @@ class Target:
         if self.datatype is Datatype.FP32:
             return self.clamped(numbers.astype(np.float32, copy=False))
         return self.quantise(numbers.astype(np.float32, copy=False))
+
+
+def padded_by(image: AnyArray, margins: Sequence[tuple[int, int]], number: float) -> AnyArray:
+    """Images with rows and columns of a number before and behind.
+
+    Raises:
+        ExecutionError: that is more than is allowed.
+    """
+    sizes = [size + sum(each) for size, each in zip(image.shape[1:3], margins, strict=True)]
+    refuse_more(math.prod((len(image), *sizes, image.shape[-1])) * image.itemsize, "a margin")
+    return np.pad(image, [(0, 0), *margins, (0, 0)], constant_values=number)
 
 
 def constant_of(graph: XnnpackGraph, value: schema.Value) -> Operand:

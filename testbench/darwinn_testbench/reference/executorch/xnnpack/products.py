@@ -6,6 +6,7 @@ sum is scaled in float32. Floats are summed in another order than XNNPACK does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from darwinn_formats.executorch.xnnpack.schema import Datatype
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.values import refuse_more
-from darwinn_testbench.reference.executorch.xnnpack.operands import Operand, Target
+from darwinn_testbench.reference.executorch.xnnpack.operands import Operand, Target, padded_by
 
 
 def convolution(node: schema.Convolution, operands: Sequence[Operand], target: Target) -> AnyArray:
@@ -53,6 +54,7 @@ def fully_connected(
     given = _centred(rows)
     if given.shape[-1] != matrix.shape[1]:
         raise ExecutionError(f"rows of {given.shape[-1]} elements, weights of {matrix.shape[1]}")
+    refuse_more(given.size // given.shape[-1] * len(matrix) * given.itemsize, "a product")
     return _scaled(given @ matrix.T, rows, weights, bias, target)
 
 
@@ -64,7 +66,11 @@ def batch_product(
     second = _centred(right)
     if node.flags & schema.TRANSPOSE_WEIGHTS:
         second = second.swapaxes(-1, -2)
-    return _scaled(_centred(left) @ second, left, right, None, target)
+    first = _centred(left)
+    batch = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    size = math.prod((*batch, first.shape[-2], second.shape[-1]))
+    refuse_more(size * first.itemsize, "a product")
+    return _scaled(first @ second, left, right, None, target)
 
 
 def _centred(operand: Operand) -> AnyArray:
@@ -100,6 +106,7 @@ def _grouped(rows: Operand, weights: Operand, bias: Operand | None, target: Targ
     outputs, groups = weights.scale.shape
     matrix = _centred(weights).reshape(outputs, groups, -1)
     given = _centred(rows).reshape(*rows.array.shape[:-1], groups, -1)
+    refuse_more(given.size // given.shape[-1] * outputs * given.itemsize, "a product")
     parts = np.einsum("...gk,ogk->...og", given, matrix)
     total = (parts * weights.scale).sum(-1) * rows.scale
     if bias is not None:
@@ -152,7 +159,7 @@ def _correlate(node: schema.Convolution, image: AnyArray, filters: AnyArray) -> 
     _check_channels(node, image, filters)
     spans = _spans(node)
     margins = _margins(node, image.shape[1:3], spans)
-    padded = np.pad(image, [(0, 0), *margins, (0, 0)])
+    padded = padded_by(image, margins, 0)
     steps = (node.subsampling_height, node.subsampling_width)
     sizes = [
         (size - span) // step + 1
@@ -161,7 +168,7 @@ def _correlate(node: schema.Convolution, image: AnyArray, filters: AnyArray) -> 
     if min(sizes) < 1:
         raise ExecutionError(f"an image of sizes {image.shape} is smaller than the filter")
     shape = (len(image), *sizes, filters.shape[0])
-    refuse_more(int(np.prod(shape)) * image.itemsize, "a convolution")
+    refuse_more(math.prod(shape) * image.itemsize, "a convolution")
     total = np.zeros(shape, image.dtype)
     for row, column in _taps(node):
         top, left = row * node.dilation_height, column * node.dilation_width
@@ -184,7 +191,7 @@ def _spread(node: schema.ConvTranspose2d, image: AnyArray, filters: AnyArray) ->
         for size, step, span, more in zip(image.shape[1:3], steps, spans, extra, strict=True)
     ]
     shape = (len(image), *full, filters.shape[0])
-    refuse_more(int(np.prod(shape)) * image.itemsize, "a convolution")
+    refuse_more(math.prod(shape) * image.itemsize, "a convolution")
     total = np.zeros(shape, image.dtype)
     height, width = image.shape[1:3]
     for row, column in _taps(node):
