@@ -48,6 +48,8 @@ INFEED = CHIP + "test_infeeds_send_their_rows"
 OUTFEED = CHIP + "test_outfeeds_take_their_units"
 FULL_OUTFEED = CHIP + "test_a_full_outfeed_holds_the_ring"
 SCALAR_FENCE = CHIP + "test_fences_wait_and_load"
+PLAYED = "tests/rtl/chip/test_engine.py::test_samples_run_on_the_rtl[dense]"
+WALKED = "tests/rtl/chip/test_whole_chip.py::test_every_step_of_a_driver"
 TILE_FENCE = "tests/rtl/tile/test_tile_fence.py::test_fences_wait_load_and_count[gate]"
 
 
@@ -691,5 +693,27 @@ MUTATIONS = (
         "the queue reads while the scalar core is halted",
         Edit("chunk_queue.sv", "!stopped && «settings.runs»", "1'b1"),
         test=_queue("QueueStandsStill"),
+    ),
+    _mutation(
+        "LineOfOutputsStuck",
+        "the line of host interrupt 0, by which the driver hears of outputs, stays down",
+        Edit(
+            "interrupts.sv", "«host_status & host_control» };", "host_status & host_control & 4'he"
+        ),
+        test=PLAYED,
+    ),
+    _mutation(
+        "StatusBlockOfNothing",
+        "the head in the status block stays 0",
+        Edit("chunk_queue.sv", "«completed_head[31:0]»", "32'd0"),
+        test=PLAYED,
+    ),
+    _mutation(
+        "RowBitTurned",
+        "a bit of every row of the infeed is turned on the ring",
+        Edit(
+            "ring_bus.sv", "row = «infeed2ring_row_data»;", "infeed2ring_row_data ^ ring_row_t'(1)"
+        ),
+        test=WALKED,
     ),
 )

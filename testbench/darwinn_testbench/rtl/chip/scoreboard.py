@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
 from darwinn_sim.host.registers import register
@@ -21,6 +21,10 @@ from darwinn_testbench.rtl.dma.monitors import DmaEvent, InterruptLevel, Raised
 from darwinn_testbench.rtl.dma.register_agent import RegisterAccess
 from darwinn_testbench.rtl.dma.scoreboard import Mismatch
 from darwinn_testbench.rtl.environment import Subscriber
+
+_FATAL_LINE = 5
+_LONGEST_ACCESS = 40
+"""Cycles within which a register access is over."""
 
 
 class ChipScoreboard(uvm_component):
@@ -129,20 +133,18 @@ class InterruptScoreboard(uvm_component):
         self.levels = Subscriber("levels", self, self._level)
         self.accesses = Subscriber("accesses", self, self._access)
         self.resets = Subscriber("resets", self, lambda _: self.forget())
-        self.rises = [0] * 6
         self.forget()
 
     def forget(self) -> None:
         """The chip has been reset."""
         self.raised = [0] * 4
-        self._pending = 0
+        self._raised_at_fall = [0] * 4
         self._lines = 0
         self._enabled = 0
 
     def _event(self, event: DmaEvent) -> None:
         if isinstance(event, Raised):
             self.raised[event.number] += 1
-            self._pending |= 1 << event.number
             if self._enabled >> event.number & 1:
                 cocotb.start_soon(self._line_follows(event.number))
 
@@ -153,18 +155,25 @@ class InterruptScoreboard(uvm_component):
             _require(bool(up), f"host interrupt {number} is enabled, and its line is not up")
 
     def _level(self, level: InterruptLevel) -> None:
-        rising = level.lines & ~self._lines
-        self._lines = level.lines
-        for line in range(6):
-            self.rises[line] += rising >> line & 1
+        changed, self._lines = level.lines ^ self._lines, level.lines
         for number in range(4):
-            if rising >> number & 1:
-                _require(bool(self._enabled >> number & 1), f"line {number} is up, but masked")
-                _require(bool(self._pending >> number & 1), f"line {number} without an interrupt")
-        _require(not level.lines >> 5, "the line of fatal errors is up")
+            if not changed >> number & 1:
+                continue
+            raised = self.raised[number]
+            if level.lines >> number & 1:
+                new = raised > self._raised_at_fall[number]
+                _require(new, f"line {number} goes up without an interrupt")
+                cocotb.start_soon(self._is_enabled(number))
+            else:
+                self._raised_at_fall[number] = raised
+        _require(not level.lines >> _FATAL_LINE, "the line of fatal errors is up")
+
+    async def _is_enabled(self, number: int) -> None:
+        """The host may enable a line whose status is set, and hears of its own write later."""
+        await ClockCycles(self.bench.clk, _LONGEST_ACCESS)
+        if not self.bench.in_reset and self._lines >> number & 1:
+            _require(bool(self._enabled >> number & 1), f"line {number} is up, but masked")
 
     def _access(self, access: RegisterAccess) -> None:
         if access.write and access.address == register("sc_host_int_control").offset:
             self._enabled = access.data
-        if access.write and access.address == register("sc_host_int_status").offset:
-            self._pending &= access.data | self._lines
