@@ -139,10 +139,12 @@ class ChipReference:
 
     def __init__(self, seed: int = 0) -> None:
         self._engine = _RecordingEngine()
-        self._accelerator = Accelerator(seed=seed, engine=self._engine)
+        # Only so does the model follow through all units which bytes nothing has written.
+        self._accelerator = Accelerator(strict=True, seed=seed, engine=self._engine)
 
     def run(self, executable: Executable, inputs: Mapping[str, bytes]) -> Expected:
-        """What ``executable`` does next; raises as ``Accelerator.run``."""
+        """What ``executable`` does next; raises as ``Accelerator.run``, and ``UninitialisedRead``
+        for a program that decides something by what nothing has written."""
         result = self._accelerator.run(executable, inputs)
         device = self._accelerator.chip
         return Expected(
