@@ -16,7 +16,7 @@ from darwinn_sim import chip
 from darwinn_sim.device.chip import DEFAULT_WORK_LIMIT, Chip, Contents
 from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.errors import IncompleteProgram, UninitialisedRead
-from darwinn_sim.host.buffers import Request
+from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
@@ -31,7 +31,7 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.machine.observer import Progress, Wanted
+from darwinn_sim.machine.observer import Noting, Progress, Wanted
 from darwinn_sim.units.observation import new_observation
 
 _WORK_OF_A_TURN = 1 << 24
@@ -145,6 +145,8 @@ class Accelerator:
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
         """How often the chip was powered up: its memories are lost when this grows."""
+        self.runs = 0
+        """How many programs it has been given to run."""
         self.power_up()
 
     def power_up(self) -> None:
@@ -188,6 +190,13 @@ class Accelerator:
     def _check(self, program: LoweredProgram, number: int) -> None:
         if self.chip.hazards:
             self._checked.begin(self.chip.core, program, number)
+
+    @property
+    def liftable(self) -> bool:
+        """Whether programs may be lifted (``darwinn_sim.lifting``): nothing is asked for that needs
+        a run of each input."""
+        plain = not (self.strict or self.dma_only or self.hazards) and self.schedule is None
+        return plain and isinstance(self.engine, ModelEngine)
 
     @property
     def assumed(self) -> tuple[Assumption, ...]:
@@ -254,6 +263,7 @@ class Accelerator:
             Deadlock: nothing can go on; names the waiting units and flags.
             SimulationError: a fault of memory, page table, descriptor or program.
         """
+        self.runs += 1
         wanted = Wanted(until, taps, look, progress)
         self._check(program or self.load(executable), number)
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
@@ -269,6 +279,28 @@ class Accelerator:
             self.power_up()
             raise
         return result
+
+    def walk(
+        self, executable: Executable, fill: Callable[[Request], None], noting: Noting
+    ) -> dict[str, bytes]:
+        """Run ``executable`` on identities: ``fill`` puts them into the buffers of the request,
+        ``noting`` takes what is noted of them. Returns the outputs; errors are as of :meth:`run`.
+        """
+        run = self.engine.run_of(self.chip, self.load(executable), Wanted(noting=noting))
+        batches = batches_of(executable)
+        zeros = {each.name: bytes(layer_bytes(each) * batches) for each in executable.input_layers}
+        request = self._driver.prepare(executable, zeros)
+        try:
+            fill(request)
+            self.host.forget()
+            self._driver.submit(request)
+            self.chip.execute(run)
+            if self._is_incomplete(run.program):
+                raise IncompleteProgram(len(run.program.chunks))
+            return self._driver.finish(request)
+        except BaseException:
+            self.power_up()
+            raise
 
     def _execute(
         self, run: ProgramRun, request: Request, as_far_as_it_goes: bool

@@ -96,7 +96,14 @@ class ProgramRun:
         self.chunks_taken = 0
         self.over = False
         self.core["fault"] = state.NO_FAULT
-        for counter in ("steps", "work", "iterations", "rows_sent", "uninitialised"):
+        for counter in (
+            "steps",
+            "work",
+            "iterations",
+            "rows_sent",
+            "uninitialised",
+            "unwritten_loads",
+        ):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
         self._clock: Clock | None = None
@@ -199,7 +206,7 @@ class ProgramRun:
             self.core["work"] += _DESCRIPTOR_WORK
             self.host.fence()
         elif reason == scalar_core.TAP_FULL:
-            self.observer.take()
+            self.observer.make_room()
             self.tiles["awake"] = 1
         elif reason == scalar_core.STOPPED:
             self._seen()

@@ -203,10 +203,12 @@ class Core(Record, align=True):
     """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
     the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
     instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
-    too; they pause at ``work_limit``. ``origin_*`` name the first operand that nothing had written.
-    ``operands`` are the registers as they were before the present bundle. ``output_pending``: bytes
-    have left the FIFO but not yet reached the host. ``input[0]`` is the parameter stream,
-    ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks of the executable.
+    too; they pause at ``work_limit``. ``unwritten_loads`` counts words of scalar memory that the
+    core loads and that do not follow from written ones alone. ``origin_*`` name the first operand
+    that nothing had written. ``operands`` are the registers as they were before the present bundle.
+    ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
+    parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
+    of the executable.
     """
 
     registers: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
@@ -250,6 +252,7 @@ class Core(Record, align=True):
     fault_tile: int
     fault_address: int
     uninitialised: int
+    unwritten_loads: int
     origin_pc: int
     origin_tile: int
     origin_address: int

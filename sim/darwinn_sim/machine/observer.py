@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,19 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.observation import new_observation
 
 _TAP_WORDS = 1 << 20
+
+
+class Noting(Protocol):
+    """Takes what a run on identities notes (``units.identities``)."""
+
+    notes: Notes
+
+    def take(self) -> None:
+        """Take out what has been noted, so that there is room for more."""
 
 
 Progress = Callable[[int, int], None]
@@ -27,13 +38,15 @@ class Wanted:
     """What is to be seen of a run.
 
     It stops at ``until``. ``taps`` copy out. ``look`` is called with the number of a tile that
-    stands before an observed segment (``tensor_records.Segment``), ``progress`` now and then.
+    stands before an observed segment (``tensor_records.Segment``), ``progress`` now and then. With
+    ``noting`` the run is one on identities.
     """
 
     until: StopPoint | None = None
     taps: Sequence[Tap] = ()
     look: Callable[[int], None] | None = None
     progress: Progress | None = None
+    noting: Noting | None = None
 
 
 class Observer:
@@ -47,7 +60,8 @@ class Observer:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.seen = new_observation(_TAP_WORDS if layer_taps else 1)
+        notes = None if wanted.noting is None else wanted.noting.notes
+        self.seen = new_observation(_TAP_WORDS if layer_taps else 1, notes)
         self._watch = self.seen.watch[0]
         self._records: list[NDArray[np.void]] = []
         self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
@@ -111,6 +125,12 @@ class Observer:
             self._records.append(self.seen.words[:count].copy())
             self._watch["tapped"] = 0
         return count > 0
+
+    def make_room(self) -> None:
+        """Take out what has been tapped, and noted: there is no room for more."""
+        self.take()
+        if self.wanted.noting is not None:
+            self.wanted.noting.take()
 
     def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""

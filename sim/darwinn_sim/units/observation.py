@@ -16,7 +16,8 @@ from darwinn_sim import chip
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.structure import Int32, Record, Records, Uint32
-from darwinn_sim.units import scalar_core
+from darwinn_sim.units import identities, scalar_core
+from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK
 from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL, TensorPlan
 from darwinn_sim.units.tensor_records import Parameters
@@ -79,19 +80,23 @@ class ShownTile(Record):
 class Observation(NamedTuple):
     """What observers want of a run and get: one ``watch``, and room for ``words`` that are tapped.
 
-    ``shown`` is indexed by tile.
+    ``shown`` is indexed by tile; ``notes`` are those of a run on identities.
     """
 
     watch: Records[Watch]
     words: Records[TappedWord]
     shown: Records[ShownTile]
+    notes: Notes
 
 
-def new_observation(words: int = 1) -> Observation:
-    """Nothing is watched for; there is room for as many tapped words."""
+def new_observation(words: int = 1, notes: Notes | None = None) -> Observation:
+    """Nothing is watched for; there is room for as many tapped words. With ``notes`` the run is one
+    on identities.
+    """
     watch = Watch.zeros(1)
     watch["stop_pc"], watch["left"] = scalar_core.NOWHERE, _NEVER
-    return Observation(watch, TappedWord.zeros(words), ShownTile.zeros(chip.TILES))
+    shown = ShownTile.zeros(chip.TILES)
+    return Observation(watch, TappedWord.zeros(words), shown, notes or identities.no_notes())
 
 
 @inner
@@ -126,9 +131,10 @@ def is_tapped(seen: Observation, instruction: int) -> bool:
 
 @inner
 def tap_is_full(seen: Observation) -> bool:
-    """Words are tapped, and those of one more run of sums may not fit."""
+    """Words are tapped, and those of one more run of sums may not fit; or notes of a segment."""
     watch = seen.watch[0]
-    return watch.tap_begin < watch.tap_end and watch.tapped + chip.LANES > len(seen.words)
+    taps = watch.tap_begin < watch.tap_end and watch.tapped + chip.LANES > len(seen.words)
+    return taps or identities.is_full(seen.notes)
 
 
 @inner

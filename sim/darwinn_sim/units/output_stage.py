@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction, TileUnit
@@ -17,7 +18,7 @@ TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
 
 
 @inner
-def _scale_half(unit: state.Unit, parameters: Parameters) -> int:
+def scale_half(unit: state.Unit, parameters: Parameters) -> int:
     """Half of the scale/bias buffer that holds the present block's values.
 
     It is the parity of the block number that flag 12 has counted, so it goes on across
@@ -32,20 +33,27 @@ def _scale_half(unit: state.Unit, parameters: Parameters) -> int:
 
 
 @inner
-def polynomial(tile: state.Tile, y: np.float32) -> np.float32:
-    """Value of the tile's coefficient table at ``y``, by Horner's rule in float32."""
+def polynomial(
+    coefficient: NDArray[np.float32], lower_bound: NDArray[np.float32], y: np.float32
+) -> np.float32:
+    """Value of a coefficient table at ``y``, by Horner's rule in float32."""
     segment = 0
-    while segment < chip.TABLE_SEGMENTS - 1 and tile.lower_bound[segment] <= y:
+    while segment < chip.TABLE_SEGMENTS - 1 and lower_bound[segment] <= y:
         segment += 1
     base = segment * chip.TABLE_COEFFICIENTS
-    value = np.float32(tile.coefficient[base + 4])
+    value = np.float32(coefficient[base + 4])
     for k in range(3, -1, -1):
-        value = np.float32(np.float32(value * y) + tile.coefficient[base + k])
+        value = np.float32(np.float32(value * y) + coefficient[base + k])
     return value
 
 
 @inner
-def function(tile: state.Tile, parameters: Parameters, y: np.float32) -> np.float32:
+def function(
+    coefficient: NDArray[np.float32],
+    lower_bound: NDArray[np.float32],
+    parameters: Parameters,
+    y: np.float32,
+) -> np.float32:
     """The non-linear function: the coefficient table, with range reduction or symmetry."""
     negates = parameters.odd_function and y < 0
     if parameters.symmetric_function:
@@ -59,7 +67,7 @@ def function(tile: state.Tile, parameters: Parameters, y: np.float32) -> np.floa
         while y < np.float32(1):
             y *= np.float32(4)
             factor *= np.float32(2)
-    value = np.float32(polynomial(tile, y) * factor)
+    value = np.float32(polynomial(coefficient, lower_bound, y) * factor)
     return -value if negates else value
 
 
@@ -69,7 +77,7 @@ def scaled_sums(
 ) -> None:
     """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
     sums, scaled = unit.accumulator, unit.scaled
-    half = _scale_half(unit, parameters)
+    half = scale_half(unit, parameters)
     if parameters.apply_bias:
         first = chip.LANES * (2 + half)
         biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)

@@ -326,6 +326,7 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     )
     order.goes_on(core, clocks.CORE, core.handed.instruction)
     order.reads(core, clocks.CORE, clocks.SCALAR_BASE + int(address))
+    core.unwritten_loads += core.memory_written[address] != state.ALL_BITS
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == LoadOperation.POST_INCREMENT:

@@ -16,7 +16,7 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.units import memories, observation
+from darwinn_sim.units import identities, memories, observation
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
@@ -147,10 +147,11 @@ def advance(
     """
     place = plan.place[row]
     tapped = observation.is_tapped(seen, unit.current)
+    noted = tapped or identities.is_on(seen.notes)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
     while not has_ended(unit, place):
-        if tapped and observation.tap_is_full(seen):
+        if noted and observation.tap_is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
         if not unit.ready:
@@ -171,7 +172,7 @@ def advance(
                 observation.stop_before_segment(core, tile, seen)
                 return True
         unit.ready = 0
-        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration)
+        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration, seen)
         if segment.outputs:
             _output(core, tile, unit, parameters, segment, plan, place, seen, tapped)
         parameter_reads, sum_writes = step(unit, segment)
@@ -202,6 +203,7 @@ def _run_segment(
     segment: Segment,
     plan: TensorPlan,
     base: int,
+    seen: Observation,
 ) -> None:
     """The iterations of one segment."""
     begin = base + segment.first
@@ -209,6 +211,12 @@ def _run_segment(
     granules = plan.granule[begin : begin + segment.count]
     core.iterations += segment.count
     core.work += segment.count
+    keeps = not segment.ends or parameters.partial_sum_read & KEEP_SUMS
+    if identities.is_on(seen.notes):
+        identities.note(core, tile, unit, parameters, segment, plan, base, seen.notes)
+        if not keeps:
+            identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
+        return
     if segment.starts:
         start_sum(core, tile, unit, parameters, segment)
     reads_operands(core, tile.number, parameters, segment, operands, granules)
@@ -220,8 +228,25 @@ def _run_segment(
         interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         reduce(core, tile, unit, parameters, segment.lanes, granules)
-    if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
+    if not keeps:
         store_sum(core, tile, unit, parameters, segment)
+
+
+@inner
+def _compute_results(
+    core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, lanes: int
+) -> None:
+    """Results of the sums: into ``unit.rounded``."""
+    scaled_sums(core, tile, unit, parameters, lanes)
+    if parameters.function & TABLE:
+        if core.strict and not tile.table_written:
+            for lane in range(lanes):
+                mark(core, tile, unit, parameters, lane, 0)
+        for lane in range(lanes):
+            unit.scaled[lane] = function(
+                tile.coefficient, tile.lower_bound, parameters, unit.scaled[lane]
+            )
+    round_results(unit, parameters, lanes)
 
 
 @inner
@@ -239,15 +264,12 @@ def _output(
     """Write the results of the run to narrow memory, four bytes an access."""
     lanes = segment.lanes
     core.work += _OUTPUT_WORK
-    scaled_sums(core, tile, unit, parameters, lanes)
     if parameters.function & TABLE:
         core.work += _OUTPUT_WORK
-        if core.strict and not tile.table_written:
-            for lane in range(lanes):
-                mark(core, tile, unit, parameters, lane, 0)
-        for lane in range(lanes):
-            unit.scaled[lane] = function(tile, parameters, unit.scaled[lane])
-    round_results(unit, parameters, lanes)
+    if identities.is_on(seen.notes):
+        identities.give_results(unit, parameters, lanes, seen.notes)
+    else:
+        _compute_results(core, tile, unit, parameters, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     per_word = 4 // size
     octets = tile.narrow.view(np.uint8)

@@ -20,6 +20,7 @@ from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
+from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
@@ -166,6 +167,8 @@ def run(
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
+    if first is session and not then and not (until or taps):
+        session.expect(sets)
     try:
         used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):
@@ -216,6 +219,7 @@ def run(
             "taps": taps_found,
             "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
             **states_figure(pipeline.sessions),
+            **lifted_figure(pipeline.sessions),
             **cpu_figures(pipeline.segments, cpu_seconds),
             **{_FIGURES[type(each)]: each for each in again},
         },
@@ -260,6 +264,17 @@ def states_figure(sessions: Sequence[Session]) -> dict[str, list[str]]:
     """Names of the variables that go from one inference into the next; nothing without any."""
     names = [name for session in sessions for name in session.states]
     return {"states": names} if names else {}
+
+
+def lifted_figure(sessions: Sequence[Session]) -> dict[str, Lifted]:
+    """What came of making inferences many at a time; nothing where that was not tried."""
+    found = [session.lifted for session in sessions if session.lifted is not None]
+    return {"lifted": found[0]} if found else {}
+
+
+def lifted_line(figures: Mapping[str, Any]) -> list[str]:
+    """The line that says so, from the figures of a report."""
+    return [str(figures["lifted"])] if "lifted" in figures else []
 
 
 def states_line(figures: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_sim.machine.lowering import LoweredProgram
 
+from darwinn_testbench.chip.ahead import Ahead, Lifted
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.preload import Preload
@@ -120,6 +121,7 @@ class Session:
         self.caching: RunResult | None = None
         self.states: dict[str, AnyArray] = {}
         self.reset_states()
+        self._ahead: Ahead | None = None
 
     def reset_states(self) -> None:
         """Give variables the value that they have before the first inference."""
@@ -187,6 +189,25 @@ class Session:
         self.caching = self.device.cache(self.model.compiled) or self.caching
         return self.caching
 
+    def expect(self, sets: Sequence[TensorMap]) -> None:
+        """Say that inferences on ``sets`` (by port name) follow, in this order.
+
+        Where they are many, they are made many at once (:mod:`ahead`), and :meth:`infer` gives what
+        it would have given; ``lifted`` says what came of that. It makes no difference for models
+        with variables, nor where something is asked for that needs a run of each inference.
+        """
+        if self.model.states or not self.accelerator.liftable:
+            return
+        if self._ahead is None:
+            self._ahead = Ahead(self.model, self.accelerator)
+        self._ahead.expect(sets)
+
+    @property
+    def lifted(self) -> Lifted | None:
+        """What has come of inferences that were expected; None without any, or if they are few."""
+        found = None if self._ahead is None else self._ahead.lifted
+        return None if found == Lifted() else found
+
     def infer(
         self,
         tensors: TensorMap,
@@ -215,6 +236,11 @@ class Session:
     ) -> Inference:
         self.prepare()
         inputs = self.model.to_device({**self.states, **tensors})
+        ahead = None if until or taps else self._ahead
+        if ahead is not None:
+            if (made := ahead.take(inputs)) is not None:
+                return Inference(self.model.from_device(made[0].outputs), *made)
+            ahead.begins()
         begin = time.perf_counter()
         try:
             result = self.accelerator.run(
@@ -231,6 +257,8 @@ class Session:
             # A stop point or a tap that this program does not have, seen before it runs.
             raise InputError(str(error)) from error
         seconds = time.perf_counter() - begin
+        if ahead is not None:
+            ahead.ran(inputs, result)
         outputs = self.model.from_device(result.outputs)
         for name, variable in self.model.states.items():
             if name in outputs and variable.port.name in self.states:

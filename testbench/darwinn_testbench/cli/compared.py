@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import states_line
+from darwinn_testbench.chip.execution import lifted_line, states_line
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
@@ -74,6 +74,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     ]
     lines += [f"warning: {each}" for each in figures.get("warnings", ())]
     lines += states_line(figures)
+    lines += lifted_line(figures)
     lines += cpu_line(figures)
     lines += schedule_lines(figures.get("schedules"))
     lines += hazard_lines(figures.get("hazards"))

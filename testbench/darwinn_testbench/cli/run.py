@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import RunRow, outputs_as, run, states_line
+from darwinn_testbench.chip.execution import RunRow, lifted_line, outputs_as, run, states_line
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
@@ -236,6 +236,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += [f"warning: {warning}" for warning in report.figures["warnings"]]
     lines += _narrow_memory(report)
     lines += states_line(report.figures)
+    lines += lifted_line(report.figures)
     lines += cpu_line(report.figures)
     lines += schedule_lines(report.figures.get("schedules"))
     lines += hazard_lines(report.figures.get("hazards"))

@@ -16,7 +16,7 @@ from typing import Any
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.dma_check import DmaFigures
-from darwinn_testbench.chip.execution import states_figure
+from darwinn_testbench.chip.execution import lifted_figure, states_figure
 from darwinn_testbench.chip.inputs import (
     DrawnSets,
     TensorMap,
@@ -103,6 +103,10 @@ class ChipCheck(Check):
         if on_rtl:
             progress("building the RTL", 0, 1)
             self.rtl = RtlProgram(self.device, asked.seed, asked.waves, asked.stall_seed)
+        same = {(port.name, port.shape, port.dtype) for port in ports} == {
+            (port.name, port.shape, port.dtype) for port in bound.ports
+        }
+        self._expected = sets if same and not self.tapped and self.rtl is None else ()
         self.tensors: list[TensorRow] = []
         self.operators: list[Sequence[OperatorRecord]] = []
         self.functions = FunctionTables()
@@ -118,6 +122,8 @@ class ChipCheck(Check):
         # What cannot be executed is refused as such, before its tables are looked at.
         _ = self.device.session.program
         self.functions = FunctionTables.of(self.device.model.compiled.inference)
+        if self._expected and self.whole is None:
+            self.device.session.expect(self._expected)
 
     def close(self) -> None:
         """End the simulation of the RTL; its waves are complete then."""
@@ -269,6 +275,7 @@ class ChipCheck(Check):
             "functions": self.functions,
             "warnings": self.warnings,
             **states_figure([self.device.session]),
+            **lifted_figure([self.device.session]),
             **({} if self.whole is None else self.whole.figures),
         }
 

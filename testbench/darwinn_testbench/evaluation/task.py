@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.pipeline import Segment
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
@@ -98,7 +101,9 @@ class Task:
                 models = _opened(self.setting)
             except Exception as error:
                 return self._all(*judged(error))
-            return self._outcome(tuple(models.row(each) for each in self.samples), Verdict.PASS)
+            pictures = models.expect(self.samples)
+            rows = map(models.row, self.samples, pictures)
+            return self._outcome(tuple(rows), Verdict.PASS)
 
     def failed(self, message: str) -> Outcome:
         """The outcome where the process that did it gave none."""
@@ -163,11 +168,23 @@ class _Models:
             if each is not None
         }
 
-    def row(self, sample: Sample) -> EvaluationRow:
+    def expect(self, samples: Sequence[Sample]) -> list[_Picture]:
+        """Pictures that follow: the chip is asked about many at once, if there are many in all."""
+        pictures = [_Picture(Path(sample.image), self.setting) for sample in samples]
+        if isinstance(self.chip, Session):
+            port = self._ports[id(self.chip)]
+            sets: list[dict[str, AnyArray]] = []
+            for picture in pictures:
+                # What cannot be read is told when its turn comes.
+                with suppress(Exception):
+                    sets.append({port.name: picture.tensor(port)})
+            self.chip.expect(sets)
+        return pictures
+
+    def row(self, sample: Sample, picture: _Picture) -> EvaluationRow:
         """What both say of a picture; a picture that cannot be read is a row as well."""
         begin = time.perf_counter()
         try:
-            picture = _Picture(Path(sample.image), self.setting)
             scores = self._scores(self.chip, picture)
             seconds = time.perf_counter() - begin
             if sample.truth >= scores.size:

@@ -11,6 +11,7 @@ from typing import Any, NotRequired, TypedDict
 
 from darwinn_sim.isa.grading import Assumption
 
+from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.bit_coverage import CoverageRow
 from darwinn_testbench.chip.cpu_operators import CpuOperator
 from darwinn_testbench.chip.cpu_time import CpuTime
@@ -64,6 +65,7 @@ class _Inferences(TypedDict):
     random_inputs: bool
     seconds: float
     states: NotRequired[list[str]]
+    lifted: NotRequired[Lifted]
     schedules: NotRequired[Schedules]
     hazards: NotRequired[Hazards]
 

@@ -1,0 +1,253 @@
+"""Passes over all iterations of a walk: who is like whom, who follows whom, who is needed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.structure import Records
+from darwinn_sim.units.identities import Execution, last_granule
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
+from darwinn_sim.units.tensor_plan import TensorPlan
+from darwinn_sim.units.tensor_records import Parameters
+
+STALE_LEVEL = 1 << 30
+"""Level of what follows from bytes that say nothing."""
+
+_CONSTANTS = 256
+_BLOCK = 4
+
+
+class Iterations(NamedTuple):
+    """Iterations in the order of runs of sums: where the four bytes of their activations are in the
+    notes (-1: nowhere), where their rows begin in the notes, how many those are, and what tells
+    them from others: the plane in the row, or the weight of an interpolation.
+    """
+
+    operand: NDArray[np.int32]
+    row: NDArray[np.int32]
+    rows: NDArray[np.uint8]
+    place: NDArray[np.int16]
+
+
+class Runs(NamedTuple):
+    """Runs of sums: their iterations ``begin`` to ``end``; the run that they go on from (-1: none),
+    or a row of sums (-1: none); the class whose masks say which bytes of activations matter, and
+    where these begin; whether their rows are data; the row of biases (-1: none); the first identity
+    of what they make, and how many; when they were over.
+    """
+
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    before: NDArray[np.int64]
+    sums: NDArray[np.int32]
+    mask: NDArray[np.int64]
+    data: NDArray[np.bool_]
+    biases: NDArray[np.int32]
+    identity: NDArray[np.int64]
+    made: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+
+@compiled
+def find_iterations(
+    notes: Records[Execution],
+    kinds: NDArray[np.int64],
+    tensor: Records[Parameters],
+    plan: TensorPlan,
+    begins: NDArray[np.int64],
+    found: Iterations,
+) -> None:
+    """Fill in the iterations of the segments of ``notes``, whose instructions are ``kinds``."""
+    count = 0
+    for n in range(len(notes)):
+        note = notes[n]
+        parameters = tensor[kinds[n]]
+        place = plan.place[kinds[n]]
+        segment = plan.segment[place.segment + note.position]
+        begins[n] = count
+        operand, row = note.operands, note.rows
+        for k in range(segment.count):
+            granule = plan.granule[place.iteration + segment.first + k]
+            rows = 1
+            found.place[count] = granule
+            found.operand[count] = -1
+            if parameters.opcode != INTERPOLATE:
+                rows = (last_granule(parameters, granule) >> 2) - (granule >> 2) + 1
+                found.place[count] = granule & 3
+            if parameters.opcode == MAC:
+                found.operand[count] = operand
+                operand += 1
+            found.row[count] = row
+            found.rows[count] = rows
+            row += rows
+            count += 1
+    begins[len(notes)] = count
+
+
+@inner
+def _mixed(key: np.uint64, value: int) -> np.uint64:
+    key = (key ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
+    return np.uint64(key ^ (key >> np.uint64(29)))
+
+
+@compiled
+def keys(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+    by_rows: NDArray[np.bool_],
+    by_operands: NDArray[np.bool_],
+    iterations: Iterations,
+    rows: NDArray[np.int32],
+    operands: NDArray[np.int32],
+    found: NDArray[np.uint64],
+) -> None:
+    """A number for each run, alike for those that are: by their places, and by rows or operands."""
+    for r in range(len(begin)):
+        key = _mixed(np.uint64(seeds[r]), end[r] - begin[r])
+        for i in range(begin[r], end[r]):
+            key = _mixed(key, iterations.place[i])
+            if by_rows[r]:
+                for k in range(iterations.rows[i]):
+                    key = _mixed(key, rows[iterations.row[i] + k])
+            if by_operands[r]:
+                for k in range(_BLOCK):
+                    key = _mixed(key, operands[iterations.operand[i], k])
+        found[r] = key
+
+
+@compiled
+def differ(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    like: NDArray[np.int64],
+    by_rows: NDArray[np.bool_],
+    by_operands: NDArray[np.bool_],
+    iterations: Iterations,
+    rows: NDArray[np.int32],
+    operands: NDArray[np.int32],
+) -> bool:
+    """Whether any run differs from the one that it is said to be like: keys are no proof."""
+    for r in range(len(begin)):
+        shift = begin[like[r]] - begin[r]
+        if end[like[r]] - begin[like[r]] != end[r] - begin[r]:
+            return True
+        for i in range(begin[r], end[r] if shift else begin[r]):
+            j = i + shift
+            if (
+                iterations.place[i] != iterations.place[j]
+                or iterations.rows[i] != iterations.rows[j]
+            ):
+                return True
+            if by_rows[r]:
+                for k in range(iterations.rows[i]):
+                    if rows[iterations.row[i] + k] != rows[iterations.row[j] + k]:
+                        return True
+            if by_operands[r]:
+                for k in range(_BLOCK):
+                    one = operands[iterations.operand[i], k]
+                    if one != operands[iterations.operand[j], k]:
+                        return True
+    return False
+
+
+@inner
+def _level_of(number: int, levels: NDArray[np.int32]) -> int:
+    return 0 if number < _CONSTANTS else int(levels[(number - _CONSTANTS) // _BLOCK])
+
+
+@compiled
+def find_levels(
+    order: NDArray[np.int64],
+    runs: Runs,
+    iterations: Iterations,
+    masks: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    operands: NDArray[np.int32],
+    distinct: NDArray[np.int32],
+    levels: NDArray[np.int32],
+    found: NDArray[np.int32],
+) -> None:
+    """How many runs, one after another, each run follows from: in the order of time. ``levels``:
+    of blocks of identities.
+    """
+    for r in order:
+        level = 0
+        if runs.before[r] >= 0:
+            level = int(found[runs.before[r]])
+        elif runs.sums[r] >= 0:
+            for number in distinct[runs.sums[r]]:
+                level = max(level, _level_of(number, levels))
+        if runs.biases[r] >= 0:
+            for number in distinct[runs.biases[r]]:
+                level = max(level, _level_of(number, levels))
+        for i in range(runs.begin[r], runs.end[r]):
+            mask = masks[runs.mask[r] + i - runs.begin[r]]
+            for k in range(_BLOCK):
+                if mask >> k & 1:
+                    number = operands[iterations.operand[i], k]
+                    level = max(level, _level_of(number, levels))
+            if runs.data[r]:
+                for k in range(iterations.rows[i]):
+                    for number in distinct[rows[iterations.row[i] + k]]:
+                        level = max(level, _level_of(number, levels))
+        found[r] = level
+        after = min(level + 1, STALE_LEVEL)
+        first = runs.identity[r] // _BLOCK
+        for block in range(first, first + (runs.made[r] + _BLOCK - 1) // _BLOCK):
+            levels[block] = after
+
+
+@inner
+def _need(number: int, needed: NDArray[np.bool_]) -> None:
+    if number >= _CONSTANTS:
+        needed[(number - _CONSTANTS) // _BLOCK] = True
+
+
+@inner
+def _need_all(numbers: NDArray[np.int32], needed: NDArray[np.bool_]) -> None:
+    for number in numbers:
+        _need(number, needed)
+
+
+@compiled
+def find_needed(
+    order: NDArray[np.int64],
+    runs: Runs,
+    iterations: Iterations,
+    masks: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    operands: NDArray[np.int32],
+    distinct: NDArray[np.int32],
+    needed: NDArray[np.bool_],
+    continued: NDArray[np.bool_],
+) -> None:
+    """Which blocks of identities are needed for those that are: backwards in time. ``continued``:
+    runs whose sums another one goes on from.
+    """
+    for n in range(len(order) - 1, -1, -1):
+        r = order[n]
+        wanted = continued[r]
+        first = runs.identity[r] // _BLOCK
+        for block in range(first, first + (runs.made[r] + _BLOCK - 1) // _BLOCK):
+            wanted = wanted or needed[block]
+        if not wanted:
+            continue
+        if runs.before[r] >= 0:
+            continued[runs.before[r]] = True
+        elif runs.sums[r] >= 0:
+            _need_all(distinct[runs.sums[r]], needed)
+        if runs.biases[r] >= 0:
+            _need_all(distinct[runs.biases[r]], needed)
+        for i in range(runs.begin[r], runs.end[r]):
+            mask = masks[runs.mask[r] + i - runs.begin[r]]
+            for k in range(_BLOCK):
+                if mask >> k & 1:
+                    _need(operands[iterations.operand[i], k], needed)
+            if runs.data[r]:
+                for k in range(iterations.rows[i]):
+                    _need_all(distinct[rows[iterations.row[i] + k]], needed)

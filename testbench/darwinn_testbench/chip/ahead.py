@@ -1,0 +1,160 @@
+"""Inferences that are made ahead, many at a time, where many are expected.
+
+A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
+byte, for a fraction of the time; lifting costs about as much as two dozen runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from darwinn_formats.limits import limits
+from darwinn_sim.accelerator import Accelerator, RunResult
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.lifting.program import LiftedProgram, lift
+from darwinn_sim.lifting.walk import NotLifted
+
+from darwinn_testbench.chip.inputs import TensorMap
+from darwinn_testbench.chip.model import BoundModel
+
+LEAST_INPUTS = 32
+"""Inferences, made and expected, from which on a program is lifted."""
+
+_MOST_LIFTED = 2
+"""How often a program is lifted, where others change the chip meanwhile."""
+
+_SHARE = 8
+"""What part of the memory that a run may take the values of lifted inferences may."""
+
+Octets = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """What has come of lifting a program: ``inferences`` were made so. ``seconds`` are those that
+    lifting took; ``reason``: why it was not lifted, if it was tried.
+    """
+
+    inferences: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        if self.reason:
+            return f"each inference by itself: {self.reason}"
+        return f"{self.inferences} inferences at once, found out in {self.seconds:.1f} s"
+
+
+class Ahead:
+    """Inferences of ``model`` on ``accelerator``, of which some are expected."""
+
+    def __init__(self, model: BoundModel, accelerator: Accelerator) -> None:
+        self._model, self._accelerator = model, accelerator
+        self._expected: Sequence[TensorMap] = ()
+        self._next = 0
+        self._plain = 0
+        self._last: tuple[Octets, RunResult] | None = None
+        self._program: LiftedProgram | None = None
+        self._at = self._before = (0, 0)
+        self._times = 0
+        self._made: deque[tuple[Octets, Octets, float]] = deque()
+        self.lifted = Lifted()
+
+    def expect(self, sets: Sequence[TensorMap]) -> None:
+        """Inferences on ``sets`` follow, in this order."""
+        self._expected, self._next = sets, 0
+        self._made.clear()
+
+    def take(self, inputs: Octets) -> tuple[RunResult, float] | None:
+        """What an inference on these inputs gives, and seconds; None if it has to be run."""
+        if not self._made:
+            self._make(inputs)
+        if not self._made or self._made[0][0] != inputs or self._last is None:
+            return None
+        _, outputs, seconds = self._made.popleft()
+        self.lifted = replace(self.lifted, inferences=self.lifted.inferences + 1)
+        return replace(self._last[1], outputs=dict(outputs), tapped=[]), seconds
+
+    def ran(self, inputs: Octets, result: RunResult) -> None:
+        """An inference has been run."""
+        self._plain += 1
+        if result.stopped or result.incomplete:
+            self._give_up("its program stops before its end")
+        self._last = inputs, result
+        if self._program is not None and self._at == self._before:
+            self._at = self._now
+        if self._is_next(inputs):
+            self._next += 1
+
+    def begins(self) -> None:
+        """An inference is about to be run."""
+        self._before = self._now
+
+    @property
+    def _now(self) -> tuple[int, int]:
+        return self._accelerator.power_ups, self._accelerator.runs
+
+    def _is_next(self, inputs: Octets) -> bool:
+        if self._next >= len(self._expected):
+            return False
+        return self._model.to_device(self._expected[self._next]) == inputs
+
+    def _give_up(self, reason: str) -> None:
+        self._expected, self._program = (), None
+        self.lifted = replace(self.lifted, reason=reason)
+
+    def _make(self, inputs: Octets) -> None:
+        """Make the next inferences, if these are the inputs of the first of them."""
+        left = len(self._expected) - self._next
+        if self._last is None or left <= 0 or self.lifted.reason or not self._is_next(inputs):
+            return
+        if self._program is not None and self._at != self._now:
+            # Somebody else has used the chip: its memories may hold other parameters.
+            self._program = None
+        if self._program is None:
+            if self._plain + left < LEAST_INPUTS:
+                return
+            self._lift()
+        if self._program is None:
+            return
+        count = self._program.inputs_at_once(left, limits().memory // _SHARE)
+        sets = self._expected[self._next : self._next + count]
+        octets = [self._model.to_device(each) for each in sets]
+        begin = time.perf_counter()
+        found = self._program.run(octets)
+        seconds = (time.perf_counter() - begin) / count
+        pairs = zip(octets, found, strict=True)
+        self._made.extend((each, outputs, seconds) for each, outputs in pairs)
+        self._next += count
+
+    def _lift(self) -> None:
+        """Lift the program, and see that it gives what the last inference gave."""
+        assert self._last is not None
+        if self._times == _MOST_LIFTED:
+            self._give_up("other programs change the chip meanwhile")
+            return
+        self._times += 1
+        begin = time.perf_counter()
+        try:
+            program = lift(self._accelerator, self._model.compiled.inference)
+            inputs, result = self._last
+            (outputs,) = program.run([inputs])
+            if not self._same(outputs, result.outputs):
+                raise NotLifted("what is found out differs from a run; please report that")
+        except (NotLifted, SimulationError) as error:
+            self._give_up(str(error))
+            return
+        self._program, self._at = program, self._now
+        seconds = self.lifted.seconds + time.perf_counter() - begin
+        self.lifted = replace(self.lifted, seconds=seconds)
+
+    def _same(self, one: Octets, other: Octets) -> bool:
+        """Elements are equal; what is between them may be anything."""
+        tensors = self._model.from_device(one), self._model.from_device(other)
+        return all(
+            tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
+        )

@@ -1,0 +1,150 @@
+"""What a lifted program gives is what runs of it give, or it is not lifted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from changed_programs import changed
+from corpus_models import MODELS, model_of
+from darwinn_formats import darwinn
+from darwinn_formats.darwinn import Executable
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.host.buffers import batches_of, layer_bytes
+from darwinn_sim.host.output_check import differing_output
+from darwinn_sim.lifting import stages
+from darwinn_sim.lifting.program import LiftedProgram, lift
+from darwinn_sim.lifting.walk import NotLifted
+from darwinn_sim.units import identities
+from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
+from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+SEEDS = st.integers(0, 2**32 - 1)
+WIDTHS = st.one_of(st.integers(1, 24), st.integers(25, 300), st.sampled_from([64, 128, 256]))
+LEFT = {
+    "keras_lstm_mnist_ptq": "its scalar core computes with data",
+    "mobilenet_v1_0.25_128_quant_2019": "its scalar core computes with data",
+}
+"""Models of the corpus whose scalar core computes what the network does."""
+
+
+def inputs_of(executable: Executable, number: int, seed: int) -> list[dict[str, bytes]]:
+    """Random bytes of the input layers, and at last what makes all sums large."""
+    random = np.random.default_rng(seed)
+    batches = batches_of(executable)
+    sizes = {each.name: layer_bytes(each) * batches for each in executable.input_layers}
+    drawn = [{name: random.bytes(size) for name, size in sizes.items()} for _ in range(number)]
+    return [*drawn, {name: b"\xff" * size for name, size in sizes.items()}]
+
+
+def assert_same(
+    accelerator: Accelerator, executable: Executable, lifted: LiftedProgram, seed: int
+) -> None:
+    inputs = inputs_of(executable, 3, seed)
+    plain = [accelerator.run(executable, each).outputs for each in inputs]
+    alone = lifted.run(inputs[:1])
+    for one, other in zip([*plain, plain[0]], [*lifted.run(inputs), *alone], strict=True):
+        assert differing_output(executable, one, other) is None
+
+
+def ready(network: Sample, stands_alone: bool) -> tuple[Accelerator, Executable]:
+    """A chip that has done one inference."""
+    package = compile_stand_alone(network) if stands_alone else compile_network(network)
+    (model,) = darwinn.load(darwinn.dump(package)).models
+    accelerator = Accelerator()
+    if model.caching is not None:
+        accelerator.run(model.caching, {})
+    accelerator.run(model.inference, inputs_of(model.inference, 0, 0)[0])
+    return accelerator, model.inference
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Sample:
+    if draw(st.booleans()):
+        return random_dense(draw(st.lists(WIDTHS, min_size=2, max_size=4)), draw(SEEDS))
+    return random_convolution(
+        draw(st.integers(1, 12)),
+        draw(st.integers(1, 20)),
+        4 * draw(st.integers(1, 4)),
+        draw(st.integers(1, 64)),
+        draw(SEEDS),
+        kernel=draw(st.sampled_from([1, 3, 5])),
+        signed=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=25)
+@given(network=networks(), stands_alone=st.booleans(), seed=SEEDS)
+@example(network=random_dense([1024, 1024], 0), stands_alone=False, seed=0)
+@example(network=random_dense([1, 1, 1], 0), stands_alone=True, seed=0)
+def test_a_lifted_network_gives_what_runs_give(
+    network: Sample, stands_alone: bool, seed: int
+) -> None:
+    accelerator, executable = ready(network, stands_alone)
+    before = accelerator.chip.contents()
+    lifted = lift(accelerator, executable)
+    after = accelerator.chip.contents()
+    assert np.array_equal(before.tiles, after.tiles)
+    assert_same(accelerator, executable, lifted, seed)
+
+
+@settings(max_examples=60)
+@given(convolves=st.booleans(), seed=SEEDS)
+def test_a_changed_program_gives_the_same_or_is_not_lifted(convolves: bool, seed: int) -> None:
+    network = random_convolution(4, 6, 8, 20, 1) if convolves else random_dense([40, 70, 10], 1)
+    accelerator, executable = ready(network, stands_alone=True)
+    other = changed(executable, Random(seed)).executable
+    try:
+        for each in inputs_of(other, 1, seed):
+            accelerator.run(other, each)
+        lifted = lift(accelerator, other)
+    except (SimulationError, NotLifted):
+        return
+    assert_same(accelerator, other, lifted, seed)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_real_model_gives_what_runs_give(corpus: Path, name: str) -> None:
+    model = model_of(corpus, name).compiled
+    accelerator = Accelerator()
+    if model.caching is not None:
+        accelerator.run(model.caching, {})
+    accelerator.run(model.inference, inputs_of(model.inference, 0, 0)[0])
+    try:
+        lifted = lift(accelerator, model.inference)
+    except NotLifted as error:
+        assert str(error) == LEFT.get(name)
+        return
+    assert name not in LEFT
+    assert_same(accelerator, model.inference, lifted, 1)
+
+
+def test_sums_that_are_too_large_for_float32_are_made_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accelerator, executable = ready(random_dense([300, 64, 10], 5), stands_alone=True)
+    for bound in (1 << 21, 1 << 12):
+        # In parts first, then with whole numbers.
+        monkeypatch.setattr(stages, "EXACT", bound)
+        assert_same(accelerator, executable, lift(accelerator, executable), 5)
+
+
+@given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=50))
+def test_a_byte_is_known_from_its_octets(drawn: list[int]) -> None:
+    numbers = np.array([*drawn, 0, 65791, 65792, 65793, (1 << 24) - 257, (1 << 24) - 256])
+    needed = identities.octets_needed(int(numbers.max()) + 1)
+    codes = np.zeros(len(numbers), np.int32)
+    for k in range(needed):
+        identities.add_octets(codes, identities.octets(numbers, 8 * k), 8 * k)
+    identities.identify(codes, needed, 256)
+    assert codes.tolist() == (numbers + 256).tolist()
+    constants = np.zeros(256, np.int32)
+    for k in range(needed):
+        identities.add_octets(constants, np.arange(256).astype(np.uint8), 8 * k)
+    identities.identify(constants, needed, 256)
+    assert constants.tolist() == list(range(256))
