@@ -192,7 +192,7 @@ FORMATS = (
     Format(
         "executorch",
         ".pte",
-        seeds.files("dense.pte", "convolution.pte"),
+        seeds.programs,
         _PROGRAM_COMMANDS,
         _PROGRAM_MORE,
         read=_program,

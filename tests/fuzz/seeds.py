@@ -21,6 +21,8 @@ from darwinn_formats.darwinn import (
     InstructionHint,
     InterruptHint,
 )
+from darwinn_formats.executorch.xnnpack import schema
+from darwinn_formats.executorch.xnnpack.schema import Datatype
 from darwinn_sim import timing
 from darwinn_sim.host.buffers import buffer_sizes
 from darwinn_sim.host.registers import RUN_CONTROLS
@@ -35,6 +37,7 @@ from darwinn_testbench.report import Verdict
 from iree_modules import FunctionSource, module, rodata
 from pcie_machine import BUFFER, PROGRAM_AT, Machine
 from PIL import Image
+from xnnpack_cases import Draw, convolution
 
 Seeds = Mapping[str, bytes]
 """Files by name."""
@@ -44,6 +47,14 @@ TILES = 0x48788
 
 def files(*names: str) -> Callable[[Path], Seeds]:
     return lambda folder: {name: (folder / name).read_bytes() for name in names}
+
+
+def programs(folder: Path) -> Seeds:
+    """Portable programs, and one with a delegate of XNNPACK."""
+    draw = Draw(np.random.default_rng(0), Datatype.QINT8)
+    convolution(schema.DepthwiseConv2d)(draw)
+    delegate = draw.case("delegate").program
+    return {**files("dense.pte", "convolution.pte")(folder), "delegate.pte": delegate}
 
 
 def streams(folder: Path) -> Seeds:
