@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import struct
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,14 @@ import numpy as np
 import pytest
 from darwinn_formats.iree import load
 from darwinn_formats.iree.opcodes import BY_MNEMONIC, Field
+from darwinn_formats.limits import Limits, limited
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree import IreeReference
 from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.branches import LEAVES
 from darwinn_testbench.reference.iree.budget import Budget
 from darwinn_testbench.reference.iree.compiled import code_of
+from darwinn_testbench.reference.iree.compiled.loops import MAXIMUM_INSTRUCTIONS
 from darwinn_testbench.reference.iree.machine import Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList
 from darwinn_testbench.reference.iree.semantics import PURE
@@ -304,3 +308,49 @@ def test_a_program_does_what_the_interpreter_does(
     blocks: Any, arguments: Sequence[int], allowed: int
 ) -> None:
     same(program(blocks), arguments, allowed)
+
+
+# Limits.
+
+ENDLESS = module([FunctionSource("f", "0v_v", list(LOOP))])
+
+
+def test_seconds_end_a_loop_without_end() -> None:
+    with (
+        limited(Limits(seconds=0.1)),
+        pytest.raises(ExecutionError, match=r"^f at 1: .*not ended after 0\.1 s \(--max-seconds\)"),
+    ):
+        IreeReference(ENDLESS).run([])
+
+
+def test_an_interruption_ends_a_loop_without_end() -> None:
+    def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.2, interrupt)
+    timer.start()
+    with limited(Limits(seconds=30)), pytest.raises(KeyboardInterrupt):
+        IreeReference(ENDLESS).run([])
+    timer.join(10)
+
+
+def test_a_long_function_is_interpreted() -> None:
+    def code_for(count: int) -> object:
+        source: list[Source] = ["start", *[("add.i32", [0, 1, 2])] * count, ("return", [[]]), *LOOP]
+        return code_of(load(module([FunctionSource("f", "0v_v", source)])).module.functions[0])
+
+    assert code_for(MAXIMUM_INSTRUCTIONS - 5) is not None
+    assert code_for(MAXIMUM_INSTRUCTIONS + 1) is None
+
+
+def test_what_has_no_loop_or_calls_in_its_loop_is_interpreted() -> None:
+    def code_for(*source: Source) -> object:
+        data = module(
+            [FunctionSource("f", "0v_v", source)],
+            imported_functions=imports(("host.f", "0v_v")),
+        )
+        return code_of(load(data).module.functions[0])
+
+    assert code_for("start", ("return", [[]])) is None
+    assert code_for("start", ("call", [IMPORT, [], []]), ("br", ["start", []])) is None
+    assert code_for("start", ("br", ["start", []])) is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,17 +41,7 @@ _TURN = 1 << 20
 _HOST_TURN = 16
 """Operations that the interpreter runs between two looks at the clock."""
 
-_tokens = itertools.count(1)
-_running: dict[int, CompiledActivation] = {}
-
-
-def _host(token: int, number: int) -> int:
-    """What compiled code calls: run an operation; 1 if that raised an error."""
-    return _running[token].act(number)
-
-
-_CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_host)
-_ADDRESS = ctypes.cast(_CALLED, ctypes.c_void_p).value or 0
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class CompiledActivation(Activation):
@@ -68,8 +60,8 @@ class CompiledActivation(Activation):
         self.words = memoryview(self.frame.data)
         self.words[Word.CELLS] = address_of(self.registers.cells)
         self.words[Word.GLOBALS] = address_of(state.global_memory)
-        self.words[Word.HOST] = _ADDRESS
-        self.words[Word.TOKEN] = self.token = next(_tokens)
+        self.callback = _Callback(self.act)
+        self.words[Word.HOST] = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
         self.address: int = self.frame.ctypes.data
         self.acted = 0
         self.failure: BaseException | None = None
@@ -97,14 +89,35 @@ class CompiledActivation(Activation):
         for reference in self.counts:
             self.describe(reference)
         self.words[Word.BLOCKS] = self.budget.grant(_TURN)
-        _running[self.token] = self
         try:
-            failed = self.code.run(self.address)
+            with self.interruptible():
+                failed = self.code.run(self.address)
         finally:
-            del _running[self.token]
             self.budget.give(self.words[Word.BLOCKS])
         if failed:
             self.fail()
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within, note what the handler of a signal raises: it runs before the first line of
+        ``act``, so that ctypes gets the error, and reports it as one that nobody can catch.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = sys.unraisablehook
+
+        def note(error: Any) -> None:
+            if "ctypes callback" in (error.err_msg or ""):
+                self.failure = error.exc_value
+            else:
+                before(error)
+
+        sys.unraisablehook = note
+        try:
+            yield
+        finally:
+            sys.unraisablehook = before
 
     def fail(self) -> None:
         """Raise what the host noted, with the place where it was."""
@@ -115,8 +128,8 @@ class CompiledActivation(Activation):
             raise self.placed(error, pc) from None
         raise error
 
-    def act(self, number: int) -> int:
-        """Run an operation for the machine code; 1, and the error noted, if it raises one."""
+    def act(self, number: int) -> None:
+        """Run an operation for the machine code, which then is done, or note the error."""
         try:
             if number < 0:
                 self.words[Word.BLOCKS] = self.budget.take(_TURN)
@@ -134,8 +147,8 @@ class CompiledActivation(Activation):
                 self.describe(reference)
         except BaseException as error:  # Nothing passes through machine code.
             self.failure, self.failed = error, number
-            return 1
-        return 0
+        else:
+            self.words[Word.DONE] = 1
 
     def describe(self, reference: int) -> None:
         """Write into the frame what a register of references points to."""

@@ -142,10 +142,12 @@ class _Emitter:
         """Have the host run an operation; ``gives``: it takes and hands back blocks to run."""
         if gives:
             self.set_word(Word.BLOCKS, self.value("load i64, ptr %blocks"))
-        status = self.value(f"call i64 %host(i64 %token, i64 {number})")
+        self.set_word(Word.DONE, "0")
+        self.say(f"call void %host(i64 {number})")
+        done = self.word(Word.DONE)
         if gives:
             self.say(f"store i64 {self.word(Word.BLOCKS)}, ptr %blocks")
-        failed = self.value(f"icmp ne i64 {status}, 0")
+        failed = self.value(f"icmp eq i64 {done}, 0")
         after = self.label()
         self.say(f"br i1 {failed}, label %failed, label %{after}{_SELDOM}")
         self.begin(after)
@@ -368,14 +370,13 @@ class _Emitter:
         for word in self.layout.counts.values():
             self.say(f"%n{word} = alloca i64")
         self.say("%blocks = alloca i64")
-        for name, number, kind in (
-            ("cells", Word.CELLS, "ptr"),
-            ("globals", Word.GLOBALS, "ptr"),
-            ("host", Word.HOST, "ptr"),
-            ("token", Word.TOKEN, "i64"),
+        for name, number in (
+            ("cells", Word.CELLS),
+            ("globals", Word.GLOBALS),
+            ("host", Word.HOST),
         ):
             self.say(f"%w{name} = getelementptr i64, ptr %frame, i64 {int(number)}")
-            self.say(f"%{name} = load {kind}, ptr %w{name}")
+            self.say(f"%{name} = load ptr, ptr %w{name}")
         self.say(f"store i64 {self.word(Word.BLOCKS)}, ptr %blocks")
         self.reload(_arguments(self.layout))
         self.reload_references(self.layout.references)

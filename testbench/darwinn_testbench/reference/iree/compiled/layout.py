@@ -21,13 +21,15 @@ from darwinn_testbench.reference.iree.registers import ORDINAL
 
 
 class Word(IntEnum):
-    """Words of the frame; those of references follow."""
+    """Words of the frame; those of references follow. ``DONE`` is 1 when the host has run an
+    operation, and 0 when that raised an error.
+    """
 
     CELLS = 0
     GLOBALS = 1
     HOST = 2
-    TOKEN = 3
-    BLOCKS = 4
+    BLOCKS = 3
+    DONE = 4
     REFERENCES = 5
 
 
