@@ -38,7 +38,7 @@ from darwinn_testbench.comparison.sides import DeviceProgram, open_reference, op
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
-from darwinn_testbench.programs.run import unique
+from darwinn_testbench.programs.run import drawn_sizes, unique
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.report.progress import ProgressCallback
@@ -217,8 +217,13 @@ class ProgramCheck(Check):
         device = self.left.device
         return {
             "divergences": self.divergences,
+            **({"warnings": warnings} if (warnings := self._drawn_sizes()) else {}),
             "assumptions": () if device is None else device.session.assumed,
         }
+
+    def _drawn_sizes(self) -> list[str]:
+        drawn = self.cases.drawn and self.left.device is None
+        return drawn_sizes(self.left.inputs(self.asked.function)) if drawn else []
 
     def _verdict(self) -> Verdict | None:
         return None if self.rows else self.asked.uncompared

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import iree_modules
+import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.programs import iree
@@ -41,6 +43,11 @@ def test_a_size_that_is_open_is_stated_where_it_was_drawn() -> None:
     assert [row.shape for row in report.rows] == [(1, 4)]
     (warning,) = report.figures["warnings"]
     assert warning.startswith("x (int8 ?x4): drawn as 1x4")
+    checked = verify(open_module(), reference=open_module(), runs=1)
+    assert not checked.verdict.failed
+    assert checked.figures["warnings"] == [warning]
+    given = verify(open_module(), reference=open_module(), inputs=[{"x": np.ones((2, 4), np.int8)}])
+    assert "warnings" not in given.figures
 
 
 def test_inspect_begins_with_what_a_function_takes_and_gives(
