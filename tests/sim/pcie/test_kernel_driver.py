@@ -82,7 +82,7 @@ def test_memory_is_mapped_from_within_a_page() -> None:
     """Host and device address are alike within their pages, which are mapped whole."""
     machine = Machine()
     data = bytes(range(200)) * 30
-    within = 0x340
+    within = 0xC40
     machine.program.memory[INPUT_AT] = bytearray(within) + bytearray(data) + bytearray(PAGE)
     machine.driver.map(INPUT_AT + within, BUFFER + 0x10_0000 + within, len(data))
     output = BUFFER + 0x20_0000
