@@ -26,7 +26,11 @@ from darwinn_testbench.rtl.chip.host_agent import (
     ResetDevice,
     RunProgram,
 )
+from darwinn_testbench.rtl.chip.monitors import RowCarried
+from darwinn_testbench.rtl.chip.reference import OUTFEED
+from darwinn_testbench.rtl.chip.scoreboard import ChipScoreboard
 from darwinn_testbench.rtl.coverage_report import keep_bins
+from pyuvm import uvm_factory
 from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_inputs
 
 MOST_STEPS = 200
@@ -159,3 +163,47 @@ class DriverSteps(ChipTest):
             "%d programs in %d cycles", environment.scoreboard.programs, self.bench.cycle
         )
         keep_bins("driver", coverage.bins())
+
+
+class Twice(Infer):
+    """An inference that is done twice; the chip has to say the same."""
+
+    done = 0
+
+    async def body(self) -> None:
+        await super().body()
+        first = self.outputs
+        await super().body()
+        assert self.outputs == first
+        Twice.done += 1
+
+
+class Counting(ChipScoreboard):
+    """Counts the rows that the outfeed gets."""
+
+    outfeed_rows = 0
+
+    def carried_row(self, event: RowCarried) -> None:
+        super().carried_row(event)
+        self.outfeed_rows += event.row.targets >> OUTFEED & 1
+
+
+@pyuvm.test()
+class ReplacedParts(ChipTest):
+    """A test of somebody else: another sequence and another checker, by the factory."""
+
+    def build_phase(self) -> None:
+        uvm_factory().set_type_override_by_type(Infer, Twice)
+        uvm_factory().set_type_override_by_type(ChipScoreboard, Counting)
+        super().build_phase()
+
+    async def scenario(self, environment: ChipEnvironment) -> None:
+        compiled, board = opened_model(), environment.scoreboard
+        assert compiled.caching is not None
+        await environment.do(OpenDevice)
+        await environment.do(LoadParameters, executable=compiled.caching, inputs={})
+        inputs = random_inputs(compiled.inference, self.bench.random)
+        done = await environment.do(Infer, executable=compiled.inference, inputs=inputs)
+        assert isinstance(done, Twice) and Twice.done == 1
+        assert isinstance(board, Counting) and board.outfeed_rows > 0
+        assert board.programs == 3

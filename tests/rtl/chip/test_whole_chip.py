@@ -75,25 +75,29 @@ def test_real_models_run_as_on_the_player(name: str, corpus: Path, tmp_path: Pat
     check(corpus / f"darwinn/{name}_edgetpu.tflite", 1, tmp_path)
 
 
-def walk(resets: int, seed: int, work: Path) -> None:
-    """Every step of a driver on a network of two small layers, and further resets."""
+def small(test: str, seed: int, work: Path, **variables: object) -> None:
+    """A test of the environment with a network of two small layers."""
     require_toolchain()
     from darwinn_testbench.rtl.chip.environment import DESIGN
 
     network = random_dense((24, 20, 12), seed)
     model = work / "small_edgetpu.tflite"
     model.write_bytes(edgetpu_model(network, compile_network(network)))
-    variables = {MODEL: model, LONGEST: 600, RESETS: resets}
-    run(DESIGN, "chip_tests", "DriverSteps", work, seed=seed, **variables)
+    run(DESIGN, "chip_tests", test, work, seed=seed, **{MODEL: model, **variables})
 
 
 def test_every_step_of_a_driver(tmp_path: Path) -> None:
     """Two programs queued, closed and opened again, reset while it works: nothing stays behind."""
-    walk(0, SEED, tmp_path)
+    small("DriverSteps", SEED, tmp_path, **{LONGEST: 600, RESETS: 0})
+
+
+def test_parts_are_replaced_by_the_factory(tmp_path: Path) -> None:
+    """A sequence and a checker of somebody else take the place of ours."""
+    small("ReplacedParts", SEED, tmp_path)
 
 
 @pytest.mark.nightly
 def test_resets_at_any_moment(tmp_path: Path) -> None:
     """A hundred resets in the middle of something, each followed by a fresh start."""
-    walk(100, nightly_seed(), tmp_path)
+    small("DriverSteps", nightly_seed(), tmp_path, **{LONGEST: 600, RESETS: 100})
     note("resets of the whole chip", 100, nightly_seed())

@@ -38,7 +38,7 @@ class ChipScoreboard(uvm_component):
         """Nothing is expected."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
         self.submitted = Subscriber("submitted", self, self._submitted)
-        self.carried = Subscriber("carried", self, self._carried)
+        self.carried = Subscriber("carried", self, self.carried_row)
         self.work = Subscriber("work", self, self._worked)
         self.done = Subscriber("done", self, self._ended)
         self.resets = Subscriber("resets", self, lambda _: self.forget())
@@ -67,7 +67,8 @@ class ChipScoreboard(uvm_component):
             _require(outputs[name] == data, f"output {name!r}: bytes differ from the model's")
         _require(outputs.keys() == expected.keys(), f"outputs {sorted(outputs)}")
 
-    def _carried(self, event: RowCarried) -> None:
+    def carried_row(self, event: RowCarried) -> None:
+        """Compare a row with the next one of each of its receivers."""
         _require(bool(self._expected), f"cycle {event.cycle}: a row while no program runs")
         words = b"".join(word.to_bytes(4, "little") for word in event.row.words)
         for target in range(chip.TILES + 1):
