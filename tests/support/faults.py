@@ -659,16 +659,16 @@ MUTATIONS = (
         test=_queue("RingOfChunks"),
     ),
     _mutation(
-        "StatusBlockOfFetched",
-        "the status block is written once for two chunks that are done",
+        "StatusBlockOnce",
+        "a chunk that is done while the status block is written is forgotten",
         Edit("chunk_queue.sv", "«8'(chunk_done)» - (told", "8'(chunk_done && untold == '0)"),
-        test=_queue("RingOfChunks"),
+        test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
         "ToldBeforeAnswer",
         "the host is told of a chunk before its status block is written",
         Edit("chunk_queue.sv", "? «told && tells != '0» : chunk_done", "chunk_done"),
-        test=_queue("RingOfChunks"),
+        test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
         "BadSettingsTaken",

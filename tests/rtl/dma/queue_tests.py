@@ -218,3 +218,23 @@ class QueueStandsStill(DmaTest):
             await queue.write(name, goes)
             assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
             await queue.told(1)
+
+
+@pyuvm.test()
+class ToldBehindTheBlock(DmaTest):
+    """The host hears of a chunk when the status block is written; of a chunk that was done
+    meanwhile it hears by another one."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        await queue.open(GOOD)
+        for place in range(2):
+            queue.post(place, WINDOW + CHUNKS + 64 * place, 40)
+        await queue.write("instruction_queue_tail", 2)
+        queue.memory.hold_answers(True)
+        for _ in range(2):
+            await queue.take()
+        await self.bench.cycles(40)
+        assert not environment.interrupts.lines & 0x10, "told, and the block is not answered"
+        queue.memory.hold_answers(False)
+        await queue.told(2)

@@ -8,6 +8,8 @@ import pytest
 from harness_runs import design, run
 
 
-@pytest.mark.parametrize("test", ["RingOfChunks", "QueueErrors", "QueueStandsStill"])
+@pytest.mark.parametrize(
+    "test", ["RingOfChunks", "QueueErrors", "QueueStandsStill", "ToldBehindTheBlock"]
+)
 def test_queue(test: str, tmp_path: Path) -> None:
     run(design(DataBytes=8), "queue_tests", test, tmp_path, seed=1)
