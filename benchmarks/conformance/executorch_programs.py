@@ -110,7 +110,7 @@ XNNPACK_NETWORKS = (
     *("recurrent", "feedforward", "decoder", "prefill"),
 )
 QUANTISED_NETWORKS = ("resnet", "resnet18", "mobilenet_v3", "autoencoder", "branches")
-DYNAMIC_NETWORKS = ("vit", "feedforward")
+DYNAMIC_NETWORKS = ("vit", "feedforward", "branches")
 
 
 def _arrays(tensors: Sequence[Any]) -> list[Any]:

@@ -229,6 +229,44 @@ def by_row(d: Draw) -> None:
     d.graph.node(schema.FullyConnected(q, filters, bias, y), d.limits())
 
 
+def by_image(node: type[Any]) -> Callable[[Draw], None]:
+    """Images quantised at run time, convolved with weights of 8 bits."""
+
+    def draw(d: Draw) -> None:
+        batch, height, width = d.size(1, 2), d.size(3, 7), d.size(3, 7)
+        groups, inputs, outputs = d.size(1, 2), d.size(1, 9), d.size(1, 9)
+        kernel, margin, step = d.size(1, 3), d.size(0, 1), d.size(1, 2)
+        x = d.input((batch, height, width, groups * inputs))
+        q = d.graph.value(Datatype.QDINT8, d.inputs[0].shape, schema.PerTokenDynamicQuant(3))
+        scales = np.exp(d.random.uniform(-7, -3, groups * outputs)).astype(np.float32)
+        shape = (groups * outputs, kernel, kernel, inputs)
+        filters = d.graph.value(
+            Datatype.QCINT8,
+            shape,
+            schema.PerChannelQuant(tuple(map(float, scales)), 0),
+            data=d.random.integers(-127, 128, shape).astype(np.int8),
+        )
+        bias = d.graph.value(FP32, (groups * outputs,), data=d.numbers((groups * outputs,)))
+        margin = min(margin, kernel - 1) if node is schema.ConvTranspose2d else margin
+        sizes = [
+            (size - 1) * step + kernel - 2 * margin
+            if node is schema.ConvTranspose2d
+            else (size + 2 * margin - kernel) // step + 1
+            for size in (height, width)
+        ]
+        y = d.graph.output(FP32, (batch, *sizes, groups * outputs))
+        d.graph.node(schema.Convert(x, q))
+        d.graph.node(
+            node(
+                *(margin, margin, margin, margin, kernel, kernel, step, step, 1, 1),
+                *(inputs, outputs, groups, 0, 0, q, filters, bias, y),
+            ),
+            d.limits(),
+        )
+
+    return draw
+
+
 def batch_product(d: Draw) -> None:
     batch = d.shape(d.size(1, 2))
     m, k, n = d.shape(3, 8)
@@ -376,6 +414,8 @@ NODES: dict[str, tuple[Callable[[Draw], None], tuple[Datatype, ...]]] = {
     "Convert": (convert, _REALS),
     "FullyConnected": (fully_connected, _REALS),
     "FullyConnected by row": (by_row, _FLOATS),
+    "Conv2d by image": (by_image(schema.Conv2d), _FLOATS),
+    "ConvTranspose2d by image": (by_image(schema.ConvTranspose2d), _FLOATS),
     "GlobalAvgPooling2d": (global_average, _REALS),
     "Softmax": (softmax, _FLOATS),
     "StaticConstantPad": (pad, _REALS),

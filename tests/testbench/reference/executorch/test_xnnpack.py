@@ -252,3 +252,24 @@ def test_changed_graphs_run_or_end_with_one_error() -> None:
                 assert "\n" not in str(error)
                 ended += 1
     assert 0 < ended < 4 * len(STORED)
+
+
+@pytest.mark.parametrize("margin, expected", [(0, [1.0, 100.0]), (1, [300 / 255, 100.0])])
+def test_single_pixels_have_a_scale_of_their_own_in_products(
+    margin: int, expected: list[float]
+) -> None:
+    """With a margin the image has one scale, 100 / 255, of which 1 is 2.55."""
+    graph = GraphBuilder()
+    x = graph.input(FP32, (1, 1, 2, 1))
+    q = graph.value(Datatype.QDINT8, (1, 1, 2, 1), schema.PerTokenDynamicQuant(3))
+    scales = schema.PerChannelQuant((1.0,), 0)
+    w = graph.value(Datatype.QCINT8, (1, 1, 1, 1), scales, data=np.ones((1, 1, 1, 1), np.int8))
+    y = graph.output(FP32, (1, 1 + 2 * margin, 2 + 2 * margin, 1))
+    graph.node(schema.Convert(x, q))
+    sides = (margin, margin, margin, margin)
+    graph.node(
+        schema.Conv2d(*sides, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, q, w, NO_VALUE, y),
+    )
+    result = run(graph.program(), np.array([1, 100], np.float32).reshape(1, 1, 2, 1))
+    inner = result[0, margin, margin : margin + 2, 0]
+    np.testing.assert_allclose(inner, expected, atol=0.001)

@@ -125,9 +125,7 @@ class Delegate:
         operands = [values[index] for index in step.inputs]
         if step.target.datatype is Datatype.QDINT8:
             (output,) = step.outputs
-            quantisation = self._graph.values[output].quantisation
-            assert isinstance(quantisation, schema.PerTokenDynamicQuant)
-            values[output] = elementwise.by_row(operands[0], quantisation.num_nonbatch_dims)
+            values[output] = elementwise.by_row(operands[0], step.dimensions)
         else:
             results = step.entry.kernel(step.operation, operands, step.target)
             each = results if isinstance(results, tuple) else (results,)

@@ -100,7 +100,7 @@ OPERATIONS: Mapping[type[Any], Entry] = {
     schema.Softmax: Entry(elementwise.softmax, _alike(1, _FLOATS)),
     schema.Convert: Entry(elementwise.convert, _CONVERSIONS),
     schema.Conv2d: Entry(products.convolution, _CONVOLUTION, limited=True),
-    schema.DepthwiseConv2d: Entry(products.convolution, _CONVOLUTION, limited=True),
+    schema.DepthwiseConv2d: Entry(products.convolution, frozenset(_STATIC), limited=True),
     schema.ConvTranspose2d: Entry(products.transposed_convolution, _CONVOLUTION, limited=True),
     schema.FullyConnected: Entry(products.fully_connected, _MATRIX, limited=True),
     schema.BatchMatrixMultiply: Entry(products.batch_product, _alike(2, _FLOATS)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 from darwinn_formats.executorch.xnnpack import XnnpackGraph, schema
@@ -31,7 +32,11 @@ _TAKES_CLAMP = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node that is ready to run; ``last`` are values that nobody reads after it."""
+    """A node that is ready to run.
+
+    ``last`` are values that nobody reads after it; ``dimensions``, of a node that quantises at run
+    time, how many of them have a scale in common.
+    """
 
     number: int
     name: str
@@ -41,6 +46,7 @@ class Step:
     outputs: tuple[int, ...]
     target: Target
     last: tuple[int, ...] = ()
+    dimensions: int = 0
 
 
 def steps_of(graph: XnnpackGraph) -> tuple[Step, ...]:
@@ -61,7 +67,32 @@ def _step(graph: XnnpackGraph, number: int, node: schema.Node) -> Step:
     low, high = (-np.inf, np.inf) if limits is None else (limits.output_min, limits.output_max)
     target = Target(value.tensor.datatype, *scale_of(value), low, high)
     given = tuple(index for index in inputs if index != NO_VALUE)
-    return Step(number, node.name, operation, entry, given, outputs, target)
+    dimensions = _dimensions(graph, value)
+    return Step(number, node.name, operation, entry, given, outputs, target, dimensions=dimensions)
+
+
+def _dimensions(graph: XnnpackGraph, value: schema.Value) -> int:
+    """Dimensions of a value quantised at run time that have a scale in common; 0 for others.
+
+    XNNPACK makes matrix products of convolutions that see one pixel: each has a scale of its own.
+    """
+    quantisation = value.quantisation
+    if not isinstance(quantisation, schema.PerTokenDynamicQuant):
+        return 0
+    readers = (node.operation for node in graph.root.xnodes)
+    if any(_sees_one_pixel(each) and each.input1_id == value.tensor.id_out for each in readers):
+        return 1
+    return quantisation.num_nonbatch_dims
+
+
+def _sees_one_pixel(operation: schema.Operation) -> TypeGuard[schema.Conv2d]:
+    return (
+        isinstance(operation, schema.Conv2d)
+        and operation.kernel_height == operation.kernel_width == operation.groups == 1
+        and operation.subsampling_height == operation.subsampling_width == 1
+        and not operation.padding_top + operation.padding_right
+        and not operation.padding_bottom + operation.padding_left
+    )
 
 
 def _fused(graph: XnnpackGraph, steps: list[Step]) -> list[Step]:
