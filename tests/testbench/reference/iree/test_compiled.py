@@ -310,6 +310,57 @@ def test_a_program_does_what_the_interpreter_does(
     same(program(blocks), arguments, allowed)
 
 
+LOAD: tuple[Source, ...] = (
+    ("const.i64.zero", [8]),
+    ("buffer.load.i8.u", [ref(0), 8, 0]),
+    ("return", [[0]]),
+)
+MOVED = ref(0, move=True)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [("br", ["on", [(MOVED, ref(1))]]), "on"],
+        [("br", ["on", [(ref(1), ref(0))]]), "on"],
+        [("br", ["on", [(ref(0), ref(1))]]), "on"],
+        [("assign.ref", [MOVED, ref(1)])],
+        [("assign.ref", [ref(1), ref(0)])],
+        [("discard.refs", [[ref(0)]])],
+        [("const.ref.rodata", [0, ref(0)])],
+        [("select.ref", [0, 0, MOVED, ref(1), ref(1)])],
+        [("const.ref.zero", [ref(0)])],
+        [("call", [IMPORT, [0, 2, MOVED], [0, 2, ref(1)]])],
+        [("call.yieldable", [IMPORT, [0, 2, ref(1)], "on", [0, 2, ref(0)]]), "on"],
+        [("global.store.ref", [0, 0, MOVED]), ("global.load.ref", [1, 0, ref(0)])],
+    ],
+)
+def test_a_load_sees_what_its_reference_has_become(before: list[Source]) -> None:
+    first = [("const.i64.zero", [8]), ("buffer.load.i8.u", [ref(0), 8, 10])]
+    data = module(
+        [FunctionSource("f", "0r_i", ["start", *first, *before, *LOAD, *LOOP], CELLS, REFERENCES)],
+        rodata_segments=rodata(b"constant"),
+        imported_functions=imports(("host.f", CONVENTION)),
+    )
+    same(data, [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_copies_of_cells_are_made_in_order(pairs: list[tuple[int, int]]) -> None:
+    source: list[Source] = ["start", ("br", ["on", pairs]), "on", ("return", [[*range(6)]])]
+    data = module([FunctionSource("f", "0iiiiii_iiiiii", [*source, *LOOP])])
+    same(data, [1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("source", range(5))
+@pytest.mark.parametrize("target", range(5))
+def test_copies_of_neighbours_are_made_in_order(source: int, target: int) -> None:
+    test_copies_of_cells_are_made_in_order.hypothesis.inner_test(  # type: ignore[attr-defined]
+        [(source, target), (source + 1, target + 1)]
+    )
+
+
 # Limits.
 
 ENDLESS = module([FunctionSource("f", "0v_v", list(LOOP))])
