@@ -17,6 +17,9 @@ from darwinn_sim.units.tensor_records import Parameters
 STALE_LEVEL = 1 << 30
 """Level of what follows from bytes that say nothing."""
 
+EVERY_BYTE = -1
+"""Of a row, as an interpolation takes it."""
+
 _CONSTANTS = 256
 _BLOCK = 4
 
@@ -35,9 +38,10 @@ class Iterations(NamedTuple):
 
 class Runs(NamedTuple):
     """Runs of sums: their iterations ``begin`` to ``end``; the run that they go on from (-1: none),
-    or a row of sums (-1: none); the class whose masks say which bytes of activations matter, and
-    where these begin; whether their rows are data; the row of biases (-1: none); the first identity
-    of what they make, and how many; when they were over.
+    or a row of sums (-1: none); where the masks begin that say which bytes of activations matter;
+    whether their rows are data, and which planes from an iteration's own on are taken of them (bit
+    k: that k further; all: ``EVERY_BYTE``); the row of biases (-1: none); the first identity of
+    what they make, and how many; when they were over.
     """
 
     begin: NDArray[np.int64]
@@ -46,6 +50,7 @@ class Runs(NamedTuple):
     sums: NDArray[np.int32]
     mask: NDArray[np.int64]
     data: NDArray[np.bool_]
+    planes: NDArray[np.int64]
     biases: NDArray[np.int32]
     identity: NDArray[np.int64]
     made: NDArray[np.int64]
@@ -156,8 +161,28 @@ def differ(
 
 
 @inner
+def _taken(planes: int, place: int, byte: int, row: int) -> bool:
+    """Whether a byte of an iteration's row, the first or a further one, is taken."""
+    if planes == EVERY_BYTE:
+        return True
+    further = 4 * row + (byte & 3) - place
+    return bool(further >= 0 and planes >> further & 1)
+
+
+@inner
 def _level_of(number: int, levels: NDArray[np.int32]) -> int:
     return 0 if number < _CONSTANTS else int(levels[(number - _CONSTANTS) // _BLOCK])
+
+
+@inner
+def _level_of_row(
+    row: NDArray[np.int32], planes: int, place: int, further: int, levels: NDArray[np.int32]
+) -> int:
+    level = 0
+    for byte in range(len(row)):
+        if _taken(planes, place, byte, further):
+            level = max(level, _level_of(row[byte], levels))
+    return level
 
 
 @compiled
@@ -193,8 +218,9 @@ def find_levels(
                     level = max(level, _level_of(number, levels))
             if runs.data[r]:
                 for k in range(iterations.rows[i]):
-                    for number in distinct[rows[iterations.row[i] + k]]:
-                        level = max(level, _level_of(number, levels))
+                    row = distinct[rows[iterations.row[i] + k]]
+                    planes, place = runs.planes[r], iterations.place[i]
+                    level = max(level, _level_of_row(row, planes, place, k, levels))
         found[r] = level
         after = min(level + 1, STALE_LEVEL)
         first = runs.identity[r] // _BLOCK
@@ -250,4 +276,7 @@ def find_needed(
                     _need(operands[iterations.operand[i], k], needed)
             if runs.data[r]:
                 for k in range(iterations.rows[i]):
-                    _need_all(distinct[rows[iterations.row[i] + k]], needed)
+                    row = distinct[rows[iterations.row[i] + k]]
+                    for byte in range(len(row)):
+                        if _taken(runs.planes[r], iterations.place[i], byte, k):
+                            _need(row[byte], needed)

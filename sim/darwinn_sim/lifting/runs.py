@@ -14,7 +14,7 @@ from darwinn_sim.lifting.passes import Iterations, Runs
 from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked
 from darwinn_sim.units.identities import BLOCK, Execution
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
-from darwinn_sim.units.tensor_cells import MAC
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_records import Parameters
 from darwinn_sim.units.tensor_unit import KEEP_SUMS
 
@@ -96,7 +96,8 @@ def find(walked: Walked) -> Found:
     )
     before, sums = _before(walked, notes, first, last, lanes[first], stored)
     runs = Runs(
-        *(begin, end, before, sums, starts[like], data, notes["biases"][last]),
+        *(begin, end, before, sums, starts[like], data, _planes(tensor)[row]),
+        notes["biases"][last],
         *(notes["identity"][last], made, times[last]),
     )
     level, needed = _reach(walked, runs, iterations, masks)
@@ -204,6 +205,16 @@ def _kinds(tensor: Records[Parameters]) -> Numbers:
     ]
     table = np.concatenate(static, axis=1)
     return np.array([known.setdefault(each.tobytes(), k) for k, each in enumerate(table)], np.int64)
+
+
+def _planes(tensor: Records[Parameters]) -> Numbers:
+    """Which planes each instruction takes of a row, as ``passes.Runs``."""
+    width = 1 + tensor["parameter_16bit"]
+    each = np.where(width == 2, 0b11, 0b1)
+    planes: Numbers = np.zeros(len(tensor), np.int64)
+    for k in range(4):
+        planes |= np.where(tensor["working"] >> k & 1, each << width * k, 0)
+    return np.where(tensor["opcode"] == INTERPOLATE, passes.EVERY_BYTE, planes)
 
 
 def _joined(*columns: NDArray[Any]) -> Numbers:

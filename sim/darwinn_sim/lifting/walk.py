@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Description, Executable
+from darwinn_formats.limits import limits
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
@@ -29,8 +30,9 @@ CONSTANTS = 256
 STALE = CONSTANTS
 """The number of bytes that say nothing."""
 
-MAX_ITERATIONS = 1 << 25
-"""Tensor iterations of a program that is walked; each takes 8 bytes an octet, and more later."""
+BYTES_OF_AN_ITERATION = 256
+"""Memory that lifting takes for a tensor iteration, at most: MobileNet v1 1.0 takes 200 bytes for
+each of its 6.7 million."""
 
 MAX_IDENTITIES = 1 << 30
 """Bytes that inputs and results have in all."""
@@ -94,8 +96,9 @@ class _Recorder:
         part.executions["rows"] += self._rows
         self._operands += operands
         self._rows += rows
-        if self._operands > MAX_ITERATIONS:
-            raise NotLifted("it has too many tensor iterations")
+        iterations = max(self._operands, self._rows)
+        if iterations * BYTES_OF_AN_ITERATION > limits().memory:
+            raise NotLifted(f"{iterations} tensor iterations take more than the limit of memory")
         self._parts.append(part)
         identities.forget(self.notes)
         if identities.lacks_rows(self.notes):

@@ -23,7 +23,6 @@ from darwinn_sim.kernel.compiled import compiled, inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, scale_half
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, row_base, values_of
-from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 NOTHING = -1
@@ -184,11 +183,11 @@ def note(
     unit: state.Unit,
     parameters: Parameters,
     segment: Segment,
-    plan: TensorPlan,
-    base: int,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
     notes: Notes,
 ) -> None:
-    """Note what a segment takes; its iterations begin at ``base`` in the plan."""
+    """Note what a segment takes. It is no part of its caller, which runs without notes, too."""
     walk = notes.walk[0]
     entry = notes.executions[walk.segments]
     walk.segments += 1
@@ -211,14 +210,14 @@ def note(
         entry.zero_points = _wide_row(
             core, tile, parameters, segment.zero_point_row, segment.lanes, notes
         )
-    for i in range(base + segment.first, base + segment.first + segment.count):
+    for i in range(len(operands)):
         if parameters.opcode == INTERPOLATE:
-            _note_row(_pixels(tile, unit, segment.lanes, plan.operand[i], notes), notes)
+            _note_row(_pixels(tile, unit, segment.lanes, operands[i], notes), notes)
             continue
         if parameters.opcode == MAC:
-            notes.operands[walk.operands] = _word(tile, plan.operand[i])
+            notes.operands[walk.operands] = _word(tile, operands[i])
             walk.operands += 1
-        granule = plan.granule[i]
+        granule = granules[i]
         for row in range(granule >> 2, (last_granule(parameters, granule) >> 2) + 1):
             _note_row(_wide_row(core, tile, parameters, row, segment.lanes, notes), notes)
     if segment.outputs:

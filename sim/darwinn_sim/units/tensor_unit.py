@@ -147,11 +147,11 @@ def advance(
     """
     place = plan.place[row]
     tapped = observation.is_tapped(seen, unit.current)
-    noted = tapped or identities.is_on(seen.notes)
+    noting = identities.is_on(seen.notes)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
     while not has_ended(unit, place):
-        if noted and observation.tap_is_full(seen):
+        if (tapped or noting) and observation.tap_is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
         if not unit.ready:
@@ -172,9 +172,9 @@ def advance(
                 observation.stop_before_segment(core, tile, seen)
                 return True
         unit.ready = 0
-        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration, seen)
+        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration, seen, noting)
         if segment.outputs:
-            _output(core, tile, unit, parameters, segment, plan, place, seen, tapped)
+            _output(core, tile, unit, parameters, segment, plan, place, seen, tapped, noting)
         parameter_reads, sum_writes = step(unit, segment)
         order.counts(
             core, thread, clocks.tile_flag(tile.number, TileFlag.PARAMETER_READ), parameter_reads
@@ -204,6 +204,7 @@ def _run_segment(
     plan: TensorPlan,
     base: int,
     seen: Observation,
+    noting: bool,
 ) -> None:
     """The iterations of one segment."""
     begin = base + segment.first
@@ -211,10 +212,9 @@ def _run_segment(
     granules = plan.granule[begin : begin + segment.count]
     core.iterations += segment.count
     core.work += segment.count
-    keeps = not segment.ends or parameters.partial_sum_read & KEEP_SUMS
-    if identities.is_on(seen.notes):
-        identities.note(core, tile, unit, parameters, segment, plan, base, seen.notes)
-        if not keeps:
+    if noting:
+        identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
+        if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
             identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
         return
     if segment.starts:
@@ -228,7 +228,7 @@ def _run_segment(
         interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         reduce(core, tile, unit, parameters, segment.lanes, granules)
-    if not keeps:
+    if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         store_sum(core, tile, unit, parameters, segment)
 
 
@@ -260,13 +260,14 @@ def _output(
     place: Place,
     seen: Observation,
     tapped: bool,
+    noting: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
     lanes = segment.lanes
     core.work += _OUTPUT_WORK
     if parameters.function & TABLE:
         core.work += _OUTPUT_WORK
-    if identities.is_on(seen.notes):
+    if noting:
         identities.give_results(unit, parameters, lanes, seen.notes)
     else:
         _compute_results(core, tile, unit, parameters, lanes)
