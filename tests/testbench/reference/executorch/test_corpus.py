@@ -14,7 +14,6 @@ import pytest
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.policy import NAMED, FloatTolerance, Policy
 from darwinn_testbench.reference.executorch import ExecutorchReference, missing_operators
 
@@ -38,15 +37,14 @@ RESULTS: dict[str, tuple[Policy, int]] = {
     "g_multi_method.encode": (FLOAT32, 1),
     "g_multi_method.get_name": (EXACT, 1),
     "g_multi_method.get_vocab": (EXACT, 1),
+    "h_xnnpack_f32": (FLOAT32, 1),
+    "h_xnnpack_inline": (FLOAT32, 1),
     "i_external_const": (FLOAT32, 1),
     "i_io_not_planned": (FLOAT32, 1),
     "j_dtypes": (FLOAT32, 1),
     "j_qlinear_dyn": (FLOAT32, 1),
 }
 """Policy and number of calls on one instance, by the name of the stored results."""
-
-FOREIGN = {"h_xnnpack_f32": "XnnpackBackend", "h_xnnpack_inline": "XnnpackBackend"}
-"""Programs with a delegate of another backend."""
 
 
 def stored(folder: Path, name: str) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
@@ -64,7 +62,7 @@ def stored(folder: Path, name: str) -> list[tuple[list[np.ndarray], list[np.ndar
 
 def test_the_table_is_complete(corpus: Path) -> None:
     names = {path.stem for path in (corpus / "pte").glob("*.npz")}
-    assert names == set(RESULTS) | set(FOREIGN)
+    assert names == set(RESULTS)
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -88,14 +86,6 @@ def test_results_are_those_of_the_original_runtime(corpus: Path, name: str) -> N
                 assert found.passed, found.reason
         # State that the calls left is forgotten: the second round gives the same.
         reference.reset()
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_foreign_delegates_are_refused_by_name(corpus: Path, name: str) -> None:
-    with pytest.raises(Unsupported, match=FOREIGN[name]) as caught:
-        ExecutorchReference(corpus / "pte" / f"{name}.pte")
-    assert caught.value.what == "delegates"
-    assert caught.value.missing == (FOREIGN[name],)
 
 
 def test_every_operator_of_the_corpus_has_a_kernel(corpus: Path) -> None:

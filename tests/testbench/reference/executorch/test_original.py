@@ -36,14 +36,13 @@ PROGRAMS = (
     "f_mutable_init",
     "g_cond",
     "g_multi_method",
+    "h_xnnpack_f32",
+    "h_xnnpack_inline",
     "i_external_const",
     "i_io_not_planned",
     "j_dtypes",
     "j_qlinear_dyn",
 )
-FOREIGN = ("h_xnnpack_f32", "h_xnnpack_inline")
-"""Programs for XNNPACK, which run in the original only; their results are stored."""
-
 ONE_STEP: dict[str, Policy] = {
     "d_qconv_int8_pertensor": FloatTolerance(0.00227, 0),
     "e_mbv2_int8": FloatTolerance(0.00053, 0),
@@ -66,7 +65,7 @@ REFUSED = {
 
 def test_every_program_of_the_corpus_is_compared_or_has_a_reason(corpus: Path) -> None:
     programs = {path.name.removesuffix(".pte") for path in (corpus / "pte").glob("*.*pte")}
-    assert programs == {*PROGRAMS, *REFUSED, *FOREIGN}
+    assert programs == {*PROGRAMS, *REFUSED}
 
 
 @needs_original
@@ -91,14 +90,6 @@ def test_programs_of_the_corpus_on_random_inputs(corpus: Path, program: str) -> 
             expected = original.run(inputs, function=function)
             for left, right in zip(actual, expected, strict=True):
                 assert_same(left.data, right.data, ONE_STEP.get(program, NAMED["float32"]))
-
-
-@needs_original
-@pytest.mark.parametrize("program", FOREIGN)
-def test_foreign_delegates_run_in_the_original(corpus: Path, program: str) -> None:
-    with np.load(corpus / "pte" / f"{program}.npz") as stored:
-        (output,) = OriginalRuntime(corpus / "pte" / f"{program}.pte").run([stored["call0_in0"]])
-        assert_same(output.data, stored["call0_out0"], NAMED["float32"])
 
 
 @needs_original
