@@ -14,9 +14,6 @@ from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters
 
-STALE_LEVEL = 1 << 30
-"""Level of what follows from bytes that say nothing."""
-
 EVERY_BYTE = -1
 """Of a row, as an interpolation takes it."""
 
@@ -40,8 +37,9 @@ class Runs(NamedTuple):
     """Runs of sums: their iterations ``begin`` to ``end``; the run that they go on from (-1: none),
     or a row of sums (-1: none); where the masks begin that say which bytes of activations matter;
     whether their rows are data, and which planes from an iteration's own on are taken of them (bit
-    k: that k further; all: ``EVERY_BYTE``); the row of biases (-1: none); the first identity of
-    what they make, and how many; when they were over.
+    k: that k further; all: ``EVERY_BYTE``); the row of biases (-1: none); how many lanes they
+    have, and bytes of sums that are put aside; the first identity of what they make, and how many
+    there are with those; when they were over.
     """
 
     begin: NDArray[np.int64]
@@ -52,6 +50,8 @@ class Runs(NamedTuple):
     data: NDArray[np.bool_]
     planes: NDArray[np.int64]
     biases: NDArray[np.int32]
+    lanes: NDArray[np.int64]
+    stored: NDArray[np.int64]
     identity: NDArray[np.int64]
     made: NDArray[np.int64]
     time: NDArray[np.int64]
@@ -222,7 +222,7 @@ def find_levels(
                     planes, place = runs.planes[r], iterations.place[i]
                     level = max(level, _level_of_row(row, planes, place, k, levels))
         found[r] = level
-        after = min(level + 1, STALE_LEVEL)
+        after = level + 1
         first = runs.identity[r] // _BLOCK
         for block in range(first, first + (runs.made[r] + _BLOCK - 1) // _BLOCK):
             levels[block] = after
@@ -231,13 +231,53 @@ def find_levels(
 @inner
 def _need(number: int, needed: NDArray[np.bool_]) -> None:
     if number >= _CONSTANTS:
-        needed[(number - _CONSTANTS) // _BLOCK] = True
+        needed[number - _CONSTANTS] = True
 
 
 @inner
-def _need_all(numbers: NDArray[np.int32], needed: NDArray[np.bool_]) -> None:
-    for number in numbers:
-        _need(number, needed)
+def _is_needed(runs: Runs, r: int, needed: NDArray[np.bool_]) -> bool:
+    for identity in range(runs.identity[r], runs.identity[r] + runs.made[r]):
+        if needed[identity]:
+            return True
+    return False
+
+
+@inner
+def _lane_is_needed(runs: Runs, r: int, lane: int, needed: NDArray[np.bool_]) -> bool:
+    """Something of a lane of a run is needed: of its sums, or of its result."""
+    if lane >= runs.lanes[r]:
+        return False
+    results = runs.identity[r] + runs.stored[r]
+    size = (runs.made[r] - runs.stored[r]) // runs.lanes[r]
+    found = False
+    for k in range(size):
+        found = found or needed[results + size * lane + k]
+    for k in range(4 if runs.stored[r] else 0):
+        found = found or needed[runs.identity[r] + 4 * lane + k]
+    return found
+
+
+@inner
+def _need_row(
+    row: NDArray[np.int32],
+    runs: Runs,
+    r: int,
+    planes: int,
+    place: int,
+    further: int,
+    needed: NDArray[np.bool_],
+) -> None:
+    """What of a row a run takes for the lanes that are needed; where weights are constant, all."""
+    for byte in range(len(row)):
+        lane = byte if planes == EVERY_BYTE and runs.data[r] else byte >> 2
+        if runs.data[r] and not _lane_is_needed(runs, r, lane, needed):
+            continue
+        if _taken(planes, place, byte, further):
+            _need(row[byte], needed)
+
+
+_WHOLE_WORDS = 0b1111
+"""Planes of a row of int32."""
 
 
 @compiled
@@ -252,31 +292,25 @@ def find_needed(
     needed: NDArray[np.bool_],
     continued: NDArray[np.bool_],
 ) -> None:
-    """Which blocks of identities are needed for those that are: backwards in time. ``continued``:
-    runs whose sums another one goes on from.
+    """Which identities are needed for those that are: backwards in time. ``continued``: runs whose
+    sums another one goes on from. What is needed of lanes that nobody uses does not count where
+    rows are data.
     """
     for n in range(len(order) - 1, -1, -1):
         r = order[n]
-        wanted = continued[r]
-        first = runs.identity[r] // _BLOCK
-        for block in range(first, first + (runs.made[r] + _BLOCK - 1) // _BLOCK):
-            wanted = wanted or needed[block]
-        if not wanted:
+        if not continued[r] and not _is_needed(runs, r, needed):
             continue
         if runs.before[r] >= 0:
             continued[runs.before[r]] = True
         elif runs.sums[r] >= 0:
-            _need_all(distinct[runs.sums[r]], needed)
+            _need_row(distinct[runs.sums[r]], runs, r, _WHOLE_WORDS, 0, 0, needed)
         if runs.biases[r] >= 0:
-            _need_all(distinct[runs.biases[r]], needed)
+            _need_row(distinct[runs.biases[r]], runs, r, _WHOLE_WORDS, 0, 0, needed)
         for i in range(runs.begin[r], runs.end[r]):
             mask = masks[runs.mask[r] + i - runs.begin[r]]
             for k in range(_BLOCK):
                 if mask >> k & 1:
                     _need(operands[iterations.operand[i], k], needed)
-            if runs.data[r]:
-                for k in range(iterations.rows[i]):
-                    row = distinct[rows[iterations.row[i] + k]]
-                    for byte in range(len(row)):
-                        if _taken(runs.planes[r], iterations.place[i], byte, k):
-                            _need(row[byte], needed)
+            for k in range(iterations.rows[i] if runs.data[r] else 0):
+                row = distinct[rows[iterations.row[i] + k]]
+                _need_row(row, runs, r, runs.planes[r], iterations.place[i], k, needed)

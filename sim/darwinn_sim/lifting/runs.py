@@ -34,7 +34,7 @@ class Found(NamedTuple):
     that computes alike; ``like``: a run that is alike, operands apart; ``lanes``; ``stored``: bytes
     of sums that are put aside, before those of results; ``constant``: whether data are multiplied
     with constant activations; ``zero_points``, ``scales``, ``biases``, ``table``: distinct rows;
-    ``level``; ``needed``: blocks of identities; ``varies``: distinct rows that are not constant.
+    ``level``; ``needed``: identities; ``varies``: distinct rows that are not constant.
     """
 
     walked: Walked
@@ -97,7 +97,7 @@ def find(walked: Walked) -> Found:
     before, sums = _before(walked, notes, first, last, lanes[first], stored)
     runs = Runs(
         *(begin, end, before, sums, starts[like], data, _planes(tensor)[row]),
-        notes["biases"][last],
+        *(notes["biases"][last], lanes[first], stored),
         *(notes["identity"][last], made, times[last]),
     )
     level, needed = _reach(walked, runs, iterations, masks)
@@ -148,19 +148,18 @@ def _alike(
 def _reach(
     walked: Walked, runs: Runs, iterations: Iterations, masks: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Level of each run, and which blocks of identities the outputs need."""
+    """Level of each run, and which identities the outputs need."""
     order = np.argsort(runs.time)
     levels = np.zeros(walked.identities // BLOCK + 2, np.int32)
-    levels[0] = passes.STALE_LEVEL
     level = np.zeros(len(order), np.int32)
     arrays = (iterations, masks, walked.rows, walked.operands, walked.distinct)
     passes.find_levels(order, runs, *arrays, levels, level)
-    needed = np.zeros(len(levels), np.bool_)
+    needed = np.zeros(walked.identities, np.bool_)
     for each in walked.outputs.values():
-        needed[(each[each > STALE] - CONSTANTS) // BLOCK] = True
-    if (levels[needed] >= passes.STALE_LEVEL).any():
-        raise NotLifted("an output follows from what memories held beforehand")
+        needed[each[each > STALE] - CONSTANTS] = True
     passes.find_needed(order, runs, *arrays, needed, np.zeros(len(order), np.bool_))
+    if needed[STALE - CONSTANTS]:
+        raise NotLifted("an output follows from what memories held beforehand")
     return level, needed
 
 

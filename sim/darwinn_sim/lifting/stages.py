@@ -107,8 +107,7 @@ def _wanted(found: Found, stored: bool) -> Members:
     first = runs.identity if stored else runs.identity + found.stored
     count = found.stored if stored else runs.made - found.stored
     total = np.concatenate([[0], np.cumsum(found.needed)])
-    blocks = (first + count + 3) // 4
-    return np.flatnonzero((count > 0) & (total[blocks] > total[first // 4]))
+    return np.flatnonzero((count > 0) & (total[first + count] > total[first]))
 
 
 def _chains(found: Found) -> Numbers:
