@@ -165,6 +165,8 @@ def over_time(layers: Sequence[Spec], columns: Columns, *, label: str, height: A
         "type": "quantitative",
         "title": "ms from the host's request",
         "scale": {"domain": [{"expr": "t0"}, {"expr": "t1"}], "nice": False},
+        # A label at an edge that is moved inwards would meet its neighbour.
+        "axis": {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 6},
     }
     chosen: Spec = {
         "mark": {"type": "rect", "clip": True, "color": "#f2b100", "opacity": 0.25},

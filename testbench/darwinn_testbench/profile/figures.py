@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.pages import Chart, Columns
 from darwinn_testbench.pages.charts import COLOURS, bars, names_down, over_time
+from darwinn_testbench.profile.colours import CAUSE_COLOURS, NO_LAYER
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import SHORT, UNIT_NAMES, WAITS, ProfileRow, queue_name
 from darwinn_testbench.profile.uncovered import BETWEEN
 
-_BUSY, _NO_LAYER = Cause.BUSY.label, "no layer"
-_CAUSES = (*(cause.label for cause in Cause if cause is not Cause.FINISHED), _NO_LAYER)
+_BUSY = Cause.BUSY.label
 _MOST_RUNS = 5000
 """Marks of the timeline: with more of them a browser takes its time."""
 _SHADES = 10
 MOST_BARS = 150
 """Bars of the time by layer: more are not told apart, and the table has all."""
+_MOST_TOLD = 3
+"""Times without a layer that a sentence names."""
 _MOST_POINTS = 600
 _MOST_LABELS = 12
 Stations = tuple[list[str], NDArray[np.float64]]
@@ -57,12 +59,14 @@ def name_of(row: ProfileRow) -> str:
 
 
 def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
-    """A bar for each layer and each time without one: its cycles, by what the tensor units did.
+    """A bar for each layer: its cycles, by what the tensor units did.
 
     The busy part is that of the table: the mean of all tiles. The rest of a layer's time is split
-    by its waits.
+    by its waits. Time without a layer is drawn where there is nothing else: beside the loading of
+    parameters before the first layer no other bar can be read.
     """
-    shown = [row for row in rows if row.number is not None or row.share >= SHORT]
+    layers = [row for row in rows if row.number is not None]
+    shown = layers or [row for row in rows if row.share >= SHORT]
     # Of many rows the longest, in the order of time.
     longest = sorted(shown, key=lambda row: -row.cycles)[:MOST_BARS]
     shown = [row for row in shown if row in longest]
@@ -74,14 +78,35 @@ def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
         "key": [key_of(row) for row, _, _ in parts],
         "note": [f"{100 * row.share:.1f} % of the inference" for row, _, _ in parts],
     }
-    used = [cause for cause in _CAUSES if cause in columns["part"]]
-    return bars(columns, unit="cycles", label="time by layer", parts=used)
+    return _by_cause(columns, unit="cycles", label="time by layer")
+
+
+def _by_cause(columns: Columns, *, unit: str, label: str) -> Chart:
+    """Bars split by causes, which have the same colours in all charts."""
+    used = [cause for cause in CAUSE_COLOURS if cause in columns["part"]]
+    return bars(columns, unit=unit, label=label, parts=used, colours=CAUSE_COLOURS)
+
+
+def time_without_a_layer(rows: Sequence[ProfileRow]) -> str:
+    """A sentence on the time that ``time_by_layer`` leaves out; empty if it leaves out none."""
+    without = [row for row in rows if row.number is None and row.cycles]
+    if not without or len(without) == len(rows):
+        return ""
+    longest = sorted(without, key=lambda row: -row.cycles)[:_MOST_TOLD]
+    told = ", ".join(
+        f"{row.cycles:,} {name_of(row)} ({100 * row.share:.1f} %)"
+        for row in longest
+        if row.share >= SHORT
+    )
+    cycles, share = sum(row.cycles for row in without), sum(row.share for row in without)
+    text = f"Not drawn: {cycles:,} cycles without a layer, {100 * share:.1f} % of the inference"
+    return f"{text}: {told}." if told else f"{text}."
 
 
 def _split(row: ProfileRow) -> Iterator[tuple[str, float]]:
     """What a row's cycles were: all of them together are the row's cycles."""
     if row.number is None:
-        yield _NO_LAYER, row.cycles
+        yield NO_LAYER, row.cycles
         return
     busy = row.busy / chip.TILES
     yield _BUSY, busy
@@ -104,9 +129,8 @@ def time_by_unit(timing: Timing) -> Chart:
     ]
     names, causes, shares = zip(*parts, strict=True) if parts else ((), (), ())
     columns: Columns = {"name": names, "part": causes, "value": [round(each, 3) for each in shares]}
-    used = [cause for cause in _CAUSES if cause in causes]
     label = "time by unit, the mean of all tiles"
-    return bars(columns, unit="% of the inference", label=label, parts=used)
+    return _by_cause(columns, unit="% of the inference", label=label)
 
 
 def timeline(timing: Timing) -> Chart:
@@ -218,7 +242,7 @@ _AXES: dict[str, Any] = {
         "type": "quantitative",
         "title": "multiply-accumulates for each byte",
         "scale": {"type": "log"},
-        "axis": {"format": "~s"},
+        "axis": {"format": ",~r"},
     },
     "y": {
         "field": "y",
@@ -238,7 +262,7 @@ _IS_DOT = {"filter": "isValid(datum.cycles)"}
 _TIPS = [
     {"field": "name", "title": ""},
     {"field": "cycles", "format": ","},
-    {"field": "x", "title": "for each byte", "format": ".3~s"},
+    {"field": "x", "title": "for each byte", "format": ",.3~r"},
     {"field": "y", "title": "each second", "format": ".3~s"},
 ]
 _ROOFLINE: dict[str, Any] = {

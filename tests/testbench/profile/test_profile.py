@@ -28,9 +28,10 @@ from darwinn_testbench.compiler import compile_network, random_convolution, rand
 from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
+from darwinn_testbench.profile.colours import CAUSE_COLOURS, NO_LAYER
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import Region
-from darwinn_testbench.profile.profile import SHORT, ProfileFigures, ProfileRow, profile
+from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
 from darwinn_testbench.profile.touched import NARROW_WORDS, Touched
 from darwinn_testbench.report import Report, Verdict
@@ -342,11 +343,36 @@ def test_bars_of_layers_are_the_rows(profiled: Report[ProfileRow]) -> None:
     for key, part, value in zip(columns["key"], columns["part"], columns["value"], strict=True):
         cycles[key] += value
         busy[key] += value if part == "busy" else 0
-    shown = [row for row in profiled.rows if row.number is not None or row.share >= SHORT]
-    assert shown[0].name == "before layer 0"
-    for row in shown:
+    layers = [row for row in profiled.rows if row.number is not None]
+    assert set(cycles) == {figures.key_of(row) for row in layers}
+    for row in layers:
         assert cycles[figures.key_of(row)] == pytest.approx(row.cycles, abs=8)
         assert busy[figures.key_of(row)] == pytest.approx(row.busy / chip.TILES, abs=1)
+
+
+def test_time_without_a_layer_is_told_beside_the_bars(profiled: Report[ProfileRow]) -> None:
+    without = [row for row in profiled.rows if row.number is None]
+    told = figures.time_without_a_layer(profiled.rows)
+    assert f"{sum(row.cycles for row in without):,} cycles without a layer" in told
+    assert f"{without[0].cycles:,} before layer 0" in told
+    assert figures.time_without_a_layer(without) == "", "they are drawn"
+    assert set(figures.time_by_layer(without).columns["part"]) == {NO_LAYER}
+
+
+def test_a_cause_has_one_colour_in_all_charts(profiled: Report[ProfileRow]) -> None:
+    """Whichever of the causes a chart has."""
+    assert len(set(CAUSE_COLOURS.values())) == len(CAUSE_COLOURS)
+    assert set(CAUSE_COLOURS) == {
+        *(cause.label for cause in Cause if cause is not Cause.FINISHED),
+        NO_LAYER,
+    }
+    timing = figures_of(profiled).profiled.timing
+    charts = figures.time_by_layer(profiled.rows), figures.time_by_unit(timing)
+    scales = [chart.spec["encoding"]["color"]["scale"] for chart in charts]
+    domains = [scale["domain"] for scale in scales]
+    assert domains[0] != domains[1]
+    for scale in scales:
+        assert scale["range"] == [CAUSE_COLOURS[cause] for cause in scale["domain"]]
 
 
 def test_of_many_layers_the_longest_have_bars() -> None:
