@@ -4,17 +4,18 @@ Each state has folders of its own, and nothing says which states there still are
 kernels were loaded or stored lately is one that is used. It is looked after by whoever stores a
 kernel (``store.py``) and by `darwinn warm-up`.
 
-Other processes may be at it. A folder first gets another name, so that what they look for is there
-whole or not at all; what they miss they compile again. A folder that was used within the last day
-stays whatever the bound is, so that nobody's work is thrown away by another's.
+Nothing goes but files that are kernels by their names, their owner and their first bytes, from
+folders that hold nothing else: a cache may lie where other things do. Other processes may be at it:
+each file is there whole or not at all, and what they miss they compile again. A folder that was
+used within the last day stays whatever the bound is, so that nobody's work is thrown away by
+another's.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
+import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +26,14 @@ KEPT_DAYS = 30
 MOST_BYTES = 2 << 30
 """Beyond that the longest unused ones go."""
 
+MAGIC = b"darwinn kernel 1\n"
+"""The first bytes of a stored kernel."""
+
 _DAY = 86_400.0
 _KEY = re.compile(r"[0-9a-f]{16}")
-_KERNEL = re.compile(r".*\.[0-9a-f]{32}|\..*")
-"""A stored kernel, or one that was being stored."""
-_GOING = ".pruned-"
+_KERNEL = re.compile(r"[^.].*\.[0-9a-f]{32}")
+_UNFINISHED = re.compile(r"\.[a-z0-9_]{8}")
+"""A kernel that was being stored: a name that ``tempfile`` gives."""
 
 
 @dataclass(frozen=True)
@@ -81,36 +85,52 @@ def prune(cache: Path) -> Pruned:
 
 
 def _folders(cache: Path) -> list[Folder]:
-    """The folders of kernels in ``cache``; those that were on their way out go now."""
+    """The folders of kernels in ``cache``."""
     found: list[Folder] = []
     with suppress(OSError):
         for path in cache.iterdir():
-            if path.name.startswith(_GOING):
-                shutil.rmtree(path, ignore_errors=True)
-            elif _KEY.fullmatch(path.name):
+            if _KEY.fullmatch(path.name):
                 found += filter(None, [_folder(path)])
     return found
 
 
 def _folder(path: Path) -> Folder | None:
-    """None unless all that is in it are kernels of this user."""
+    """None unless it is a folder of this user, and all that is in it are his kernels."""
     try:
         status = path.lstat()
-        with os.scandir(path) as entries:
-            files = [(each.name, each.stat(follow_symlinks=False)) for each in entries]
+        files = _kernels(path) if stat.S_ISDIR(status.st_mode) else []
+        if status.st_uid != os.geteuid() or not files:
+            return None
+        size = sum(each.stat().st_size for each in files)
     except OSError:
         return None
-    ours = status.st_uid == os.geteuid() and all(_KERNEL.fullmatch(name) for name, _ in files)
-    size = sum(each.st_size for _, each in files)
-    return Folder(path, time.time() - status.st_mtime, size) if ours else None
+    return Folder(path, time.time() - status.st_mtime, size)
+
+
+def _kernels(folder: Path) -> list[Path]:
+    """The files of a folder; none if one of them is no kernel, or another's."""
+    files = list(folder.iterdir())
+    return files if all(_is_kernel(each) for each in files) else []
+
+
+def _is_kernel(path: Path) -> bool:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return False
+    unfinished = bool(_UNFINISHED.fullmatch(path.name))
+    if not unfinished and not _KERNEL.fullmatch(path.name):
+        return False
+    with path.open("rb") as stream:
+        first = stream.read(len(MAGIC))
+    return first == MAGIC or (unfinished and not first)
 
 
 def _remove(path: Path) -> bool:
     """Whether it is away."""
     try:
-        going = Path(tempfile.mkdtemp(prefix=_GOING, dir=path.parent))
-        path.rename(going / path.name)
+        for each in _kernels(path):
+            each.unlink()
+        path.rmdir()
     except OSError:
         return False
-    shutil.rmtree(going, ignore_errors=True)
     return True

@@ -31,7 +31,7 @@ import numba
 from llvmlite import binding
 from numba.core import compiler, serialize
 
-from darwinn_sim.kernel.pruning import prune, used
+from darwinn_sim.kernel.pruning import MAGIC, prune, used
 
 # numba's own types know little of what is asked of it here.
 _config: Any = numba.config
@@ -40,7 +40,6 @@ _binding: Any = binding
 _Result: Any = compiler.CompileResult
 _log = logging.getLogger(__name__)
 
-_MAGIC = b"darwinn kernel 1\n"
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPRESSION = 9
@@ -219,8 +218,8 @@ def _read(path: Path, *, private: bool = True) -> bytes:
         if private:
             _check_owner(path, status)
         data = stream.read()
-    head = len(_MAGIC) + _CHECKSUM_BYTES
-    if data[:head] != _MAGIC + _checksum(path, data[head:]):
+    head = len(MAGIC) + _CHECKSUM_BYTES
+    if data[:head] != MAGIC + _checksum(path, data[head:]):
         raise _Unusable(f"{path}: damaged")
     return data[head:]
 
@@ -230,7 +229,7 @@ def _write(path: Path, stored: bytes) -> None:
     handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(_MAGIC + _checksum(path, stored) + stored)
+            stream.write(MAGIC + _checksum(path, stored) + stored)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

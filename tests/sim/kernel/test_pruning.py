@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_sim.kernel import pruning
-from darwinn_sim.kernel.pruning import prune, used
+from darwinn_sim.kernel.pruning import MAGIC, prune, used
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ def state(cache: Path, number: int, days: float, size: int = 1000) -> Path:
     """A folder of kernels that was used so many days ago."""
     folder = cache / f"{number:016x}"
     folder.mkdir(parents=True)
-    (folder / f"unit.kernel.{number:032x}").write_bytes(bytes(size))
+    (folder / f"unit.kernel.{number:032x}").write_bytes(MAGIC + bytes(size - len(MAGIC)))
     then = time.time() - days * DAY
     os.utime(folder, (then, then))
     return folder
@@ -29,7 +29,7 @@ def state(cache: Path, number: int, days: float, size: int = 1000) -> Path:
 @settings(max_examples=40)
 @given(
     ages=st.lists(st.integers(0, 60), max_size=8),
-    sizes=st.lists(st.integers(0, 300), min_size=8, max_size=8),
+    sizes=st.lists(st.integers(17, 300), min_size=8, max_size=8),
 )
 def test_the_longest_unused_go(
     tmp_path_factory: pytest.TempPathFactory, ages: list[int], sizes: list[int]
@@ -51,7 +51,6 @@ def test_the_longest_unused_go(
     assert {each.path for each in pruned.kept} == expected
     assert pruned.kept_bytes == total
     assert pruned.removed_bytes == sum(sizes[: len(ages)]) - total
-    assert not [path for path in cache.iterdir() if path.name.startswith(".")]
 
 
 def test_what_is_no_folder_of_kernels_stays(tmp_path: Path) -> None:
@@ -69,11 +68,47 @@ def test_what_is_no_folder_of_kernels_stays(tmp_path: Path) -> None:
     assert other.exists()
 
 
-def test_what_is_left_of_another_process_goes(tmp_path: Path) -> None:
-    left = tmp_path / f"{pruning._GOING}x" / f"{1:016x}"
-    left.mkdir(parents=True)
-    prune(tmp_path)
-    assert not left.parent.exists()
+NAMES = {
+    "a name": "notes",
+    "a file of its own with such a name": f"photo.{7:032x}",
+    "a hidden file": ".env",
+    "a hidden file with a name as of a temporary one": ".abcd1234",
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_folder_with_anything_else_stays(tmp_path: Path, name: str) -> None:
+    folder = state(tmp_path, 1, 90)
+    (folder / name).write_text("mine")
+    os.utime(folder, (0, 0))
+    assert prune(tmp_path).removed_bytes == 0
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", [f"sub.{7:032x}", ".git", ".abcd1234"])
+def test_folders_and_links_within_stay(tmp_path: Path, name: str) -> None:
+    folder = state(tmp_path, 1, 90)
+    (folder / name).mkdir()
+    (folder / name / "thesis.txt").write_text("mine")
+    linked = state(tmp_path, 2, 90)
+    (linked / f"unit.kernel.{8:032x}").symlink_to(next(folder.glob("unit*")))
+    empty = tmp_path / f"{3:016x}"
+    empty.mkdir()
+    for each in (folder, linked, empty):
+        os.utime(each, (0, 0))
+    assert prune(tmp_path).removed_bytes == 0
+    assert (folder / name / "thesis.txt").exists()
+    assert len(list(linked.iterdir())) == 2
+    assert empty.exists()
+
+
+def test_what_was_being_stored_goes_with_the_folder(tmp_path: Path) -> None:
+    folder = state(tmp_path, 1, 90)
+    (folder / ".abcd1234").write_bytes(MAGIC)
+    (folder / ".efgh5678").write_bytes(b"")
+    os.utime(folder, (0, 0))
+    assert prune(tmp_path).removed_bytes > 0
+    assert not folder.exists()
     assert prune(tmp_path / "none").kept == ()
 
 

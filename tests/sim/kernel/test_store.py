@@ -13,7 +13,7 @@ from pathlib import Path
 
 import darwinn_sim
 import pytest
-from darwinn_sim.kernel import compiling
+from darwinn_sim.kernel import compiling, pruning
 
 CALL = """
 from darwinn_sim.kernel.compiling import announced
@@ -183,7 +183,7 @@ def test_what_is_unused_goes_where_a_kernel_is_stored(tmp_path: Path, stored: Pa
     (used,) = {path.parent for path in files(stored)}
     old = stored / "0123456789abcdef"
     old.mkdir()
-    (old / f"sync.reached.{0:032x}").write_bytes(b"unused")
+    (old / f"sync.reached.{0:032x}").write_bytes(pruning.MAGIC + b"unused")
     os.utime(old, (0, 0))
     os.utime(used, (0, 0))
     assert call(stored) == (["True"], []), "loading removes nothing"
