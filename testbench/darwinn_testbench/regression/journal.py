@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from io import BufferedRandom
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar
@@ -38,6 +39,9 @@ class Keyed(Protocol):
         """What people know it by."""
 
 
+_LOOKED_AT = 100
+"""Lines of which one has to look like a journal's."""
+
 OutcomeType = TypeVar("OutcomeType", bound=Keyed)
 
 
@@ -45,19 +49,24 @@ class Journal(Generic[OutcomeType]):
     """The outcomes of type ``kind`` in ``path``, by key; one process at a time may hold it.
 
     Raises:
-        InputError: another process is writing it.
+        InputError: another process is writing it, or it is something else: a link, no journal.
         OSError: it cannot be written.
     """
 
     def __init__(self, path: Path, kind: type[OutcomeType]) -> None:
         self._kind = kind
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise InputError(f"{path}: a journal is a file, and no link to one")
         self._stream: BufferedRandom = path.open("a+b")
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._stream.close()
             raise InputError(f"{path}: another process is writing this journal") from None
+        if not self._is_journal():
+            self._stream.close()
+            raise InputError(f"{path}: this is no journal; let another folder take one")
         self._outcomes = self._read()
 
     def __enter__(self) -> Journal[OutcomeType]:
@@ -86,6 +95,12 @@ class Journal(Generic[OutcomeType]):
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._outcomes[outcome.key] = outcome
+
+    def _is_journal(self) -> bool:
+        """It is empty, or has a line of JSON, whole or not: what else it is nobody else's."""
+        self._stream.seek(0)
+        lines = list(islice(self._stream, _LOOKED_AT))
+        return not lines or any(line.startswith(b"{") or line.endswith(b"}\n") for line in lines)
 
     def _read(self) -> dict[str, OutcomeType]:
         self._stream.seek(0)

@@ -221,6 +221,23 @@ def test_no_flipped_bit_changes_an_outcome(tmp_path: Path) -> None:
         assert any(found.values()) or data.count(b"\n") != 2, bit
 
 
+@pytest.mark.parametrize("content", [b"cat\ndog\n", b"cat", b"\x00" * 5000, b"[1]\n"])
+def test_a_file_of_somebody_else_is_not_written_to(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / JOURNAL
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no journal"):
+        Journal(path, Outcome)
+    assert path.read_bytes() == content
+
+
+def test_a_journal_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("cat\n")
+    (tmp_path / JOURNAL).symlink_to("labels.txt")
+    with pytest.raises(InputError, match="no link"):
+        Journal(tmp_path / JOURNAL, Outcome)
+    assert (tmp_path / "labels.txt").read_text() == "cat\n"
+
+
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     with Journal(tmp_path / JOURNAL, Outcome), pytest.raises(InputError, match="another process"):
         Journal(tmp_path / JOURNAL, Outcome)
