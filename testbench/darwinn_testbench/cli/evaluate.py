@@ -125,7 +125,9 @@ def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableT
     from darwinn_testbench.evaluation import page
     from darwinn_testbench.evaluation.run import worst
 
-    parts: list[RenderableType] = [table(page.accuracy_columns(), page.accuracies(report))]
+    parts: list[RenderableType] = [*_by_order(report.figures["folders"])]
+    parts += [wrapped(f"warning: {each}") for each in report.figures["warnings"]]
+    parts += [table(page.accuracy_columns(), page.accuracies(report))]
     confusion = report.figures.get("confusion", ())
     if confusion:
         parts += ["", table(page.confusion_columns(labels), confusion[:_SHOWN])]
@@ -137,6 +139,16 @@ def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableT
     if len(failed) > _SHOWN:
         parts.append(f"and {len(failed) - _SHOWN:,} more; --json has them all")
     return parts
+
+
+def _by_order(folders: Sequence[str]) -> list[str]:
+    """Which class each folder is taken for, where its place decides."""
+    if not folders:
+        return []
+    shown = [f"{number} {name}" for number, name in enumerate(folders[:_SHOWN])]
+    more = len(folders) - len(shown)
+    shown += [f"and {more:,} more; --json has them all"] if more else []
+    return [wrapped(f"classes by the order of folders: {', '.join(shown)}")]
 
 
 def _next_step(reference: str | None, html: Path | None) -> str:

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.commands import SUMMARIES
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import picture_files
 from darwinn_testbench.cli.progress import progress_bar
@@ -187,7 +187,8 @@ def _body(report: Report[PictureRow]) -> Sequence[RenderableType]:
         columns = tuple(column for column in columns if column.heading != "where")
     without = [f"{row.name}: {row.message or 'nothing'}" for row in report.rows if not row.answers]
     tables = [table(columns, lines)] if lines else []
-    return [*tables, *without, *cpu_line(report.figures)]
+    doubts = [wrapped(f"warning: {each}") for each in report.figures["warnings"]]
+    return [*tables, *without, *cpu_line(report.figures), *doubts]
 
 
 def _where(answer: Answer) -> str:

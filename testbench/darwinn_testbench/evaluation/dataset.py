@@ -75,10 +75,26 @@ def _number(name: str, numbers: Mapping[str, int], where: str) -> int:
     return numbers[_plain(name)]
 
 
-def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
-    folders = sorted(
+def folders_by_order(path: Path, labels: Labels) -> tuple[str, ...]:
+    """Names of the folders that are classes 0, 1 ... by their order alone; none elsewhere.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    if labels or path.is_file():
+        return ()
+    names = tuple(folder.name for folder in _class_folders(path))
+    return () if all(map(_CLASS.fullmatch, names)) else names
+
+
+def _class_folders(path: Path) -> list[Path]:
+    return sorted(
         each for each in path.iterdir() if each.is_dir() and not each.name.startswith(".")
     )
+
+
+def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
+    folders = _class_folders(path)
     by_order = not numbers and not all(_CLASS.fullmatch(each.name) for each in folders)
     for place, folder in enumerate(folders):
         truth = place if by_order else _number(folder.name, numbers, str(folder))
@@ -90,15 +106,20 @@ def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
 def _rows(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
     try:
         text = read_file(path, _MAX_BYTES).decode("utf-8-sig")
-        rows: Sequence[dict[str | None, str | None]] = list(
-            csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        )
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        header = reader.fieldnames or ()
+        rows: Sequence[dict[str | None, str | None]] = list(reader)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8: no CSV file") from None
     except (csv.Error, FormatError) as error:
         raise InputError(f"{path}: {error}") from error
+    if header and not _COLUMNS.issubset(header):
+        raise InputError(
+            f"{path}: line 1: {','.join(header)!r}: needs a header with the columns image and "
+            "label, as image,label"
+        )
     for line, row in enumerate(rows, 2):
-        if not row.keys() >= _COLUMNS or row["image"] is None or row["label"] is None:
-            raise InputError(f"{path}: line {line}: the columns are image and label, by a header")
+        if row["image"] is None or row["label"] is None:
+            raise InputError(f"{path}: line {line}: needs an image and a label, as the header says")
         truth = _number(row["label"], numbers, f"{path}: line {line}")
         yield Sample(str(path.parent / row["image"]), truth)

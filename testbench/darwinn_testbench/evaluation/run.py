@@ -16,7 +16,7 @@ import msgspec
 from darwinn_formats.files import digest_of
 from darwinn_sim.accelerator import compile_kernels
 
-from darwinn_testbench.evaluation.dataset import Sample, read_dataset
+from darwinn_testbench.evaluation.dataset import Sample, folders_by_order, read_dataset
 from darwinn_testbench.evaluation.task import (
     BEST,
     EvaluationRow,
@@ -30,7 +30,7 @@ from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.version import __version__
-from darwinn_testbench.vision.labels import Labels
+from darwinn_testbench.vision.labels import Labels, misfit
 
 PICTURES_OF_A_TASK = 8
 DEFAULT_TIMEOUT = 3600.0
@@ -95,7 +95,8 @@ def evaluate(
     """
     samples = read_dataset(Path(dataset), labels or {})
     # Before all pictures are read, and said once instead of for each.
-    check_models(setting)
+    classes = check_models(setting)
+    folders = folders_by_order(Path(dataset), labels or {})
     tasks = _tasks(samples, setting, timeout)
     perform = (
         partial(_perform_here, jobs=jobs)
@@ -120,6 +121,8 @@ def evaluate(
             "dataset": os.fspath(dataset),
             "reference": setting.reference,
             "fit": setting.fit.value,
+            "folders": list(folders),
+            "warnings": [*misfit(labels or {}, classes), *_doubtful_order(folders, classes)],
             "pictures": len(samples),
             "tasks": len(tasks),
             "taken_from_journal": known,
@@ -127,6 +130,17 @@ def evaluate(
             "seconds": round(sum(row.seconds for row in rows), 3),
         },
         message=_message(rows, setting),
+    )
+
+
+def _doubtful_order(folders: Sequence[str], classes: int | None) -> tuple[str, ...]:
+    """A warning where folders that are classes by their order are not as many as these."""
+    if not folders or classes in (None, len(folders)):
+        return ()
+    return (
+        f"{counted(len(folders), 'folder')}, the model has {classes:,} classes: folders are taken "
+        "for the first of them in the order of their names; give --labels that names them, or "
+        "name folders by the numbers of their classes",
     )
 
 

@@ -24,8 +24,9 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Row, Verdict, judged
-from darwinn_testbench.vision.answers import class_scores
+from darwinn_testbench.vision.answers import SCORES, class_scores, other_outputs
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+from darwinn_testbench.vision.shapes import class_count, instead_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -222,14 +223,35 @@ class _Models:
         return class_scores([(each, outputs[each.name]) for each in model.results])
 
 
-def check_models(setting: Setting) -> None:
-    """See that the models can be asked about pictures.
+def check_models(setting: Setting) -> int | None:
+    """See that the models can be asked about pictures, and how many classes the compiled one has.
+
+    None where operators decide the shapes of outputs only when they run.
 
     Raises:
-        FormatError, InputError, ModelError, OSError: a file is not valid, or takes no picture.
+        FormatError, InputError, ModelError, OSError: a file is not valid, takes no picture, or is
+            no classifier.
         Unavailable, Unsupported: what it needs is not there.
     """
-    _Models(setting)
+    models = _Models(setting)
+    for each in (models.chip, models.reference):
+        if each is not None:
+            _refuse_no_classifier(each)
+    return class_count("classify", [port.shape for port in models.chip.results], (0, 0))
+
+
+def _refuse_no_classifier(model: Segment) -> None:
+    """InputError if outputs whose shapes are all known are not one vector of scores."""
+    shapes = [port.shape for port in model.results]
+    known = all(shape and min(shape) > 0 for shape in shapes)
+    if not known or class_count("classify", shapes, (0, 0)) is not None:
+        return
+    picture = picture_shape(image_port(model.ports, model.file).shape)
+    assert picture is not None
+    height, width, _ = picture
+    error = other_outputs(list(zip(model.results, shapes, strict=True)), SCORES)
+    instead = instead_of("classify", model.results, (width, height))
+    raise InputError(f"{model.file}: {error}; evaluate asks classifiers alone{instead}")
 
 
 @lru_cache(maxsize=1)

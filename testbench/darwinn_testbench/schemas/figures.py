@@ -199,6 +199,7 @@ class Looked(_Assumed, _OnCpu):
     pictures: int
     input: str
     fit: str
+    warnings: list[str]
     seconds: float
 
 
@@ -208,6 +209,8 @@ class Evaluated(TypedDict):
     dataset: str
     reference: str | None
     fit: str
+    folders: list[str]
+    warnings: list[str]
     pictures: int
     tasks: int
     taken_from_journal: int

@@ -14,7 +14,8 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.vision.labels import Labels, name_of_class
 from darwinn_testbench.vision.preparation import Placement
-from darwinn_testbench.vision.yolo import Found, found_by, head_of
+from darwinn_testbench.vision.shapes import KEYPOINT_NUMBERS, is_map, is_vector
+from darwinn_testbench.vision.yolo import Found, Shape, found_by, head_of
 
 KEYPOINTS = (
     "nose",
@@ -25,6 +26,9 @@ KEYPOINTS = (
     ),
 )
 """Key points of PoseNet and MoveNet, in their order."""
+
+SCORES = "one vector of scores"
+"""What a classifier gives, in words."""
 
 _SCORE_DIGITS = 4
 
@@ -113,13 +117,9 @@ def class_scores(outputs: Sequence[Output]) -> NDArray[np.float64]:
     Raises:
         InputError: the model has other outputs.
     """
-    vectors = [
-        (port, value)
-        for port, value in outputs
-        if value.size > 1 and max(value.shape) == value.size
-    ]
+    vectors = [(port, value) for port, value in outputs if is_vector(value.shape)]
     if len(vectors) != 1:
-        raise _other(outputs, "one vector of scores")
+        raise _other(outputs, SCORES)
     return real(*vectors[0]).reshape(-1)
 
 
@@ -209,11 +209,7 @@ def _ssd(outputs: Sequence[Output], placement: Placement, question: Question) ->
 
 def regions(outputs: Sequence[Output], placement: Placement, question: Question) -> Seen:
     """The class of each pixel: a map of numbers, or of scores for each class."""
-    maps = [
-        (port, value)
-        for port, value in outputs
-        if value.ndim in (3, 4) and value.shape[0] == 1 and min(value.shape[1:3]) > 1
-    ]
+    maps = [(port, value) for port, value in outputs if is_map(value.shape)]
     if len(maps) != 1:
         raise _other(outputs, "one map of classes")
     port, value = maps[0]
@@ -242,7 +238,7 @@ def regions(outputs: Sequence[Output], placement: Placement, question: Question)
 
 def people(outputs: Sequence[Output], placement: Placement, question: Question) -> Seen:
     """The people of PoseNet's or BodyPix's decoder, of a YOLO's head, or MoveNet's only one."""
-    yolo = _of_yolo(outputs, placement, question, 3 * len(KEYPOINTS))
+    yolo = _of_yolo(outputs, placement, question, KEYPOINT_NUMBERS)
     if yolo is not None:
         parts = yolo.extra.reshape(-1, len(KEYPOINTS), 3)
         points = parts[..., 1::-1] * (placement.height, placement.width)
@@ -312,9 +308,14 @@ def _rounded(score: float) -> float:
 
 
 def _other(outputs: Sequence[Output], wanted: str) -> InputError:
+    return other_outputs([(port, value.shape) for port, value in outputs], wanted)
+
+
+def other_outputs(outputs: Sequence[tuple[TensorPort, Shape]], wanted: str) -> InputError:
+    """The error of a model that gives tensors of these shapes where ``wanted`` is needed."""
     given = ", ".join(
-        f"{port.name} ({value.dtype} {'x'.join(map(str, value.shape)) or 'scalar'})"
-        for port, value in outputs
+        f"{port.name} ({port.dtype} {'x'.join(map(str, shape)) or 'scalar'})"
+        for port, shape in outputs
     )
     return InputError(f"the model gives {given or 'nothing'}; this needs {wanted}")
 

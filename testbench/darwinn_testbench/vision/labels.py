@@ -13,7 +13,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from darwinn_formats.errors import FormatError
@@ -116,6 +116,33 @@ def _names_of_metadata(text: str) -> dict[int, str]:
     if not isinstance(names, dict) or not all(_CLASS.fullmatch(str(each)) for each in names):
         return {}
     return {int(number): str(name) for number, name in names.items()}
+
+
+def misfit(labels: Labels, classes: int | None) -> tuple[str, ...]:
+    """A warning where there are names for another number of classes than a model has.
+
+    The number of names is the greatest number that has one, and one more: lists may have gaps.
+    Nothing is said without names, or where the number of classes is not known (None).
+    """
+    if not labels or classes is None or (names := max(labels) + 1) == classes:
+        return ()
+    why = {
+        -1: 'the first class may be the background: if so, begin the file with a line "background"',
+        1: "the file may begin with the background, or count from 1, and the model not: if so, "
+        "every name is one class too late",
+    }.get(names - classes, "give --labels the file that belongs to the model")
+    return (f"labels for {names:,} classes, the model has {classes:,}: names may be wrong; {why}",)
+
+
+def nameless(labels: Labels, numbers: Iterable[int]) -> tuple[str, ...]:
+    """A warning where a model answers with classes beyond those that ``labels`` names."""
+    beyond = [each for each in numbers if labels and each > max(labels)]
+    if not beyond:
+        return ()
+    return (
+        f"the model answers with class {max(beyond):,}, labels end with class {max(labels):,}: "
+        "names may be wrong; give --labels the file that belongs to the model",
+    )
 
 
 def name_of_class(labels: Labels, number: int) -> str:

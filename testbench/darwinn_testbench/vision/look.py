@@ -20,7 +20,6 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.vision.answers import (
-    KEYPOINTS,
     LOOKS,
     Answer,
     Box,
@@ -29,7 +28,9 @@ from darwinn_testbench.vision.answers import (
     Region,
     Seen,
 )
+from darwinn_testbench.vision.labels import misfit, nameless
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
+from darwinn_testbench.vision.shapes import KEYPOINT_NUMBERS, class_count, instead_of
 from darwinn_testbench.vision.yolo import head_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ FITS = {
 _NONE_TO_ONE = Normalisation(0, 255)
 """Pixels as YOLO networks are given them, whatever range the input's quantisation stands for."""
 
-_EXTRA = {"detect": 0, "pose": 3 * len(KEYPOINTS)}
+_EXTRA = {"detect": 0, "pose": KEYPOINT_NUMBERS}
 """Numbers of a YOLO's boxes behind their classes, by the commands that know such heads."""
 
 
@@ -135,6 +136,8 @@ def look(
     assert shape is not None
     if normalisation is None and _is_yolo(task, pipeline.ports, shape):
         normalisation = _NONE_TO_ONE
+    size = shape[1], shape[0]
+    classes = class_count(task, [each.shape for each in pipeline.ports], size)
     rows: list[PictureRow] = []
     cpu_seconds = 0.0
     fault: SimulationError | None = None
@@ -158,7 +161,8 @@ def look(
         try:
             seen = LOOKS[task](outputs, placement, question)
         except InputError as error:
-            raise InputError(f"{pipeline.segments[-1].file}: {error}") from None
+            instead = instead_of(task, pipeline.ports, size)
+            raise InputError(f"{pipeline.segments[-1].file}: {error}{instead}") from None
         row = PictureRow(
             name=str(path),
             verdict=Verdict.PASS,
@@ -169,10 +173,13 @@ def look(
         )
         rows.append(row)
         finished(row, image, seen)
+    numbers = {answer.number for row in rows for answer in row.answers}
+    doubts = misfit(question.labels, classes) or nameless(question.labels, numbers)
     figures: dict[str, Any] = {
         "pictures": len(images),
         "input": str(port),
         "fit": (fit or FITS[task]).value,
+        "warnings": list(doubts),
         "seconds": time.perf_counter() - begin,
         "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
         **cpu_figures(pipeline.segments, cpu_seconds),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import compile_network, edgetpu_model, random_convolution
 from darwinn_testbench.compiler.network import Quantisation
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation import task
@@ -218,7 +220,9 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         Sample(str(tmp_path / "named/blue/0.png"), 2),
     )
     for text, why in (
-        ("image\nx\n", "line 2: the columns"),
+        ("image\nx\n", "line 1: 'image': needs a header"),
+        ("a.png,red\nb.png,red\n", "line 1: 'a.png,red': needs a header"),
+        ("image,label\nx\n", "line 2: needs an image and a label"),
         ("image,label\nx,mauve\n", "line 2: class 'mauve'"),
         ('image,label\n"x', "unexpected end"),
         (f"image,label\nx,{'9' * 5000}\n", "line 2: class '999"),
@@ -232,6 +236,47 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         read_dataset(tmp_path / "empty", {})
     with pytest.raises(InputError, match="class 'empty'"):
         read_dataset(tmp_path, LABELS)
+
+
+def test_what_is_no_classifier_is_refused_before_the_first_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    colour_folders(tmp_path / "data", 1)
+    network = random_convolution(8, 8, 4, 6, 1, kernel=3)
+    (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
+    words = ["evaluate", str(tmp_path / "m.tflite"), str(tmp_path / "data"), "--json"]
+    assert run_command_line([*words, "--out", str(tmp_path / "out")]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == [] and "one vector of scores" in found["message"]
+    assert found["message"].endswith("try darwinn segment")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("count", [3, 2])
+def test_folders_in_place_of_classes_are_shown_and_doubted(
+    folder: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    (folder / "data" / "green" / "damaged.png").unlink()
+    if count == 2:
+        shutil.rmtree(folder / "data" / "red")
+    words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
+    words += ["--out", str(folder / "out"), "--jobs", "1"]
+    assert run_command_line(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "classes by the order of folders: 0 blue, 1 green" in shown
+    assert ("2 folders, the model has 3 classes" in shown) == (count == 2)
+    assert run_command_line([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["folders"] == ["blue", "green", "red"][:count]
+    assert len(found["warnings"]) == (count == 2)
+
+
+def test_labels_that_do_not_fit_are_doubted(folder: Path) -> None:
+    longer = {**LABELS, 3: "white"}
+    report = evaluate(folder / "data", setting(folder, None), folder / "out", labels=longer)
+    (warning,) = report.figures["warnings"]
+    assert "labels for 4 classes, the model has 3" in warning
+    assert report.figures["folders"] == []
 
 
 def test_the_command_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

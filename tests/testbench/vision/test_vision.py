@@ -36,8 +36,9 @@ from darwinn_testbench.vision.answers import (
     regions,
 )
 from darwinn_testbench.vision.drawing import annotated, colour_of
-from darwinn_testbench.vision.labels import labels_of_model, read_labels
+from darwinn_testbench.vision.labels import labels_of_model, nameless, read_labels
 from darwinn_testbench.vision.preparation import Fit, Normalisation, Placement, prepare
+from darwinn_testbench.vision.shapes import class_count, tasks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_models import COLOURS, SIZE, colour_models, colour_picture
@@ -385,6 +386,92 @@ def test_a_bad_picture_costs_its_row_and_a_bad_target_no_inference(
         assert run_command_line(["classify", pictures[1], model, "-o", target]) == 2
         assert "would replace the picture itself" in capsys.readouterr().err
     assert (tmp_path / "blue.png").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (COLOURS, ""),
+        (COLOURS[1:], "labels for 2 classes, the model has 3: names may be wrong; the first class"),
+        (
+            ("background", *COLOURS),
+            "labels for 4 classes, the model has 3: names may be wrong; the",
+        ),
+        (COLOURS[:1] * 80, "labels for 80 classes, the model has 3: names may be wrong; give --l"),
+    ],
+)
+def test_labels_of_other_classes_than_the_models_are_doubted(
+    names: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(colour_models()[0])
+    (tmp_path / "labels.txt").write_text("\n".join(names))
+    colour_picture(2, 2).save(tmp_path / "p.png")
+    words = ["classify", str(tmp_path / "p.png"), str(tmp_path / "m.tflite")]
+    words += ["--labels", str(tmp_path / "labels.txt")]
+    assert run_command_line([*words, "--json"]) == 0
+    warnings = json.loads(capsys.readouterr().out)["warnings"]
+    assert [each[: len(said)] for each in warnings] == [said] * bool(said)
+    assert run_command_line(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (f"warning: {said}" if said else "warning") in shown or not said
+    assert ("warning" in shown) == bool(said)
+
+
+@pytest.mark.parametrize(("names", "doubts"), [(6, 0), (5, 1), (7, 1)])
+def test_labels_of_a_map_of_scores_are_counted(
+    names: int, doubts: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = random_convolution(8, 8, 4, 6, 1, kernel=3)
+    (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
+    (tmp_path / "labels.txt").write_text("\n".join(map(chr, range(97, 97 + names))))
+    colour_picture(0, 1).save(tmp_path / "p.png")
+    words = ["segment", str(tmp_path / "p.png"), str(tmp_path / "m.tflite"), "--json"]
+    assert run_command_line([*words, "--labels", str(tmp_path / "labels.txt")]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == doubts
+
+
+def test_numbers_beyond_all_names_are_doubted() -> None:
+    """Where shapes do not say how many classes there are: an SSD's numbers, an ARG_MAX."""
+    assert nameless({0: "a", 5: "b"}, [0, 3, 5]) == nameless({}, [7]) == ()
+    (warning,) = nameless({0: "a", 5: "b"}, [0, 17, 3])
+    assert "class 17, labels end with class 5" in warning
+
+
+@pytest.mark.parametrize(
+    ("shapes", "tasks", "classes"),
+    [
+        ([(1, 1001)], ("classify",), {"classify": 1001}),
+        ([(1, 1, 1, 1024)], ("classify",), {"classify": 1024}),
+        ([(1, 10, 4), (1, 10), (1, 10), (1,)], ("detect",), {}),
+        ([(1, 10), (1, 10, 4), (1,), (1, 10)], ("detect",), {}),
+        ([(1, 84, 8400)], ("detect",), {"detect": 80}),
+        ([(1, 25200, 85)], ("detect",), {"detect": 80}),
+        ([(1, 56, 8400)], ("pose",), {"detect": 52}),
+        ([(1, 513, 513)], ("segment",), {}),
+        ([(1, 65, 65, 21)], ("segment",), {"segment": 21}),
+        ([(1, 9), (1, 9)], (), {}),
+        ([()], (), {}),
+    ],
+)
+def test_shapes_say_what_reads_outputs_and_how_many_classes_there_are(
+    shapes: list[tuple[int, ...]], tasks: tuple[str, ...], classes: dict[str, int]
+) -> None:
+    assert tasks_of(shapes, (640, 640)) == tasks
+    for task in ("classify", "detect"):
+        assert class_count(task, shapes, (640, 640)) == classes.get(task)
+    if tasks == ("segment",):
+        assert class_count("segment", shapes, (640, 640)) == classes.get("segment")
+
+
+def test_what_reads_another_kind_of_outputs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(colour_models()[0])
+    colour_picture(2, 2).save(tmp_path / "p.png")
+    for command in ("detect", "segment", "pose"):
+        words = [command, str(tmp_path / "p.png"), str(tmp_path / "m.tflite")]
+        assert run_command_line(words) == 2
+        assert capsys.readouterr().err.endswith("try darwinn classify\n")
 
 
 def test_a_convolution_segments(tmp_path: Path) -> None:
