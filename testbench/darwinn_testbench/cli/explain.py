@@ -98,6 +98,11 @@ _COLUMNS: tuple[Column[_Line], ...] = (
     Column("why", lambda line: line.why),
 )
 
+_TENSOR = Column[_Line]("tensor", lambda line: line.rows[-1].name, may_shrink=True)
+"""What the last operator of a line gives: numbers are of one file, names of all."""
+
+_WITHOUT_INSTRUCTIONS = "and the compiler's instructions: how many, only a compiled file shows"
+
 _CROSSINGS: tuple[Column[Crossing], ...] = (
     Column("what", lambda each: each.what),
     Column("", lambda each: each.direction),
@@ -158,7 +163,7 @@ def command(
 def _body(report: Report[ExplainRow], every: bool) -> Sequence[RenderableType]:
     figures = report.figures
     return [
-        table(_COLUMNS, _lines(report.rows, every)),
+        table((*_COLUMNS, _TENSOR) if every else _COLUMNS, _lines(report.rows, every)),
         "",
         *(part for piece in figures["pieces"] for part in _piece(piece, report)),
         *_prediction(report),
@@ -193,7 +198,10 @@ def _piece(piece: Piece, report: Report[ExplainRow]) -> list[RenderableType]:
             "host's fixed cost"
         )
     heading = f"{name}over the host link {figures['host']} at each inference"
-    return [*map(wrapped, lines), "", heading, table(_CROSSINGS, piece.crossings), ""]
+    crossings: list[RenderableType] = [heading, table(_CROSSINGS, piece.crossings)]
+    if said:
+        crossings.append(wrapped(_WITHOUT_INSTRUCTIONS))
+    return [*map(wrapped, lines), "", *crossings, ""]
 
 
 def _prediction(report: Report[ExplainRow]) -> list[RenderableType]:

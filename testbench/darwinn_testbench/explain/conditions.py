@@ -168,9 +168,19 @@ def _sized(seen: Seen, advice: str, source: str) -> tuple[Condition, Condition]:
 
 
 _SMALLER = "make the tensor smaller, or leave this step out of the model and do it in the program"
+_ENLARGEMENT = Seen("enlargement", "enlarged {:,} times", findings.enlargement, 2, 33)
+_BROADCAST = Condition(
+    _ENLARGEMENT.name,
+    lambda node: _ENLARGEMENT.beyond(node) if findings.single_pixel(node) else "",
+    "the same value everywhere: leave it out, and an ADD or MUL of the single pixel broadcasts it; "
+    "before a CONCATENATION with a convolution behind, convolve both parts alone and add them",
+    NUMBERS_SEEN,
+)
 _RESIZE = (
+    # First, as an operator's first objection is the one with advice.
+    _BROADCAST,
     *_sized(
-        Seen("enlargement", "enlarged {:,} times", findings.enlargement, 2, 33),
+        _ENLARGEMENT,
         "enlarge in steps of 2, or put it last: what follows it stays on the CPU, too",
         NUMBERS_SEEN,
     ),

@@ -216,6 +216,11 @@ def data_bytes(node: Node) -> int:
     return max((each.bytes for each in node.data), default=0)
 
 
+def single_pixel(node: Node) -> bool:
+    """Whether an operator reads a picture of one pixel: enlarging that is a broadcast."""
+    return bool(node.data) and node.data[0].shape[1:3] == (1, 1)
+
+
 def enlargement(node: Node) -> int:
     """How many times more rows or columns a result has."""
     if not node.data or not node.outputs:

@@ -255,6 +255,24 @@ def test_a_condition_finds_what_is_against_it_and_nothing_else(case: str) -> Non
     assert [text for _, text, sure in within.found() if sure] == []
 
 
+@pytest.mark.parametrize(("pixels", "broadcast"), [(1, True), (2, False)])
+def test_an_enlarged_pixel_is_a_broadcast(pixels: int, broadcast: bool) -> None:
+    """It can be left out; steps of 2 would make the same values in many operators."""
+    tensors = [tensor("in", (1, pixels, pixels, 4), INT8), tensor("out", (1, 66, 66, 4), INT8)]
+    data = model(
+        tensors,
+        [("RESIZE_BILINEAR", ("in", "size"), ["out"])],
+        ["out"],
+        {"size": ints(66, 66)},
+        {0: None},
+    )
+    (node,) = graph_of(tflite.load(data)).nodes
+    first = objections(node)[0]
+    assert first.condition.sure
+    assert ("broadcasts" in first.condition.advice) == broadcast
+    assert ("steps of 2" in first.condition.advice) != broadcast
+
+
 @pytest.mark.parametrize(
     ("one", "words"),
     [

@@ -48,6 +48,30 @@ def piece(report: Report[ExplainRow]) -> Piece:
     return found
 
 
+def test_what_a_prediction_cannot_count_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(BEFORE)
+    (tmp_path / "m_edgetpu.tflite").write_bytes(COMPILED)
+    words = ["explain", str(tmp_path / "m.tflite")]
+    assert run_command_line(words) == 0
+    assert "and the compiler's instructions" in capsys.readouterr().out
+    assert run_command_line([*words, str(tmp_path / "m_edgetpu.tflite")]) == 0
+    assert "and the compiler's instructions" not in capsys.readouterr().out
+
+
+def test_each_operator_is_shown_with_the_tensor_that_it_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers of operators differ between a model and the compiled one; names are the bridge."""
+    for name, data in (("m", BEFORE), ("m_edgetpu", COMPILED)):
+        (tmp_path / f"{name}.tflite").write_bytes(data)
+        assert run_command_line(["explain", str(tmp_path / f"{name}.tflite"), "--all"]) == 0
+        shown = capsys.readouterr().out
+        for row in explain(tmp_path / f"{name}.tflite").rows:
+            assert any(line.rstrip().endswith(row.name) for line in shown.splitlines())
+
+
 def test_a_model_before_compilation_is_predicted() -> None:
     report = explain(BEFORE)
     assert report.figures["basis"] == "prediction"
