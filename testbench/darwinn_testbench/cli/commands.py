@@ -94,7 +94,17 @@ _WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate", "warm-up"})
 
 
 class _Command(TyperCommand):
-    """A command whose help names what a user types, and no types of Python."""
+    """A command whose help names what a user types, and no types of Python.
+
+    What would write over a file that it reads is refused before it begins.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        # Loaded with a command, as the list of commands does without it.
+        from darwinn_testbench.cli.outputs import refuse_replacing
+
+        refuse_replacing(self.params, ctx.params)
+        return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)

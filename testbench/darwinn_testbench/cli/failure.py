@@ -12,6 +12,7 @@ import typer
 from darwinn_formats.errors import FormatError
 
 from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.outputs import is_named_by
 from darwinn_testbench.cli.results import FORMS, Results
 from darwinn_testbench.cli.terminal import discard_output, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, one_line, verdict_of
@@ -78,16 +79,26 @@ def _finish(arguments: Sequence[str], verdict: Verdict, message: str) -> int:
 
 
 def _results(arguments: Sequence[str]) -> Results:
-    """What was asked for; of several results for standard output the first."""
+    """What was asked for; of several results for standard output the first.
+
+    A file that another word of the command line names as well is left as it is: that may be what
+    failed, or what was to be read.
+    """
     json = "--json" in arguments
     taken = json
     files: dict[str, Path] = {}
     for name in FORMS:
         target = _option(arguments, f"--{name}")
-        if target and not (target == "-" and taken):
+        if target and not (target == "-" and taken) and not _is_named_twice(arguments, target):
             files[name] = Path(target)
             taken = taken or target == "-"
     return Results(json, github="--github" in arguments and not taken, **files)
+
+
+def _is_named_twice(arguments: Sequence[str], target: str) -> bool:
+    """Whether the file that an option writes is named by another word, too."""
+    words = [word for word in arguments[1:] if word != "-"]
+    return sum(is_named_by(Path(target), word) for word in words) > 1
 
 
 def _option(arguments: Sequence[str], name: str) -> str:

@@ -15,6 +15,7 @@ from darwinn_testbench.cli.commands import SUMMARIES
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import picture_files
+from darwinn_testbench.cli.outputs import is_named_by
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, counted, seconds, table
@@ -165,9 +166,8 @@ def _targets(
 
 def _none_of(targets: Mapping[str, Path], images: Sequence[Path]) -> Mapping[str, Path]:
     """``targets``; InputError if one of them is a picture that is asked about."""
-    originals = {image.resolve() for image in images}
     for target in targets.values():
-        if target.resolve() in originals:
+        if any(is_named_by(target, str(image)) for image in images):
             raise InputError(f"{target}: --output would replace the picture itself")
     return targets
 

@@ -38,28 +38,38 @@ _VALUES: Mapping[str, Callable[[ProfileRow], float | None]] = {
 }
 """Data of nodes, by what they are called."""
 
+_DIFFERENCES = "differences"
+"""Those of tensors that were compared."""
 
-def write_files(target: Path, report: Report[ProfileRow]) -> list[Path]:
-    """Write the graph to ``target`` and its data beside it; the names of the files.
+
+def files_beside(target: Path) -> dict[str, Path]:
+    """The files of a graph: its own by an empty name, those of its data by the names of these.
 
     ``target`` may have the ending ``.json`` or none: ``net`` gives ``net.json``,
     ``net.cycles.json`` and so on.
 
     Raises:
         InputError: ``target`` has another ending, or is standard output, which is one file.
-        OSError: a file cannot be written.
     """
-    if target.suffix not in ("", ".json") or str(target) == "-":
+    if target.suffix not in ("", ".json") or str(target) == "-" or not target.name:
         raise InputError(f"{target}: a graph for Model Explorer is written to files, as .json")
     stem = target.with_suffix("")
-    contents = {"": graph_collection(report)}
-    contents |= {f".{name}": data for name, data in node_data(report).items()}
-    written = []
+    names = {"": "", **{name: f".{name}" for name in (*_VALUES, _DIFFERENCES)}}
+    return {name: stem.with_name(f"{stem.name}{middle}.json") for name, middle in names.items()}
+
+
+def write_files(target: Path, report: Report[ProfileRow]) -> list[Path]:
+    """Write the graph to ``target`` and its data beside it (``files_beside``); the files' names.
+
+    Raises:
+        InputError: ``target`` cannot be several files.
+        OSError: a file cannot be written.
+    """
+    files = files_beside(target)
+    contents = {"": graph_collection(report), **node_data(report)}
     for name, content in contents.items():
-        file = stem.with_name(f"{stem.name}{name}.json")
-        write_result(file, json.dumps(content, indent=1, allow_nan=False).encode())
-        written.append(file)
-    return written
+        write_result(files[name], json.dumps(content, indent=1, allow_nan=False).encode())
+    return [files[name] for name in contents]
 
 
 def graph_collection(report: Report[ProfileRow]) -> Json:
@@ -90,7 +100,7 @@ def node_data(report: Report[ProfileRow]) -> dict[str, Json]:
             if row.number is not None and row.number in compared
         }
         name = "differing elements"
-        data["differences"] = {"name": name, "results": results, "thresholds": list(_WRONG)}
+        data[_DIFFERENCES] = {"name": name, "results": results, "thresholds": list(_WRONG)}
     return data
 
 

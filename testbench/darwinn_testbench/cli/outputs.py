@@ -1,0 +1,151 @@
+"""Options that write files: none of them may write over what its command reads, or another writes.
+
+Every value of a command line is taken for a file that is read, unless its option is listed here: a
+new option is then protected before anybody thinks of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from darwinn_testbench.errors import InputError
+
+
+def _alone(target: Path) -> Sequence[Path]:
+    return (target,)
+
+
+def _waves(target: Path) -> Sequence[Path]:
+    return (target, target.with_suffix(".gtkw")) if target.name else (target,)
+
+
+def _for_model_explorer(target: Path) -> Sequence[Path]:
+    # Imported here: no other option should wait for it.
+    from darwinn_testbench.profile.model_explorer import files_beside
+
+    return tuple(files_beside(target).values())
+
+
+OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
+    "--baseline": _alone,
+    "--csv": _alone,
+    "--document": _alone,
+    "--graph": _alone,
+    "--html": _alone,
+    "--junit": _alone,
+    "--markdown": _alone,
+    "--model-explorer": _for_model_explorer,
+    "--out": _alone,
+    "--output": _alone,
+    "--record": _alone,
+    "--sarif": _alone,
+    "--timeline": _alone,
+    "--waves": _waves,
+}
+"""Options that write, in whatever command, and the files that they write for their value."""
+
+TEXTS = frozenset(
+    {"--function", "--map", "--only", "--policy", "--reason", "--scheduler", "--tap", "--until"}
+)
+"""Options whose value is no file, even where one is called so."""
+
+
+def refuse_replacing(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
+    """Refuse results in the place of what the command reads, and two in one file.
+
+    Files are the same whatever they are called: a link of either kind leads to them as well. A
+    folder, a device or a pipe is not replaced by what is written there.
+
+    Args:
+        parameters: arguments and options of the command.
+        values: what the command line says of each, by its name.
+
+    Raises:
+        InputError: naming the file, and the options.
+    """
+    read, written = [], []
+    for parameter in parameters:
+        called = _called(parameter)
+        for value in _texts(values.get(parameter.name)):
+            if called in OUTPUTS:
+                written += [(called, path) for path in _paths(called, value)]
+            elif called not in TEXTS:
+                read.append((called, value))
+    for option, path in written:
+        for reader, word in read:
+            if is_named_by(path, word):
+                raise InputError(
+                    f"{path}: {option} would replace the file itself that {reader} reads: name "
+                    "another one"
+                )
+    for (option, path), (other, further) in combinations(written, 2):
+        if _same_target(path, further):
+            raise InputError(f"{path}: {option} and {other} both write it: name two files")
+
+
+def is_named_by(path: Path, word: str) -> bool:
+    """Whether a word of a command line, or what follows an ``=`` in it, names the file ``path``."""
+    if not path.is_file():
+        return False
+    if word == "-":
+        return _is_standard_input(path)
+    begins = [0, *(place + 1 for place, letter in enumerate(word) if letter == "=")]
+    return any(_is_same(path, Path(word[begin:])) for begin in begins if word[begin:])
+
+
+def _called(parameter: Any) -> str:
+    """What messages call an argument or an option: its place holder, or its first long name."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name).strip("[].")
+    names: Sequence[str] = parameter.opts
+    return next((name for name in names if name.startswith("--")), names[0])
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, (str, Path)) and not isinstance(value, Enum):
+        yield str(value)
+
+
+def _paths(option: str, value: str) -> Sequence[Path]:
+    """The files that an option writes; none of standard output."""
+    return () if value == "-" and option != "--model-explorer" else OUTPUTS[option](Path(value))
+
+
+def _same_target(one: Path, other: Path) -> bool:
+    """Whether what is written second would replace what is written first."""
+    if _is_special(one):
+        return False
+    return os.path.realpath(one) == os.path.realpath(other) or _is_same(one, other)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is there and takes what is written, and keeps nothing."""
+    try:
+        return path.exists() and not path.is_file() and not path.is_dir()
+    except OSError:
+        return False
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        # One of them is not there, or no path at all: a zero byte, a name that is too long.
+        return False
+
+
+def _is_standard_input(path: Path) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
+    except (AttributeError, OSError, ValueError):
+        # Closed, or no file of the system.
+        return False
