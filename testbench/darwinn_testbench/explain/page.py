@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from darwinn_testbench.explain.advice import Advice
@@ -11,8 +11,8 @@ from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.layers.graph import Node
 from darwinn_testbench.pages import Chart, Page, Section, Table, render, sentence, table_of
-from darwinn_testbench.pages.charts import bars
-from darwinn_testbench.profile.network import laid_out
+from darwinn_testbench.pages.charts import COLOURS, bars
+from darwinn_testbench.profile.network import Kind, laid_out
 from darwinn_testbench.report import Column, Report
 from darwinn_testbench.report.shortened import shortened
 
@@ -78,14 +78,11 @@ def _sections(report: Report[ExplainRow]) -> Iterator[Section]:
     text = "" if changes else "Nothing to change: all of it runs on the chip."
     yield Section("What to change", text, [table_of(_ADVICE, changes)] if changes else [])
     nodes = [_node(row) for row in report.rows]
-    graph = laid_out(nodes) if 0 < len(nodes) <= _MOST_BOXES else None
+    graph = laid_out(nodes, _KINDS) if 0 < len(nodes) <= _MOST_BOXES else None
     if graph is not None:
-        text = (
-            "What is on the chip has one colour, what is on the CPU another. An operator that is "
-            "chosen here is marked in the tables, and the other way."
-        )
+        text = "An operator that is chosen here is marked in the tables, and the other way."
         yield Section("Network", text, [graph])
-    yield Section("Operators", _OPERATORS_NOTE, [table_of(_OPERATORS, report.rows, key=_key)])
+    yield Section("Operators", _OPERATORS_NOTE, list(_operators(report)))
     pieces: tuple[Piece, ...] = figures["pieces"]
     if pieces:
         yield Section(
@@ -97,7 +94,16 @@ def _sections(report: Report[ExplainRow]) -> Iterator[Section]:
         yield _transfers(report, pieces)
 
 
+def _operators(report: Report[ExplainRow]) -> Iterator[Table]:
+    """What is not on the chip before what is: that is what a reader looks for."""
+    for on_chip in (False, True):
+        rows = [row for row in report.rows if (row.place is Place.CHIP) is on_chip]
+        if rows:
+            yield table_of(_OPERATORS, rows, key=_key)
+
+
 _OPERATORS_NOTE = (
+    "Those that are not on the chip first. "
     "behind N: could perhaps run on the chip, but depends on operator N of the CPU, which depends "
     "on the chip. A question mark is a doubt: a size between what was seen on the chip and what "
     "was seen on the CPU, or a rule that is not confirmed. predicted: where the conditions place "
@@ -112,6 +118,7 @@ def _summary(report: Report[ExplainRow]) -> Section:
         ("places are those of", Path(figures["compiled"] or figures["basis"]).name),
         *((f"operators on {name}", count) for name, count in counts.items() if count),
         ("pieces on the chip", len(figures["pieces"])),
+        *_inference(figures["pieces"]),
         ("chip", figures["chip"]),
         ("host link", figures["host"]),
     ]
@@ -121,6 +128,14 @@ def _summary(report: Report[ExplainRow]) -> Section:
         rows.append(("operators where the conditions place them", said))
     text = "Times are those of a cycle-approximate model, without the operators on the CPU."
     return Section("Summary", text, [Table(("figure", "value"), rows, (False, True))])
+
+
+def _inference(pieces: Sequence[Piece]) -> Iterator[tuple[str, object]]:
+    """How long the chip takes, where all of its pieces are timed."""
+    times = [each.milliseconds for each in pieces if each.milliseconds is not None]
+    if times and len(times) == len(pieces):
+        yield "inference on the chip, ms", sum(times)
+        yield "of it the host's fixed cost, ms", sum(each.fixed_milliseconds for each in pieces)
 
 
 def _transfers(report: Report[ExplainRow], pieces: tuple[Piece, ...]) -> Section:
@@ -180,7 +195,12 @@ def _memory(pieces: tuple[Piece, ...], room: int) -> Chart:
     )
 
 
-_COLOURS = {Place.CHIP: "#d9ead3", Place.CPU: "#f4cccc", Place.UNKNOWN: "#eeeeee"}
+_KINDS = {
+    Place.CHIP.value: Kind("chip", COLOURS[0]),
+    Place.CPU.value: Kind("CPU", COLOURS[1]),
+    Place.UNKNOWN.value: Kind("not known", COLOURS[7]),
+}
+"""The boxes of the graph by place."""
 
 
 def _node(row: ExplainRow) -> Node:
@@ -189,7 +209,7 @@ def _node(row: ExplainRow) -> Node:
     return Node(
         _key(row),
         tuple(shortened(line, _MOST_LETTERS) for line in lines),
-        _COLOURS[row.place],
+        row.place.value,
         tuple(f"operator:{number}" for number in row.reads),
     )
 

@@ -18,7 +18,7 @@ from darwinn_testbench.report.shortened import shortened
 
 FORMATS = ("svg", "png", "dot")
 
-_COLOURS = {
+COLOURS = {
     "conv": "#cfe2f3",
     "depthwise": "#d9ead3",
     "dense": "#d9d2e9",
@@ -27,7 +27,8 @@ _COLOURS = {
     "average pool": "#f4cccc",
     "move": "#eeeeee",
 }
-_PORT_COLOUR, _OTHER_COLOUR = "#ffffff", "#fce5cd"
+"""Of boxes in pictures, by what a layer computes."""
+_PORT_COLOUR, OTHER_COLOUR = "#ffffff", "#fce5cd"
 
 _WIDTH, _HEIGHT, _DOWN, _ACROSS = 2.9, 0.62, 1.0, 3.3
 """Inches: of a node, and from one to the next."""
@@ -65,11 +66,11 @@ def nodes(report: Report[LayerRow]) -> tuple[Node, ...]:
     inputs = {each.name: _key(each) for each in _of(ports, "input")}
     for row in report.rows:
         before = tuple(inputs.get(each, each) for each in row.inputs)
-        colour = _COLOURS.get(row.kind, _OTHER_COLOUR)
+        colour = COLOURS.get(row.kind, OTHER_COLOUR)
         found.append(Node(f"layer:{row.number}", tuple(_lines(row)), colour, before))
     if core is not None:
         text = ("scalar core", ", ".join(core.functions))
-        found.append(Node("scalar core", text, _OTHER_COLOUR, core.inputs))
+        found.append(Node("scalar core", text, OTHER_COLOUR, core.inputs))
     for port in _of(ports, "output"):
         before = tuple(f"layer:{number}" for number in port.layers)
         if core is not None and port.name in core.outputs:

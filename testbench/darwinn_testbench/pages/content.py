@@ -74,11 +74,22 @@ class Box:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes with lines between them: ``paths`` are points in pixels, from box to box."""
+    """Boxes with lines between them: ``paths`` are points in pixels, from box to box.
+
+    ``colours`` are those of kinds; a legend names the ones that the graph has, in this order. Kinds
+    without one get any.
+    """
 
     boxes: Sequence[Box]
     paths: Sequence[Sequence[tuple[float, float]]] = ()
     box_size: tuple[float, float] = (210, 50)
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Kinds of the graph's boxes with their colours."""
+        used = {box.kind for box in self.boxes}
+        return [(kind, colour) for kind, colour in self.colours.items() if kind in used]
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,12 @@ def table_of(
     key: Callable[[Item], str] | None = None,
     folded: bool = False,
 ) -> Table:
-    """The table that a command prints of ``rows``; ``key`` says what a row is about."""
+    """The table that a command prints of ``rows``; ``key`` says what a row is about.
+
+    Of several columns those without a text in any row are left out.
+    """
+    filled = [c for c in columns if any(c.cell(row) not in (None, "") for row in rows)]
+    columns = filled or columns
     return Table(
         headings=[column.heading for column in columns],
         rows=[[column.cell(row) for column in columns] for row in rows],

@@ -121,10 +121,13 @@ def _sorted_by(cell: Any) -> str:
 
 
 def _graph_colours(parts: Sequence[Part]) -> dict[str, str]:
-    """A colour for each kind of box; the first kinds are told apart."""
-    boxes = chain.from_iterable(part.boxes for part in parts if isinstance(part, Graph))
-    kinds = dict.fromkeys(box.kind for box in boxes if box.kind)
-    return {kind: charts.COLOURS[place % len(charts.COLOURS)] for place, kind in enumerate(kinds)}
+    """A colour for each kind of box: the graph's, or of kinds without one the first differ."""
+    graphs = [part for part in parts if isinstance(part, Graph)]
+    kinds = dict.fromkeys(box.kind for graph in graphs for box in graph.boxes if box.kind)
+    found = {kind: charts.COLOURS[place % len(charts.COLOURS)] for place, kind in enumerate(kinds)}
+    for graph in graphs:
+        found |= graph.colours
+    return found
 
 
 def _frame(graph: Graph) -> tuple[float, float, float, float]:

@@ -242,7 +242,7 @@ _AXES: dict[str, Any] = {
         "type": "quantitative",
         "title": "multiply-accumulates for each byte",
         "scale": {"type": "log"},
-        "axis": {"format": ",~r"},
+        "axis": {"format": ",~r", "labelOverlap": "greedy", "labelSeparation": 4},
     },
     "y": {
         "field": "y",
