@@ -25,6 +25,9 @@ from darwinn_testbench.report import counted
 _CAUSES = [cause for cause in Cause if cause is not Cause.FINISHED]
 """What a unit does with its cycles until its last instruction."""
 
+TOTALS = ("cycles", "ms")
+"""Names of the rows that say how long an executable takes."""
+
 Pair = tuple[LayerRow | None, LayerRow | None]
 
 
@@ -126,9 +129,9 @@ def cycles(a: Side, b: Side) -> Iterator[DifferenceRow]:
                 yield unknown(Aspect.CYCLES, each.verdict, each.message)
                 return
         cycles = [None if each is None else each.cycles for each in runs]
-        yield row(Aspect.CYCLES, "cycles", *cycles, part=part)
+        yield row(Aspect.CYCLES, TOTALS[0], *cycles, part=part)
         spent = [None if each is None else round(each.milliseconds, 3) for each in runs]
-        yield row(Aspect.CYCLES, "ms", *spent, part=part)
+        yield row(Aspect.CYCLES, TOTALS[1], *spent, part=part)
     left, right = (side.timed[INFERENCE].timing for side in (a, b))
     assert left is not None and right is not None
     for cause in _CAUSES:

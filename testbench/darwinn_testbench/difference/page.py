@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
+from darwinn_testbench.difference.layers import TOTALS
 from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.pages import Chart, Columns, Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.pages.charts import bars
@@ -37,6 +38,8 @@ _ROWS: tuple[Column[DifferenceRow], ...] = (
     Column("change", lambda row: row.change),
     Column("part", lambda row: row.part),
 )
+_TOTALS = (_ROWS[-1], *_ROWS[:-1])
+"""What an executable is for stands before its figures."""
 _NETWORK: Column[DifferenceRow] = Column("network", lambda row: row.network)
 
 
@@ -53,12 +56,40 @@ def page_of(report: Report[DifferenceRow]) -> bytes:
     )
 
 
+_ORDER = (
+    Aspect.CYCLES,
+    Aspect.OUTPUTS,
+    Aspect.LAYERS,
+    Aspect.PARAMETERS,
+    Aspect.MEMORY,
+    Aspect.DMA,
+    Aspect.EXECUTABLES,
+    Aspect.INSTRUCTIONS,
+)
+"""What matters to who uses the models comes first, counts of opcodes last."""
+
+
+def _totals(rows: Sequence[DifferenceRow]) -> Iterator[Section]:
+    """Cycles and time of each executable, and how many outputs are equal."""
+    found = [row for row in rows if row.aspect is Aspect.CYCLES and row.name in TOTALS]
+    outputs = [row for row in rows if row.aspect is Aspect.OUTPUTS]
+    compared = [row for row in outputs if row.part]
+    text = "".join(f"Outputs: {row.message or row.change}." for row in outputs[:1])
+    if compared:
+        equal = sum(row.equal for row in compared)
+        text = f"Outputs: {equal:,} of {len(compared):,} equal for the same inputs."
+        text += "" if equal == len(compared) else " B computes something else."
+    if found or text:
+        yield Section("Totals", text, [table_of(_TOTALS, found)] if found else [])
+
+
 def _sections(report: Report[DifferenceRow]) -> Iterator[Section]:
     figures = report.figures
+    yield from _totals(report.rows)
     files = table_of(_FILES, list(zip("AB", figures["files"], strict=True)))
     yield Section("Files", "What is said here does not count as a difference.", (files,))
     yield Section("Aspects", parts=(table_of(_ASPECTS, figures["aspects"]),))
-    for each in figures["aspects"]:
+    for each in sorted(figures["aspects"], key=lambda each: _ORDER.index(each.aspect)):
         rows = [row for row in report.rows if row.aspect is each.aspect]
         charts = tuple(_charts(rows)) if each.aspect is Aspect.CYCLES else ()
         count = f"{each.different} of {counted(each.compared, 'figure')} differ"
@@ -88,20 +119,26 @@ def _key(row: DifferenceRow) -> str:
     return "" if row.layer is None else f"layer:{row.layer}"
 
 
+def _more(row: DifferenceRow) -> float:
+    """How much more B has; a layer that it lacks takes nothing there."""
+    a, b = (each if isinstance(each, int | float) else 0 for each in (row.a, row.b))
+    return b - a
+
+
 def _charts(rows: Sequence[DifferenceRow]) -> Iterator[Chart]:
     """Cycles by cause and by layer: how many more B takes, fewer to the left."""
     causes = [row for row in rows if row.layer is None and row.name.startswith("tensor units")]
     layers = [row for row in rows if row.layer is not None]
-    largest = sorted(layers, key=lambda row: -abs(row.delta or 0))[:_MOST_BARS]
+    largest = sorted(layers, key=lambda row: -abs(_more(row)))[:_MOST_BARS]
     for label, shown in (
         ("cycles of the tensor units by cause, B less A", causes),
         ("cycles by layer, B less A", [row for row in layers if row in largest]),
     ):
-        found = [row for row in shown if row.delta]
+        found = [row for row in shown if _more(row)]
         if found:
             columns: Columns = {
                 "name": [row.name for row in found],
-                "value": [row.delta for row in found],
+                "value": [_more(row) for row in found],
                 "key": [_key(row) for row in found],
                 "note": [", ".join(filter(None, (row.network, row.change))) for row in found],
             }

@@ -34,7 +34,7 @@ def page_of(report: Report[EvaluationRow], labels: Labels) -> bytes:
 def accuracy_columns() -> tuple[Column[tuple[str, Accuracy]], ...]:
     """The columns of who is right how often."""
     return (
-        Column("of", lambda each: each[0]),
+        Column("run by", lambda each: each[0]),
         Column("pictures", lambda each: each[1].pictures, "right"),
         Column("top-1 %", lambda each: _percent(each[1].top1, each[1]), "right"),
         Column("top-5 %", lambda each: _percent(each[1].top5, each[1]), "right"),
@@ -74,7 +74,7 @@ def worst_columns(labels: Labels) -> tuple[Column[EvaluationRow], ...]:
 
 
 def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section]:
-    yield Section("Right", parts=[table_of(accuracy_columns(), accuracies(report))])
+    yield Section("Accuracy", parts=[table_of(accuracy_columns(), accuracies(report))])
     confusion = report.figures.get("confusion", ())
     if confusion:
         text = (
@@ -90,10 +90,11 @@ def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section
         picture = _thumbnail(row.name)
         if picture is not None:
             says = (
+                f"Is {name_of_class(labels, row.truth)}: "
                 f"chip {_best(row.chip, row.scores, labels)}, "
                 f"LiteRT {_best(row.reference, row.reference_scores, labels)}"
             )
-            yield Section(Path(row.name).name, says, [picture])
+            yield Section(_within(row.name, report.figures["dataset"]), says, [picture])
     failed = [row for row in report.rows if row.message]
     if failed:
         columns: tuple[Column[EvaluationRow], ...] = (
@@ -101,6 +102,13 @@ def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section
             Column("why", lambda row: row.message),
         )
         yield Section("Not asked about", parts=[table_of(columns, failed)])
+
+
+def _within(picture: str, dataset: str) -> str:
+    """The picture's path in the data set: folders of classes have pictures of the same names."""
+    folder = Path(dataset) if Path(dataset).is_dir() else Path(dataset).parent
+    path = Path(picture)
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _thumbnail(path: str) -> Picture | None:

@@ -30,6 +30,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.difference.difference import difference
 from darwinn_testbench.difference.layers import aligned
+from darwinn_testbench.difference.page import page_of
 from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.difference.side import CACHING, INFERENCE
 from darwinn_testbench.errors import InputError
@@ -201,6 +202,30 @@ def test_a_layer_that_was_added_stands_alone() -> None:
     ]
 
 
+def test_the_page_has_layers_that_only_one_side_has() -> None:
+    """In the totals' section their sum, in the chart a bar each."""
+    longer = random_dense([48, 48, 48, 24], 1)
+    other = edgetpu_model(longer, compile_network(longer))
+    for a, b in ((MODEL, other), (other, MODEL)):
+        report = difference(a, b, only=(Aspect.CYCLES,))
+        text = page_of(report).decode()
+        data = re.search(r'<script type="application/json" id="data">(.*)</script>', text)
+        assert data is not None
+        charts = [each["columns"] for each in json.loads(data[1])["charts"]]
+        drawn: dict[str, float] = {}
+        for columns in charts:
+            names, values = columns["name"], columns["value"]
+            drawn |= zip([names["of"][at] for at in names["at"]], values, strict=True)
+        lone = [row for row in report.rows if row.layer is not None and None in (row.a, row.b)]
+        assert lone
+        for row in lone:
+            assert drawn[row.name] == int(row.b or 0) - int(row.a or 0) != 0
+        totals = text.partition("<h2>Totals</h2>")[2].partition("</section>")[0]
+        cycles = found(report, "cycles")
+        assert f"{cycles.a:,}" in totals
+        assert f"{cycles.b:,}" in totals
+
+
 def test_layers_of_one_tensor_belong_together_whatever_they_are_called() -> None:
     """Names decide before operation and result; where only one side has a name these do."""
     mine = [replace(LAYERS[0], kind=kind, tensor=kind) for kind in "abc"]
@@ -260,6 +285,10 @@ def test_exit_codes_are_those_of_diff(
     page = Path("page.html").read_text()
     assert "mismatch" in page
     assert len(page) < 1_500_000
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert titles[:4] == ["Totals", "Files", "Aspects", "Cycles"]
+    assert titles[-1] == "Instructions"
+    assert "equal for the same inputs. B computes something else." in page
     assert run_command_line(["diff", "a.tflite", "b.tflite", "--only", "looks"]) == 2
     assert run_command_line(["diff", "a.tflite", "page.html"]) == 2
     Path("network.tflite").write_bytes(uncompiled(NETWORK))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from darwinn_testbench.evaluation.page import page_of
 from darwinn_testbench.evaluation.run import Confusion, evaluate
 from darwinn_testbench.evaluation.task import Setting
 from darwinn_testbench.report import Verdict
+from darwinn_testbench.vision.labels import name_of_class
 from picture_models import COLOURS, colour_folders, colour_models, colour_network
 from PIL import Image
 
@@ -112,6 +114,15 @@ def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
     page = page_of(report, LABELS).decode()
     assert page.count("data:image/jpeg;base64,") == len(report.figures["worst"])
     assert "green" in page
+    titles = re.findall(r"<h2>([^<]*)</h2><p>([^<]*)</p>", page.replace("\n", ""))
+    named = {row.name: row for row in report.rows}
+    pictures = [(title, says) for title, says in titles if says.startswith("Is ")]
+    assert [title for title, _ in pictures] == [
+        Path(name).relative_to(folder / "data").as_posix() for name in report.figures["worst"]
+    ]
+    assert "/" in first.removeprefix(str(folder / "data") + "/"), "a folder for each class"
+    for (_, says), name in zip(pictures, report.figures["worst"], strict=True):
+        assert says.startswith(f"Is {name_of_class(LABELS, named[name].truth)}: chip ")
 
 
 def test_it_goes_on_where_it_was_killed(folder: Path) -> None:
