@@ -216,7 +216,10 @@ def _load_tflite(data: bytes) -> tuple[tflite.Model, tuple[CustomOperator, ...]]
         if operator.opcode_index in codes
     )
     if not operators:
-        reason = f"no operator of the model is an {CUSTOM_OPERATOR}: it is not compiled"
+        reason = (
+            f"no operator of the model is an {CUSTOM_OPERATOR}: it is not compiled: "
+            "edgetpu_compiler compiles it, darwinn explain says what of it would run on the chip"
+        )
         raise FormatError("Model.subgraphs", reason, offset=0)
     return model, operators
 

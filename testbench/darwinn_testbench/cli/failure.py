@@ -7,16 +7,22 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 from darwinn_formats.errors import FormatError
 
+from darwinn_testbench.chip.images import IMAGE_SUFFIXES
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.outputs import is_named_by
 from darwinn_testbench.cli.results import FORMS, Results
 from darwinn_testbench.cli.terminal import discard_output, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, one_line, verdict_of
 
+_EXTRA_WORDS = "unexpected extra argument"
+"""In Typer's message of words that no argument takes."""
+_ANY_NUMBER = -1
+"""Words of an argument that takes all there are, as Typer has it."""
 _TRACEBACK_VARIABLE = "DARWINN_TRACEBACK"
 
 
@@ -49,9 +55,22 @@ def nothing_can_be_printed(arguments: Sequence[str], error: OSError) -> int:
 def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
     name = _command_name(arguments)
     text = error.format_message().strip()
+    text += _advice(arguments, error, text)
     if text:
         print_line(f"{name}: {text} (see: {name} --help)")
     return _finish(arguments, Verdict.BAD_INPUT, text or "no command")
+
+
+def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) -> str:
+    """How else the words of a command line may be meant: the end of a message, or nothing."""
+    name = _subcommand(arguments)
+    if _EXTRA_WORDS in text and "--reference" in _options_with_value(name):
+        return ": the model before compilation is given by --reference MODEL"
+    missing = getattr(getattr(error, "param", None), "name", "")
+    word = _file_argument(arguments)
+    if missing == "images" and Path(word).suffix.lower() in IMAGE_SUFFIXES:
+        return f": the last word is the MODEL, and {word} looks like a picture: give IMAGE... MODEL"
+    return ": pictures first, the MODEL last" if missing == "images" and word else ""
 
 
 def _of_file(error: Exception, arguments: Sequence[str]) -> Exception:
@@ -121,27 +140,44 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def _file_argument(arguments: Sequence[str]) -> str:
-    """FILE of a command line that failed: the first word that is no option nor the value of one."""
+    """FILE of a command line that failed: the first word that is no option nor the value of one.
+
+    Where pictures or the like come first it is the last one.
+    """
     subcommand = _subcommand(arguments)
-    valued = _options_with_value(subcommand) if subcommand else set()
+    valued = _options_with_value(subcommand)
     words = iter(arguments[1:])
+    found = []
     for word in words:
         if word in valued:
             next(words, None)
         elif word == "-" or not word.startswith("-"):
-            return word
-    return ""
+            found.append(word)
+    if not found:
+        return ""
+    return found[-1 if _file_is_last(subcommand) else 0]
+
+
+def _file_is_last(name: str) -> bool:
+    """Whether any number of words stands before another argument."""
+    many = [each.nargs for each in _parameters(name) if each.param_type_name == "argument"]
+    return len(many) > 1 and many[0] == _ANY_NUMBER
 
 
 def _options_with_value(name: str) -> set[str]:
-    try:
-        command = commands.load(name)
-    except Exception:
-        # It is what failed: the module of the command cannot be loaded.
-        return set()
     return {
         option
-        for parameter in command.params
+        for parameter in _parameters(name)
         if not getattr(parameter, "is_flag", True)
         for option in parameter.opts
     }
+
+
+def _parameters(name: str) -> Sequence[Any]:
+    if not name:
+        return ()
+    try:
+        return commands.load(name).params
+    except Exception:
+        # It is what failed: the module of the command cannot be loaded.
+        return ()

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from darwinn_formats.files import Source, read_once
+from darwinn_formats.files import Source, content_of, read_once
+from darwinn_formats.tflite import IDENTIFIER
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.images import IMAGE_SUFFIXES
 from darwinn_testbench.chip.whole import cpu_line
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.commands import SUMMARIES
@@ -104,6 +106,7 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
         normalisation = normalisation_of(mean, std)
         targets = _targets(images, output, writable)
         source = read_once(options.compiled_source_of(model))
+        _refuse_picture(source, model)
         further = [read_once(each) for each in then or ()]
         question = Question(names_of(labels, [source, *further][-1]), top, threshold)
 
@@ -132,6 +135,12 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
 
     command.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
     return command
+
+
+def _refuse_picture(source: Source, model: str) -> None:
+    """InputError if what should be the model is a picture: the order of words is another one."""
+    if Path(model).suffix.lower() in IMAGE_SUFFIXES and content_of(source)[4:8] != IDENTIFIER:
+        raise InputError(f"{model}: not a model but a picture: pictures first, the MODEL last")
 
 
 def names_of(labels: Path | None, source: Source) -> Labels:

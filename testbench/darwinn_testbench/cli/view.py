@@ -98,9 +98,9 @@ def command(
             except (FormatError, OSError, InputError, SimulationError) as error:
                 verdict, text = judged(error)
                 unread.append(Row(name=file, verdict=verdict, message=text))
-                print_line(f"darwinn view: {verdict.value}: {text}")
                 if len(unread) == len(files):
                     raise
+                print_line(f"darwinn view: {verdict.value}: {text}")
         script = {_LIBRARY: charts.library().encode()} if charts.installed() else {}
         library = next(iter(script), "")
         pages = {

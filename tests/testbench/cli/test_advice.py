@@ -1,0 +1,68 @@
+"""Command lines that are nearly right: the error says how they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from picture_models import colour_models, colour_picture
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model, compiled and before, and a picture: the folder is the current one."""
+    compiled, before = colour_models()
+    (tmp_path / "m_edgetpu.tflite").write_bytes(compiled)
+    (tmp_path / "m.tflite").write_bytes(before)
+    (tmp_path / "bad.tflite").write_bytes(b"no model")
+    colour_picture(0, 1).save(tmp_path / "cat.bmp")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("verify m_edgetpu.tflite m.tflite", "is given by --reference MODEL"),
+        ("verify m_edgetpu.tflite m.tflite --json", "is given by --reference MODEL"),
+        ("classify cat.bmp", "cat.bmp looks like a picture: give IMAGE... MODEL"),
+        ("detect m_edgetpu.tflite", "pictures first, the MODEL last"),
+        ("classify m_edgetpu.tflite cat.bmp", "cat.bmp: not a model but a picture"),
+        ("classify cat.bmp m.tflite", "darwinn explain"),
+        ("cycles m.tflite", "edgetpu_compiler compiles it"),
+        ("view m.tflite", "edgetpu_compiler compiles it"),
+        ("view m.tflite bad.tflite", "bad.tflite"),
+        ("detect cat.bmp m_edgetpu.tflite", "try darwinn classify"),
+    ],
+)
+def test_an_error_says_what_to_do_and_says_it_once(
+    line: str, advice: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(line.split()) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert advice in said[-1]
+    assert len(said) == len(set(said))
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("classify cat.bmp cat.bmp bad.tflite --json", "bad.tflite"),
+        ("classify --top 3 cat.bmp bad.tflite --fit crop --json", "bad.tflite"),
+        ("evaluate bad.tflite cat.bmp --json", "bad.tflite"),
+        ("explain bad.tflite m.tflite --json", "bad.tflite"),
+        ("inspect bad.tflite --json", "bad.tflite"),
+    ],
+)
+def test_the_file_of_a_failure_is_the_model(
+    line: str, file: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(line.split()) == 2
+    assert json.loads(capsys.readouterr().out)["file"] == file
+
+
+def test_a_model_may_be_called_as_a_picture_is(folder: Path) -> None:
+    (folder / "m_edgetpu.tflite").rename(folder / "m.png")
+    assert run_command_line(["classify", "cat.bmp", "m.png"]) == 0
