@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, ClassVar
 
 from darwinn_testbench.comparison.layer_names import LayerName
 from darwinn_testbench.report import Row, Verdict
@@ -64,6 +65,28 @@ class DifferenceRow(Row):
     change: str = ""
     layer: int | None = None
     names: Names = field(default=(None, None), metadata={"json": lambda row: any(row.names)})
+
+    listed: ClassVar[tuple[str, ...]] = (
+        "verdict",
+        "aspect",
+        "part",
+        "name",
+        "network",
+        "a",
+        "b",
+        "change",
+        "message",
+    )
+
+    @property
+    def rank(self) -> int:
+        """What differs first."""
+        return int(self.equal)
+
+    @classmethod
+    def tables(cls, figures: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
+        """How much of each aspect differs."""
+        return {"aspects": figures.get("aspects", ())}
 
     @property
     def network(self) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import DarwinnFile, load
@@ -63,6 +63,33 @@ class ExplainRow(Row):
     doubts: tuple[str, ...]
     reads: tuple[int, ...]
     parameter_bytes: int
+
+    listed: ClassVar[tuple[str, ...]] = (
+        "number",
+        "operator",
+        "result",
+        "place",
+        "reason",
+        "advice",
+        "doubts",
+        "parameter_bytes",
+        "name",
+    )
+
+    @property
+    def rank(self) -> int:
+        """What is not on the chip first."""
+        return int(self.place is Place.CHIP)
+
+    @classmethod
+    def tables(cls, figures: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
+        """What to change, the pieces, and what goes over the host link."""
+        pieces: tuple[Piece, ...] = figures.get("pieces", ())
+        return {
+            "what to change": figures.get("advice", ()),
+            "pieces on the chip": [replace(each, crossings=()) for each in pieces],
+            "over the host link": [each for piece in pieces for each in piece.crossings],
+        }
 
 
 def explain(

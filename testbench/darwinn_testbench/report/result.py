@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -56,6 +58,19 @@ class Row:
         """Figures that a list of rows shows even if all is well: headings and texts."""
         return {}
 
+    listed: ClassVar[tuple[str, ...]] = ()
+    """Fields that a notebook shows, in this order; all of them if none is named."""
+
+    @property
+    def rank(self) -> int:
+        """Rows of the lowest rank stand first in a notebook: what a reader looks for."""
+        return 0
+
+    @classmethod
+    def tables(cls, figures: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
+        """Dataclasses among a report's figures that a notebook shows before the rows, by title."""
+        return {}
+
     drawn: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are the parts of a bar in a notebook: numbers, or mappings of them."""
     unit: ClassVar[str] = ""
@@ -89,6 +104,8 @@ PYTHON_ONLY: Mapping[str, Any] = {"json": False}
 """Metadata of a dataclass field that does not appear in JSON (arrays, objects); in place of False
 there may be a function of the row that says whether it does."""
 
+_DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{48}\b")
+"""A SHA-256; its beginning tells it from any other."""
 _MOST_ROWS = 100
 """Rows of a table in a notebook."""
 
@@ -159,12 +176,14 @@ class Report(Generic[RowKind]):
     def _repr_html_(self) -> str:
         """For notebooks: the verdict and the rows, of their fields those that a cell can show."""
         title = f"{self.verdict.value}  {self.file}: {shortened(self.headline, 400)}"
-        rows = self.rows[:_MOST_ROWS]
-        names = [name for name in _shown_fields(rows) if any(_cell(row, name) for row in rows)]
-        table = table_of(([_cell(row, name) for name in names] for row in rows), names)
-        left_out = len(self.rows) - len(rows)
-        more = f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out else ""
-        return f"<p><strong>{escape(printable(title))}</strong></p>{self._figure()}{table}{more}"
+        rows = sorted(self.rows, key=attrgetter("rank"))
+        before = type(rows[0]).tables(self.figures) if rows else {}
+        tables = [
+            f"<p>{escape(each)}</p>{_table(items)}" for each, items in before.items() if items
+        ]
+        tables.append(_table(rows, rows[0].listed if rows else ()))
+        head = f"<p><strong>{escape(printable(title))}</strong></p>"
+        return "".join([head, self._figure(), *tables])
 
     def _figure(self) -> str:
         """Bars of the rows, and their arrays: SVG."""
@@ -189,7 +208,17 @@ class Report(Generic[RowKind]):
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
 
-def _shown_fields(rows: Sequence[Row]) -> list[str]:
+def _table(rows: Sequence[Any], listed: Sequence[str] = ()) -> str:
+    """Rows of a notebook, without fields that are empty in all of them."""
+    shown = rows[:_MOST_ROWS]
+    fields = listed or _shown_fields(shown)
+    names = [name for name in fields if any(_cell(row, name) for row in shown)]
+    left_out = len(rows) - len(shown)
+    more = f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out else ""
+    return table_of(([_cell(row, name) for name in names] for row in shown), names) + more
+
+
+def _shown_fields(rows: Sequence[Any]) -> list[str]:
     """Names of the fields of rows, those that are in JSON."""
     found: dict[str, None] = {}
     for row in rows:
@@ -197,11 +226,11 @@ def _shown_fields(rows: Sequence[Row]) -> list[str]:
     return list(found)
 
 
-def _cell(row: Row, name: str) -> str:
-    """A field as a cell: what has fields of its own, and long lists, in short."""
+def _cell(row: Any, name: str) -> str:
+    """A field as a cell: what has fields of its own, long lists and digests, in short."""
     value = getattr(row, name, None)
     if isinstance(value, str):
-        return shortened(str(value), 80)
+        return shortened(_DIGEST.sub(r"\1…", str(value)), 80)
     if isinstance(value, float):
         return f"{value:.6g}"
     return "" if value is None or value == () or value == {} else brief_value(value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.brief import brief, brief_value
 from darwinn_formats.figure import bars, histogram
+from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.disassembly import disassemble
 from darwinn_testbench.chip.dma_check import check_dma
@@ -23,13 +26,19 @@ from darwinn_testbench.chip.inspection import inspect
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
 from darwinn_testbench.compiler.files import sample
+from darwinn_testbench.difference.difference import difference
+from darwinn_testbench.difference.rows import Aspect
+from darwinn_testbench.explain.explain import explain
+from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.report import Report, Row, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from whole_models import with_floats
 
 MOST = 2000
 """Characters of any repr."""
@@ -203,6 +212,56 @@ def test_many_rows_are_counted() -> None:
     report = Report(command="c", file="f", rows=rows)
     assert "250 rows" in repr(report)
     assert "150 rows more" in report._repr_html_()
+
+
+def headings_and_cells(text: str) -> list[tuple[list[str], list[list[str]]]]:
+    """The tables of a result in a notebook."""
+    return [
+        (
+            re.findall(r"<th>(.*?)</th>", table),
+            [
+                re.findall(r"<td>(.*?)</td>", row)
+                for row in re.findall(r"<tr>(<td>.*?)</tr>", table)
+            ],
+        )
+        for table in re.findall(r"<table>.*?</table>", text)
+    ]
+
+
+def test_what_is_not_on_the_chip_stands_first() -> None:
+    network = random_dense([256, 64], 1)
+    report = explain(with_floats(uncompiled(network), BuiltinOperator.ABS))
+    many = [replace(row, number=row.number + 100 * k) for k in range(30) for row in report.rows]
+    off = [row for row in many if row.place is not Place.CHIP]
+    assert len(many) > 100 > len(off) > 0
+    made = replace(report, rows=tuple(many))._repr_html_()
+    advice, pieces, moved, (headings, rows) = headings_and_cells(made)
+    assert (headings[0], headings[-1]) == ("number", "name")
+    assert [row[0] for row in rows[: len(off)]] == [str(row.number) for row in off]
+    assert {row[headings.index("place")] for row in rows[len(off) :]} <= {"chip"}
+    assert advice[1][0][0] == report.figures["advice"][0].what
+    assert [len(pieces[1])] == [len(report.figures["pieces"])]
+    assert len(moved[1]) == sum(len(each.crossings) for each in report.figures["pieces"])
+
+
+def test_what_differs_stands_first() -> None:
+    networks = [random_dense([48, 48, outputs], 1) for outputs in (24, 32)]
+    models = [edgetpu_model(each, compile_network(each)) for each in networks]
+    report = difference(*models, only=(Aspect.CYCLES, Aspect.PARAMETERS, Aspect.MEMORY))
+    aspects, (headings, rows) = headings_and_cells(report._repr_html_())
+    assert len(aspects[1]) == 3
+    verdicts = [row[headings.index("verdict")] for row in rows]
+    assert set(verdicts) == {"pass", "mismatch"}
+    assert verdicts == sorted(verdicts), "mismatch before pass"
+
+
+def test_a_digest_is_short() -> None:
+    digest = "0123456789abcdef" * 4
+    text = Report(
+        command="c", file="f", rows=(Row(name=f"sha256 {digest}", verdict=Verdict.PASS),)
+    )._repr_html_()
+    assert digest not in text
+    assert "sha256 0123456789abcdef…" in text
 
 
 _VALUES = st.recursive(
