@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import RenderableType
@@ -170,7 +171,7 @@ def _next_with_programs(report: Report[OutputRow], file: str) -> str:
         case Verdict.PASS:
             return "--junit result.xml keeps the result"
         case Verdict.RAN | Verdict.NOT_COMPARED:
-            return f"darwinn verify {file} --reference MODEL compares the outputs"
+            return f"darwinn verify {quote(file)} --reference MODEL compares the outputs"
         case Verdict.MISMATCH if report.figures["expected"] and report.figures["random_inputs"]:
             return "--seed N or --inputs names the inputs that the stored outputs are of"
         case Verdict.MISMATCH if report.figures["reference"] and not report.figures["divergences"]:
@@ -184,13 +185,16 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
     on_rtl = any(row.rtl for row in report.rows) and "stall_seed" not in report.figures
     match report.verdict:
         case Verdict.PASS | Verdict.RAN if waves is not None:
-            return f"gtkwave {waves} {Path(waves).with_suffix('.gtkw')} shows the waves in groups"
+            return (
+                f"gtkwave {quote(waves)} "
+                f"{quote(str(Path(waves).with_suffix('.gtkw')))} shows the waves in groups"
+            )
         case Verdict.PASS if on_rtl and reference is not None:
-            return f"darwinn cycles {file} --chip harness predicts the cycles of the RTL"
+            return f"darwinn cycles {quote(file)} --chip harness predicts the cycles of the RTL"
         case Verdict.RAN | Verdict.NOT_COMPARED:
-            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
+            return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if reference is None:
-            return f"darwinn verify {file} --reference MODEL.tflite compares the outputs"
+            return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if not report.figures["random_inputs"]:
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
@@ -200,6 +204,6 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
             return "the same with --localise says in which layer it begins; --json where it differs"
         case Verdict.MISMATCH:
-            return f"darwinn run {file} --tap layer:N copies out what a layer computes"
+            return f"darwinn run {quote(file)} --tap layer:N copies out what a layer computes"
         case _:
             return after_failure(report.verdict, file)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from shlex import quote
 from typing import NoReturn, TypeVar
 
 from darwinn_formats.errors import printable
@@ -90,8 +91,8 @@ def _more_allowed(report: Report[RowType]) -> str:
 def after_failure(verdict: Verdict, file: str) -> str:
     """What to try where the program of ``file`` has failed."""
     if verdict in (Verdict.RACE, Verdict.HAZARD):
-        return f"darwinn disasm {file} shows what waits for which flag"
-    return f"darwinn disasm {file} shows the program"
+        return f"darwinn disasm {quote(file)} shows what waits for which flag"
+    return f"darwinn disasm {quote(file)} shows the program"
 
 
 def _say_why(report: Report[RowType]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -171,15 +172,20 @@ def _references(given: Sequence[str]) -> tuple[str | None, str | None]:
     """The models before compilation of A and of B.
 
     Raises:
-        InputError: one of them is given twice.
+        InputError: one of them is given twice, or no file.
     """
     found: dict[str, str] = {}
     for each in given:
         side, equals, path = each.partition("=")
         sides, model = (side, path) if equals and side in ("A", "B") else ("AB", each)
+        if not model:
+            raise InputError(f"--reference {each}: a file is missing: --reference {sides}=MODEL")
         for name in sides:
             if name in found:
-                raise InputError(f"--reference {each}: {name} has {found[name]} already")
+                raise InputError(
+                    f"--reference {each}: {name} has {found[name]} already; for two models "
+                    "before compilation: --reference A=MODEL --reference B=MODEL"
+                )
             found[name] = model
     return found.get("A"), found.get("B")
 
@@ -258,8 +264,8 @@ def _next_step(
     if html is not None and str(html) != "-":
         return f"open {html} in a browser"
     if any(row.aspect is Aspect.OUTPUTS and str(row.a).startswith(DIGEST) for row in rows):
-        return f"darwinn verify {b} --reference MODEL says which of them is right"
+        return f"darwinn verify {quote(b)} --reference MODEL says which of them is right"
     if rows:
-        given = "".join(f" --reference {each}" for each in references)
-        return f"darwinn diff {a} {b}{given} --html difference.html shows all of it"
+        given = "".join(f" --reference {quote(each)}" for each in references)
+        return f"darwinn diff {quote(a)} {quote(b)}{given} --html difference.html shows all of it"
     return ""

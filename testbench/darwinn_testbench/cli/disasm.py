@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, NoReturn
 
 from darwinn_testbench.chip.disassembly import ChunkRow, disassemble
@@ -72,7 +73,8 @@ def _finish(
         as_json=as_json,
         body=listing if output is None else _nothing,
         summary_on_stderr=True,
-        next_step=f"darwinn inspect {file} tells what is in the file, darwinn run {file} runs it",
+        next_step=f"darwinn inspect {quote(file)} tells what is in the file, darwinn run "
+        f"{quote(file)} runs it",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Annotated
 
 from darwinn_sim.host import dma_trace
@@ -97,5 +98,5 @@ def _line(entry: dma_trace.DmaRow) -> str:
 
 def _next_step(report: Report[DmaFigures], file: str) -> str:
     if not report.verdict.failed:
-        return f"darwinn verify {file} runs the whole chip"
-    return f"darwinn disasm {file} shows the descriptors in the program"
+        return f"darwinn verify {quote(file)} runs the whole chip"
+    return f"darwinn disasm {quote(file)} shows the descriptors in the program"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -229,7 +230,10 @@ def _next_step(
     if html is not None and str(html) != "-":
         return f"open {html} in a browser"
     if report.figures["basis"] == "prediction":
-        return f"darwinn explain {model} COMPILED shows what a compiler made of it"
+        return f"darwinn explain {quote(model)} COMPILED shows what a compiler made of it"
     if compiled is None:
-        return f"darwinn explain MODEL {model} names the operators inside, with the model before"
-    return f"darwinn verify {compiled} --reference {model} says whether it is right"
+        return (
+            f"darwinn explain MODEL {quote(model)} names the operators inside, with "
+            "the model before"
+        )
+    return f"darwinn verify {quote(compiled)} --reference {quote(model)} says whether it is right"

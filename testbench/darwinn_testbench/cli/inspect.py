@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Annotated, Any, NoReturn
 
 from darwinn_formats.files import Source
@@ -102,7 +103,8 @@ def command(
         file=file,
         as_json=json,
         body=_body,
-        next_step=f"darwinn disasm {file} shows the program; darwinn verify {file} runs it",
+        next_step=f"darwinn disasm {quote(file)} shows the program; darwinn verify "
+        f"{quote(file)} runs it",
     )
 
 
@@ -124,7 +126,7 @@ def _show_several(files: Sequence[str], data: Sequence[str], *, as_json: bool) -
         file=f"{len(files)} files",
         as_json=as_json,
         body=lambda _: [part for report in reports for part in _section(report)],
-        next_step=f"darwinn disasm {files[0]} shows the program of one of them",
+        next_step=f"darwinn disasm {quote(files[0])} shows the program of one of them",
     )
 
 
@@ -149,7 +151,8 @@ def _show_program(
         file=file,
         as_json=as_json,
         body=_program_body,
-        next_step=f"darwinn disasm {file} shows the program; darwinn run {file} runs it",
+        next_step=f"darwinn disasm {quote(file)} shows the program; darwinn run "
+        f"{quote(file)} runs it",
     )
 
 

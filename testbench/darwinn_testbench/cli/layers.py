@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -78,6 +79,7 @@ def command(
     kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
     if graph is not None and kind not in FORMATS:
         raise InputError(f"{graph}: a graph is written as .{', .'.join(FORMATS)}")
+    given = options.maps_of(maps, reference)
     with progress_bar() as progress:
         report = view_layers(
             options.compiled_source_of(file),
@@ -97,7 +99,7 @@ def command(
                 reference,
                 model=model,
                 companions=companions or (),
-                maps=maps or (),
+                maps=given,
                 seed=seed,
                 assumptions=not no_assumptions,
                 progress=progress,
@@ -110,7 +112,8 @@ def command(
         file=file,
         as_json=json,
         body=_body,
-        next_step=f"darwinn run {file} --tap layer:N --output words.npz copies out a layer's words",
+        next_step=f"darwinn run {quote(file)} --tap layer:N --output words.npz copies out "
+        "a layer's words",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -246,6 +247,19 @@ def only_for(what: str, **given: object) -> None:
     ]
     if names:
         raise InputError(f"{', '.join(names)}: only for {what}")
+
+
+def maps_of(maps: Sequence[str] | None, reference: str | None) -> Sequence[str]:
+    """What --map says.
+
+    Raises:
+        InputError: there is no reference whose inputs and outputs it could name.
+    """
+    if maps and reference is None:
+        raise InputError(
+            f"--map {maps[0]}: it names an input or output of --reference MODEL: give one"
+        )
+    return maps or ()
 
 
 def schedule_of(schedules: int, seed: int | None) -> None:

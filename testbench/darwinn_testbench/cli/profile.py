@@ -94,7 +94,7 @@ def command(
             reference=reference,
             model=model,
             companions=companions or (),
-            maps=maps or (),
+            maps=options.maps_of(maps, reference),
             chip_name=chip,
             host_name=host,
             operations=operations or html is not None or model_explorer is not None,

@@ -66,7 +66,7 @@ def command(
             reference,
             model=model,
             companions=companions or (),
-            maps=maps or (),
+            maps=options.maps_of(maps, reference),
             chip_name=chip,
             host_name=host,
             seed=seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Annotated, NoReturn
 
 from darwinn_sim.machine.examine import StopPoint, Tap
@@ -206,10 +207,15 @@ def _next_step(report: Report[RunRow], file: str) -> str:
     if report.verdict.failed:
         return after_failure(report.verdict, file)
     if report.figures["model"] is None:
-        return f"darwinn verify {file} --expected outputs.npz compares with stored outputs"
+        return f"darwinn verify {quote(file)} --expected outputs.npz compares with stored outputs"
     if report.rows:
-        return f"darwinn verify {file} --reference MODEL.tflite says whether the outputs are right"
-    return f"darwinn verify {file} --reference MODEL.tflite --layers judges what layers compute"
+        return (
+            f"darwinn verify {quote(file)} --reference MODEL.tflite says whether "
+            "the outputs are right"
+        )
+    return (
+        f"darwinn verify {quote(file)} --reference MODEL.tflite --layers judges what layers compute"
+    )
 
 
 def _examine(until: str | None, taps: Sequence[str]) -> tuple[StopPoint | None, tuple[Tap, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -47,7 +48,7 @@ def command(directory: Directory, seed: Seed = 0, json: options.Json = False) ->
         file=directory,
         as_json=json,
         body=_body,
-        next_step=f"darwinn verify {compiled} --reference {reference}",
+        next_step=f"darwinn verify {quote(str(compiled))} --reference {quote(str(reference))}",
     )
 
 

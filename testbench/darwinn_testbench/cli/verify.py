@@ -137,6 +137,8 @@ def command(
     if stall_seed is not None and engine is not Engine.RTL:
         raise InputError("--stall-seed is for --engine rtl: only the RTL can be held back")
     options.refuse_no_file(waves)
+    if expected is None:
+        options.maps_of(maps, reference)
     options.schedule_of(schedules, schedule_seed)
     declared = None if policy is None else policies.parse(policy)
     source = options.source_of(file)
