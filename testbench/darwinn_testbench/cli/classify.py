@@ -13,4 +13,4 @@ EXAMPLES = """**Examples**
 `darwinn classify cat.png model_edgetpu.tflite --fit crop --mean 127.5 --std 127.5`
 """
 
-command = command_of("classify", threshold=0.0, top=5)
+command = command_of("classify")

@@ -11,4 +11,4 @@ EXAMPLES = """**Examples**
 `darwinn detect *.jpg model_edgetpu.tflite --threshold 0.6 --output boxes`
 """
 
-command = command_of("detect", threshold=0.4, top=100)
+command = command_of("detect")

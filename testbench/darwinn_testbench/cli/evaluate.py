@@ -17,7 +17,7 @@ from darwinn_testbench.evaluation.task import EvaluationRow, Setting
 from darwinn_testbench.extras import require
 from darwinn_testbench.report import Report, Verdict, table
 from darwinn_testbench.report.files import write_result
-from darwinn_testbench.vision.labels import Labels
+from darwinn_testbench.vision.labels import Labels, labels_of
 from darwinn_testbench.vision.preparation import Fit
 
 EXAMPLES = """**Examples**
@@ -87,7 +87,7 @@ def command(
         raise InputError(f"{model}: a stream cannot be read by several processes: name a file")
     options.only_one_on_stdout(json=json, html=html)
     options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
-    names = pictures.names_of(labels, source)
+    names = labels_of(labels, source)
     setting = Setting(
         source,
         reference,

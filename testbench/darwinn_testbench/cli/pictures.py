@@ -22,9 +22,8 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
-from darwinn_testbench.vision.answers import Answer, Box, Person, Question, Region, Seen
-from darwinn_testbench.vision.labels import Labels, labels_of_model, read_labels
-from darwinn_testbench.vision.look import PictureRow, look
+from darwinn_testbench.vision.answers import Answer, Box, Person, Region, Seen
+from darwinn_testbench.vision.look import USUAL, PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ Pictures are prepared as pycoral does it; --fit, --mean and --std change that.
 """
 
 
-def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
-    """The command that asks a model about pictures: ``task`` of ``look``, and its own defaults."""
-    least, most = threshold, top
+def command_of(task: str) -> Callable[..., None]:
+    """The command that asks a model about pictures: ``task`` of ``look``."""
+    usual = USUAL[task]
 
     def command(
         images: Images,
@@ -91,8 +90,8 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
         fit: FitOption = None,
         mean: Mean = None,
         std: Std = None,
-        threshold: Threshold = least,
-        top: Most = most,
+        threshold: Threshold = usual.threshold,
+        top: Most = usual.most,
         companions: options.Companions = None,
         then: Then = None,
         strict: options.Strict = False,
@@ -107,8 +106,6 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
         targets = _targets(images, output, writable)
         source = read_once(options.compiled_source_of(model))
         _refuse_picture(source, model)
-        further = [read_once(each) for each in then or ()]
-        question = Question(names_of(labels, [source, *further][-1]), top, threshold)
 
         def write(row: PictureRow, image: Image.Image, seen: Seen) -> None:
             target = targets.get(row.name)
@@ -120,9 +117,11 @@ def command_of(task: str, *, threshold: float, top: int) -> Callable[..., None]:
                 task,
                 images,
                 source,
-                question,
+                labels=labels,
+                most=top,
+                threshold=threshold,
                 companions=companions or (),
-                then=further,
+                then=then or (),
                 fit=fit,
                 normalisation=normalisation,
                 strict=strict,
@@ -141,11 +140,6 @@ def _refuse_picture(source: Source, model: str) -> None:
     """InputError if what should be the model is a picture: the order of words is another one."""
     if Path(model).suffix.lower() in IMAGE_SUFFIXES and content_of(source)[4:8] != IDENTIFIER:
         raise InputError(f"{model}: not a model but a picture: pictures first, the MODEL last")
-
-
-def names_of(labels: Path | None, source: Source) -> Labels:
-    """The names of classes: those of a file, or what the model has itself."""
-    return labels_of_model(source) if labels is None else read_labels(labels)
 
 
 def normalisation_of(mean: float | None, std: float | None) -> Normalisation | None:

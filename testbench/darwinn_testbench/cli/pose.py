@@ -11,4 +11,4 @@ EXAMPLES = """**Examples**
 `darwinn pose *.jpg model_edgetpu.tflite --json`
 """
 
-command = command_of("pose", threshold=0.2, top=100)
+command = command_of("pose")

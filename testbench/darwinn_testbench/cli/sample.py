@@ -33,11 +33,12 @@ _COLUMNS: tuple[Column[SampleRow], ...] = (
 
 
 def command(directory: Directory, seed: Seed = 0, json: options.Json = False) -> None:
-    """Write two small networks, before compilation and compiled, for trying out everything else.
+    """Write three small networks, before compilation and compiled, to try everything else on.
 
     A dense network (int8) and a convolution (uint8), compiled by the project itself: real
     instructions, parameters and DMA hints. Before compilation they are there as .tflite, as .pte
-    (ExecuTorch) and as .bef (TFRT), three references to verify the compiled ones with.
+    (ExecuTorch) and as .bef (TFRT), three references to verify the compiled ones with. A
+    classifier tells the colour of pictures, with operators on the CPU, for `classify` and its like.
     docs/sample.md explains how the programs work.
     """
     report = sample(directory, seed=seed)

@@ -11,4 +11,4 @@ EXAMPLES = """**Examples**
 `darwinn segment dog.jpg model_edgetpu.tflite --fit letterbox`
 """
 
-command = command_of("segment", threshold=0.0, top=100)
+command = command_of("segment")

@@ -4,6 +4,7 @@ Real compiled models cannot be part of this repository, so it makes its own, in 
 with the same idioms; docs/sample.md is the guide. In the order in which to read:
 
 - ``network``: the networks, quantised, from a seed; ``uncompiled``: the same as ``.tflite``.
+- ``classifier``: a classifier of pictures with operators on the CPU around one such network.
 - ``executorch``, ``bef``: the same as ``.pte`` and as BEF, whose layers are ``natives``.
 - ``fixed_point``: a matrix product of an integer runtime as a network.
 - ``parameters``: how weights, biases and scales are laid out for the tiles.

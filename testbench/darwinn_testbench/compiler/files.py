@@ -15,6 +15,7 @@ from pathlib import Path
 from darwinn_formats import darwinn
 
 from darwinn_testbench.compiler.bef import bef_file
+from darwinn_testbench.compiler.classifier import classifier_model, colour_network
 from darwinn_testbench.compiler.executorch import executorch_program
 from darwinn_testbench.compiler.network import (
     DenseNetwork,
@@ -52,7 +53,7 @@ class SampleRow(Row):
 def sample(directory: str | os.PathLike[str], *, seed: int = 0) -> Report[SampleRow]:
     """Write the sample networks, uncompiled and compiled, to ``directory``, which is made.
 
-    The files follow from ``seed`` alone, byte for byte.
+    The files follow from ``seed`` alone, byte for byte; those of the classifier from nothing.
 
     Raises:
         OSError: they cannot be written.
@@ -63,10 +64,9 @@ def sample(directory: str | os.PathLike[str], *, seed: int = 0) -> Report[Sample
         random_dense(DENSE_SIZES, seed),
         random_convolution(*CONVOLUTION_SIZES, seed, kernel=KERNEL),
     )
+    files = [*(file for network in networks for file in _files(network)), *_classifier()]
     rows = tuple(
-        _write(folder / name, content, reference, data)
-        for network in networks
-        for name, content, reference, data in _files(network)
+        _write(folder / name, content, reference, data) for name, content, reference, data in files
     )
     return Report(
         command="sample",
@@ -110,6 +110,18 @@ def _files(network: Sample) -> Iterator[tuple[str, str, str, bytes]]:
             reference,
             darwinn.dump(_one_layer_a_chip(network)),
         )
+
+
+def _classifier() -> Iterator[tuple[str, str, str, bytes]]:
+    """The same of the classifier of pictures."""
+    reference = "classifier.tflite"
+    yield reference, "a classifier of pictures before compilation", "", classifier_model()
+    yield (
+        "classifier_edgetpu.tflite",
+        "compiled, with operators on the CPU",
+        reference,
+        classifier_model(compile_network(colour_network())),
+    )
 
 
 def _one_layer_a_chip(network: DenseNetwork) -> darwinn.Package:

@@ -29,6 +29,8 @@ _OPERATOR_VERSIONS = {
     BuiltinOperator.FULLY_CONNECTED: 4,
     BuiltinOperator.CONV_2D: 3,
     BuiltinOperator.RESIZE_BILINEAR: 3,
+    BuiltinOperator.DEQUANTIZE: 2,
+    BuiltinOperator.SOFTMAX: 1,
 }
 """Version of each operator at which all kinds of quantisation used here had come in."""
 
@@ -37,7 +39,7 @@ def uncompiled(network: Sample) -> bytes:
     """The ``.tflite`` file of a network."""
     writer = GraphWriter()
     if isinstance(network, DenseNetwork):
-        _add_dense(writer, network)
+        add_dense(writer, network, *add_activations(writer, network))
     else:
         _add_convolution(writer, network)
     return writer.finish()
@@ -61,6 +63,10 @@ class GraphWriter:
             scale=(float(quantisation.scale),), zero_point=(quantisation.zero_point,)
         )
         return self._add(tflite.Tensor(shape, _TYPES[np.dtype(dtype)], 0, name, parameters))
+
+    def floats(self, name: str, shape: tuple[int, ...]) -> int:
+        """Add a float32 tensor that is computed; return its index."""
+        return self._add(tflite.Tensor(shape, TensorType.FLOAT32, 0, name))
 
     def constant(
         self, name: str, values: NDArray[Any], scales: NDArray[np.float32], zero_point: int = 0
@@ -126,8 +132,8 @@ def add_activations(writer: GraphWriter, network: Sample) -> tuple[int, int]:
     )
 
 
-def _add_dense(writer: GraphWriter, network: DenseNetwork) -> None:
-    source, result = add_activations(writer, network)
+def add_dense(writer: GraphWriter, network: DenseNetwork, source: int, result: int) -> None:
+    """Add the layers of a network between two tensors."""
     quantisation = network.input
     for number, layer in enumerate(network.layers):
         name = network.tensor_name(number)

@@ -30,7 +30,7 @@ from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.version import __version__
-from darwinn_testbench.vision.labels import Labels, misfit
+from darwinn_testbench.vision.labels import Labels, labels_of, misfit
 
 PICTURES_OF_A_TASK = 8
 DEFAULT_TIMEOUT = 3600.0
@@ -63,10 +63,10 @@ class Confusion:
 
 def evaluate(
     dataset: str | os.PathLike[str],
-    setting: Setting,
-    folder: str | os.PathLike[str],
+    setting: Setting | str | os.PathLike[str],
+    folder: str | os.PathLike[str] = "evaluation",
     *,
-    labels: Labels | None = None,
+    labels: Labels | str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
     fresh: bool = False,
@@ -77,9 +77,9 @@ def evaluate(
 
     Args:
         dataset: folders of classes, or a CSV file (``dataset.read_dataset``).
-        setting: the models, and how pictures are prepared.
+        setting: the models, and how pictures are prepared; or the compiled model alone.
         folder: where the journal is kept; with the same folder a later call goes on.
-        labels: names of the classes.
+        labels: names of the classes, or a file of them; by default what the model has itself.
         jobs: processes of this machine; one for each core by default.
         scheduler: address of a Dask scheduler that gets the work instead.
         fresh: do everything again.
@@ -93,10 +93,13 @@ def evaluate(
         FormatError, ModelError, Unavailable: a model cannot be asked.
         OSError: a file cannot be read or written.
     """
-    samples = read_dataset(Path(dataset), labels or {})
+    if not isinstance(setting, Setting):
+        setting = Setting(os.fspath(setting))
+    names = labels_of(labels, setting.model)
+    samples = read_dataset(Path(dataset), names)
     # Before all pictures are read, and said once instead of for each.
     classes = check_models(setting)
-    folders = folders_by_order(Path(dataset), labels or {})
+    folders = folders_by_order(Path(dataset), names)
     tasks = _tasks(samples, setting, timeout)
     perform = (
         partial(_perform_here, jobs=jobs)
@@ -122,7 +125,7 @@ def evaluate(
             "reference": setting.reference,
             "fit": setting.fit.value,
             "folders": list(folders),
-            "warnings": [*misfit(labels or {}, classes), *_doubtful_order(folders, classes)],
+            "warnings": [*misfit(names, classes), *_doubtful_order(folders, classes)],
             "pictures": len(samples),
             "tasks": len(tasks),
             "taken_from_journal": known,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import re
 import warnings
 import zipfile
@@ -46,6 +47,17 @@ _NO_ARCHIVE = (
 _CLASS = re.compile(r"\d{1,9}")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBERED = re.compile(r"(\d{1,9})[:\s]\s*(\S.*)")
+
+
+def labels_of(labels: Labels | str | os.PathLike[str] | None, source: Source) -> Labels:
+    """Names of classes: as given, those of a file, or without either what the model has itself.
+
+    Raises:
+        InputError, OSError: as of :func:`read_labels`.
+    """
+    if labels is None:
+        return labels_of_model(source)
+    return labels if isinstance(labels, Mapping) else read_labels(Path(labels))
 
 
 def read_labels(path: Path) -> dict[int, str]:

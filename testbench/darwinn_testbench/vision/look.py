@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from darwinn_formats.files import Source
+from darwinn_formats.files import Source, read_once
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 
@@ -28,7 +29,7 @@ from darwinn_testbench.vision.answers import (
     Region,
     Seen,
 )
-from darwinn_testbench.vision.labels import misfit, nameless
+from darwinn_testbench.vision.labels import Labels, labels_of, misfit, nameless
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
 from darwinn_testbench.vision.shapes import KEYPOINT_NUMBERS, class_count, instead_of
 from darwinn_testbench.vision.yolo import head_of
@@ -36,13 +37,23 @@ from darwinn_testbench.vision.yolo import head_of
 if TYPE_CHECKING:
     from PIL import Image
 
-FITS = {
-    "classify": Fit.STRETCH,
-    "detect": Fit.LETTERBOX,
-    "segment": Fit.STRETCH,
-    "pose": Fit.STRETCH,
+
+@dataclass(frozen=True)
+class Usual:
+    """How a picture comes to the size of the input, and how many answers of which score count."""
+
+    fit: Fit
+    most: int
+    threshold: float
+
+
+USUAL = {
+    "classify": Usual(Fit.STRETCH, 5, 0.0),
+    "detect": Usual(Fit.LETTERBOX, 100, 0.4),
+    "segment": Usual(Fit.STRETCH, 100, 0.0),
+    "pose": Usual(Fit.STRETCH, 100, 0.2),
 }
-"""How a picture comes to the size of the input, by command, if nothing else is said."""
+"""By command, where nothing else is said."""
 
 _NONE_TO_ONE = Normalisation(0, 255)
 """Pixels as YOLO networks are given them, whatever range the input's quantisation stands for."""
@@ -89,15 +100,28 @@ def _is_yolo(task: str, ports: Sequence[TensorPort], shape: tuple[int, int, int]
     return head_of([port.shape for port in ports], width, height, _EXTRA[task]) is not None
 
 
+def _question(task: str, labels: Labels, most: int | None, threshold: float | None) -> Question:
+    if task not in USUAL:
+        raise InputError(f"{task}: ask for {', '.join(USUAL)}")
+    usual = USUAL[task]
+    return Question(
+        labels,
+        usual.most if most is None else most,
+        usual.threshold if threshold is None else threshold,
+    )
+
+
 Finished = Callable[[PictureRow, "Image.Image", Seen], object]
 
 
 def look(
     task: str,
-    images: Sequence[Path],
+    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     source: Source,
-    question: Question,
     *,
+    labels: Labels | str | os.PathLike[str] | None = None,
+    most: int | None = None,
+    threshold: float | None = None,
     companions: Sequence[Source] = (),
     then: Sequence[Source] = (),
     fit: Fit | None = None,
@@ -111,9 +135,11 @@ def look(
 
     Args:
         task: ``classify``, ``detect``, ``segment`` or ``pose``: what its outputs are taken for.
-        images: the pictures' files.
+        images: the pictures' files, or one of them.
         source: the compiled model.
-        question: how many answers, of which score.
+        labels: names of the classes, or a file of them; by default what the model has itself.
+        most: answers for a picture, at most.
+        threshold: least score of an answer. Both are by default those of the command.
         companions: files compiled together with it.
         then: further segments of a pipeline, each on a chip of its own.
         fit: how a picture comes to the size of the input; by default as pycoral does it.
@@ -125,9 +151,14 @@ def look(
 
     Raises:
         FormatError, OSError: the model is not valid or cannot be read; a picture costs its own row.
-        InputError: the model takes no picture, or gives something else.
+        InputError: there is no such task; the model takes no picture, or gives something else.
         ModelError, Unavailable: an operator on the CPU cannot run.
     """
+    given = [images] if isinstance(images, str | os.PathLike) else images
+    pictures = [Path(each) for each in given]
+    source, then = read_once(source), [read_once(each) for each in then]
+    question = _question(task, labels_of(labels, [source, *then][-1]), most, threshold)
+    fit = fit or USUAL[task].fit
     options: dict[str, Any] = {"strict": strict, "assumptions": assumptions}
     segment = open_segment(source, companions, **options)
     pipeline = Pipeline([segment, *(open_segment(each, **options) for each in then)])
@@ -142,14 +173,14 @@ def look(
     cpu_seconds = 0.0
     fault: SimulationError | None = None
     begin = time.perf_counter()
-    for number, path in enumerate(images):
-        progress(str(path), number, len(images))
+    for number, path in enumerate(pictures):
+        progress(str(path), number, len(pictures))
         try:
             image = open_image(path, shape[2])
         except (InputError, OSError) as error:
             rows.append(_unreadable(path, error))
             continue
-        tensor, placement = prepare(image, port, fit or FITS[task], normalisation)
+        tensor, placement = prepare(image, port, fit, normalisation)
         try:
             done = pipeline.infer({port.name: tensor})
         except SimulationError as error:
@@ -176,9 +207,9 @@ def look(
     numbers = {answer.number for row in rows for answer in row.answers}
     doubts = misfit(question.labels, classes) or nameless(question.labels, numbers)
     figures: dict[str, Any] = {
-        "pictures": len(images),
+        "pictures": len(pictures),
         "input": str(port),
-        "fit": (fit or FITS[task]).value,
+        "fit": fit.value,
         "warnings": list(doubts),
         "seconds": time.perf_counter() - begin,
         "assumptions": grading.merged(each.assumed for each in pipeline.sessions),
