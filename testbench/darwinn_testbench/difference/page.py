@@ -7,7 +7,7 @@ from pathlib import Path
 
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.difference.layers import TOTALS
-from darwinn_testbench.difference.rows import NOT_KNOWN, Aspect, DifferenceRow
+from darwinn_testbench.difference.rows import BY_WEIGHT, NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.pages import Chart, Columns, Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.pages.charts import bars
 from darwinn_testbench.report import Column, Report, counted
@@ -56,19 +56,6 @@ def page_of(report: Report[DifferenceRow]) -> bytes:
     )
 
 
-_ORDER = (
-    Aspect.CYCLES,
-    Aspect.OUTPUTS,
-    Aspect.LAYERS,
-    Aspect.PARAMETERS,
-    Aspect.MEMORY,
-    Aspect.DMA,
-    Aspect.EXECUTABLES,
-    Aspect.INSTRUCTIONS,
-)
-"""What matters to who uses the models comes first, counts of opcodes last."""
-
-
 def _totals(rows: Sequence[DifferenceRow]) -> Iterator[Section]:
     """Cycles and time of each executable, and how many outputs are equal."""
     found = [row for row in rows if row.aspect is Aspect.CYCLES and row.name in TOTALS]
@@ -89,7 +76,7 @@ def _sections(report: Report[DifferenceRow]) -> Iterator[Section]:
     files = table_of(_FILES, list(zip("AB", figures["files"], strict=True)))
     yield Section("Files", "What is said here does not count as a difference.", (files,))
     yield Section("Aspects", parts=(table_of(_ASPECTS, figures["aspects"]),))
-    for each in sorted(figures["aspects"], key=lambda each: _ORDER.index(each.aspect)):
+    for each in sorted(figures["aspects"], key=lambda each: BY_WEIGHT.index(each.aspect)):
         rows = [row for row in report.rows if row.aspect is each.aspect]
         charts = tuple(_charts(rows)) if each.aspect is Aspect.CYCLES else ()
         count = f"{each.different} of {counted(each.compared, 'figure')} differ"

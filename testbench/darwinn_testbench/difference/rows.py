@@ -48,6 +48,19 @@ class Aspect(StrEnum):
     """What comes out for the same inputs."""
 
 
+BY_WEIGHT = (
+    Aspect.CYCLES,
+    Aspect.OUTPUTS,
+    Aspect.LAYERS,
+    Aspect.PARAMETERS,
+    Aspect.MEMORY,
+    Aspect.DMA,
+    Aspect.EXECUTABLES,
+    Aspect.INSTRUCTIONS,
+)
+"""What matters to who uses the models comes first, counts of opcodes last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DifferenceRow(Row):
     """One figure of both sides: ``name`` says which, in ``part`` of the model.
@@ -80,8 +93,8 @@ class DifferenceRow(Row):
 
     @property
     def rank(self) -> int:
-        """What differs first."""
-        return int(self.equal)
+        """What differs first, of that what weighs most."""
+        return len(BY_WEIGHT) * self.equal + BY_WEIGHT.index(self.aspect)
 
     @classmethod
     def tables(cls, figures: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:

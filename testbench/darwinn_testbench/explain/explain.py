@@ -73,8 +73,13 @@ class ExplainRow(Row):
         "advice",
         "doubts",
         "parameter_bytes",
-        "name",
+        "tensor",
     )
+
+    @property
+    def tensor(self) -> str:
+        """The result's name; of one that has the names of all that was fused, the first."""
+        return self.name.partition(";")[0]
 
     @property
     def rank(self) -> int:

@@ -31,7 +31,7 @@ _OPERATORS: tuple[Column[ExplainRow], ...] = (
     Column("what to change", lambda row: row.advice),
     Column("the compiler's log", lambda row: "" if row.place is Place.CHIP else row.log),
     Column("parameter bytes", lambda row: row.parameter_bytes, "right"),
-    Column("tensor", lambda row: row.name.partition(";")[0]),
+    Column("tensor", lambda row: row.tensor),
 )
 _ADVICE: tuple[Column[Advice], ...] = (
     Column("what", lambda each: each.what),

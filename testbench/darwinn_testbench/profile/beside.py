@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from darwinn_testbench.pages import Beside, Columns, Page, Section, render, table_of
-from darwinn_testbench.pages.charts import bars
+from darwinn_testbench.profile.colours import by_cause
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow
 from darwinn_testbench.report import Column, Report, Row, worst
 
@@ -59,8 +59,7 @@ def beside(
         "part": [cause for _, cause, _ in parts],
         "value": [cycles for _, _, cycles in parts],
     }
-    causes = list(dict.fromkeys(columns["part"]))
-    chart = bars(columns, unit="cycles", label="cycles of each file", parts=causes)
+    chart = by_cause(columns, unit="cycles", label="cycles of each file")
     verdicts = [*(each.verdict for each in reports), *(each.verdict for each in unread)]
     not_shown = [Section("Not shown", parts=[table_of(UNREAD_COLUMNS, unread)])] if unread else []
     return render(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from darwinn_sim.timing import Cause
 
-from darwinn_testbench.pages.charts import COLOURS
+from darwinn_testbench.pages import Chart, Columns
+from darwinn_testbench.pages.charts import COLOURS, bars
 
 NO_LAYER = "no layer"
 """The part of a bar that is time without a layer."""
@@ -22,6 +23,13 @@ CAUSE_COLOURS: Mapping[str, str] = {
     Cause.INSTRUCTION_FETCH.label: COLOURS[4],
     Cause.COMPUTE.label: COLOURS[9],
     Cause.DISPATCH.label: COLOURS[7],
-    NO_LAYER: "#c9ced466",
+    Cause.FINISHED.label: "#8a8f9855",
+    NO_LAYER: "#8a8f9822",
 }
-"""By what a unit does with its cycles until its last instruction, in the order of bars."""
+"""By what a unit does with its cycles, in the order of bars; faint where it has nothing to do."""
+
+
+def by_cause(columns: Columns, *, unit: str, label: str) -> Chart:
+    """Bars whose ``part`` is a cause, which has the same colour in all charts."""
+    used = [cause for cause in CAUSE_COLOURS if cause in columns["part"]]
+    return bars(columns, unit=unit, label=label, parts=used, colours=CAUSE_COLOURS)

@@ -15,8 +15,8 @@ from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Ti
 from numpy.typing import NDArray
 
 from darwinn_testbench.pages import Chart, Columns
-from darwinn_testbench.pages.charts import COLOURS, bars, names_down, over_time
-from darwinn_testbench.profile.colours import CAUSE_COLOURS, NO_LAYER
+from darwinn_testbench.pages.charts import COLOURS, names_down, over_time
+from darwinn_testbench.profile.colours import NO_LAYER, by_cause
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import SHORT, UNIT_NAMES, WAITS, ProfileRow, queue_name
@@ -78,13 +78,7 @@ def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
         "key": [key_of(row) for row, _, _ in parts],
         "note": [f"{100 * row.share:.1f} % of the inference" for row, _, _ in parts],
     }
-    return _by_cause(columns, unit="cycles", label="time by layer")
-
-
-def _by_cause(columns: Columns, *, unit: str, label: str) -> Chart:
-    """Bars split by causes, which have the same colours in all charts."""
-    used = [cause for cause in CAUSE_COLOURS if cause in columns["part"]]
-    return bars(columns, unit=unit, label=label, parts=used, colours=CAUSE_COLOURS)
+    return by_cause(columns, unit="cycles", label="time by layer")
 
 
 def time_without_a_layer(rows: Sequence[ProfileRow]) -> str:
@@ -130,7 +124,7 @@ def time_by_unit(timing: Timing) -> Chart:
     names, causes, shares = zip(*parts, strict=True) if parts else ((), (), ())
     columns: Columns = {"name": names, "part": causes, "value": [round(each, 3) for each in shares]}
     label = "time by unit, the mean of all tiles"
-    return _by_cause(columns, unit="% of the inference", label=label)
+    return by_cause(columns, unit="% of the inference", label=label)
 
 
 def timeline(timing: Timing) -> Chart:

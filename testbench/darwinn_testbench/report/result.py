@@ -233,6 +233,8 @@ def _cell(row: Any, name: str) -> str:
         return shortened(_DIGEST.sub(r"\1…", str(value)), 80)
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, tuple) and value and all(isinstance(each, str) for each in value):
+        return shortened(", ".join(value), 80)
     return "" if value is None or value == () or value == {} else brief_value(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
@@ -28,6 +29,7 @@ from darwinn_testbench.compiler import compile_network, random_convolution, rand
 from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
+from darwinn_testbench.profile.beside import beside
 from darwinn_testbench.profile.colours import CAUSE_COLOURS, NO_LAYER
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import Region
@@ -362,10 +364,7 @@ def test_time_without_a_layer_is_told_beside_the_bars(profiled: Report[ProfileRo
 def test_a_cause_has_one_colour_in_all_charts(profiled: Report[ProfileRow]) -> None:
     """Whichever of the causes a chart has."""
     assert len(set(CAUSE_COLOURS.values())) == len(CAUSE_COLOURS)
-    assert set(CAUSE_COLOURS) == {
-        *(cause.label for cause in Cause if cause is not Cause.FINISHED),
-        NO_LAYER,
-    }
+    assert set(CAUSE_COLOURS) == {*(cause.label for cause in Cause), NO_LAYER}
     timing = figures_of(profiled).profiled.timing
     charts = figures.time_by_layer(profiled.rows), figures.time_by_unit(timing)
     scales = [chart.spec["encoding"]["color"]["scale"] for chart in charts]
@@ -373,6 +372,17 @@ def test_a_cause_has_one_colour_in_all_charts(profiled: Report[ProfileRow]) -> N
     assert domains[0] != domains[1]
     for scale in scales:
         assert scale["range"] == [CAUSE_COLOURS[cause] for cause in scale["domain"]]
+
+
+def test_causes_of_several_files_have_the_same_colours(profiled: Report[ProfileRow]) -> None:
+    text = beside([profiled, profiled], ["a.html", "b.html"]).decode()
+    data = re.search(r'<script type="application/json" id="data">(.*)</script>', text)
+    assert data is not None
+    (chart,) = json.loads(data[1])["charts"]
+    (scale,) = (each for each in chart["spec"]["scales"] if each["name"] == "color")
+    shown = figures_of(profiled).waiting
+    assert set(scale["domain"]) == {cause for cause, share in shown.items() if share}
+    assert scale["range"] == [CAUSE_COLOURS[cause] for cause in scale["domain"]]
 
 
 def test_of_many_layers_the_longest_have_bars() -> None:

@@ -29,7 +29,7 @@ from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.difference.difference import difference
-from darwinn_testbench.difference.rows import Aspect
+from darwinn_testbench.difference.rows import BY_WEIGHT, Aspect
 from darwinn_testbench.explain.explain import explain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.layers.view import view_layers
@@ -236,7 +236,7 @@ def test_what_is_not_on_the_chip_stands_first() -> None:
     assert len(many) > 100 > len(off) > 0
     made = replace(report, rows=tuple(many))._repr_html_()
     advice, pieces, moved, (headings, rows) = headings_and_cells(made)
-    assert (headings[0], headings[-1]) == ("number", "name")
+    assert (headings[0], headings[-1]) == ("number", "tensor")
     assert [row[0] for row in rows[: len(off)]] == [str(row.number) for row in off]
     assert {row[headings.index("place")] for row in rows[len(off) :]} <= {"chip"}
     assert advice[1][0][0] == report.figures["advice"][0].what
@@ -253,6 +253,8 @@ def test_what_differs_stands_first() -> None:
     verdicts = [row[headings.index("verdict")] for row in rows]
     assert set(verdicts) == {"pass", "mismatch"}
     assert verdicts == sorted(verdicts), "mismatch before pass"
+    assert rows[0][headings.index("aspect")] == "cycles"
+    assert set(BY_WEIGHT) == set(Aspect)
 
 
 def test_a_digest_is_short() -> None:
