@@ -185,13 +185,15 @@ Natives = Annotated[
 Model = Annotated[int, option("--model N", "Which compiled model of the file.", min=0)]
 Companions = Annotated[
     list[str] | None,
-    option("--with FILE", "A file compiled together with FILE, which may hold its parameters."),
+    option(
+        "--with FILE", "A file compiled together with the model, which may hold its parameters."
+    ),
 ]
 FurtherFiles = Annotated[
     list[str] | None,
     option(
         "--with --data FILE",
-        "A file compiled together with FILE, which may hold its parameters; of an ExecuTorch "
+        "A file compiled together with the model, which may hold its parameters; of an ExecuTorch "
         "program external data (.ptd).",
     ),
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
-from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report.files import write_result
@@ -20,7 +20,10 @@ EXAMPLES = """**Examples**
 `darwinn report model_edgetpu.tflite --reference model.tflite --runs 5 -o report.html`
 """
 
-Output = Annotated[Path, option("--output -o PATH", "The page; - is standard output.")]
+Output = Annotated[
+    Path,
+    option("--output -o PATH", "The page, in the place of what is there; - is standard output."),
+]
 Strict = Annotated[
     bool,
     option("--strict/--no-strict", "Whether reading memory that nothing has written is a fault."),
@@ -78,6 +81,7 @@ def command(
             require_reference=require_reference,
             progress=progress,
         )
+    older = ", in the place of an older file" if output.is_file() else ""
     write_result(output, page.html)
     verification = replace(page.verification, command="report")
     written.write([verification])
@@ -85,7 +89,7 @@ def command(
         verification,
         file=file,
         as_json=json,
-        body=lambda _: [],
+        body=lambda _: [] if str(output) == "-" else [wrapped(f"written: {output}{older}")],
         next_step=f"open {output} in a browser",
         summary_on_stderr=str(output) == "-",
     )

@@ -396,3 +396,16 @@ def test_several_runs_of_given_inputs_are_refused(
     words = [command, str(tmp_path / name), "--inputs", str(data), "--runs", "3", *reference]
     assert run_command_line(words) == 2
     assert "3 runs are of random inputs" in capfd.readouterr().err
+
+
+def test_report_says_what_it_has_written_and_in_whose_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = []
+    for _ in range(2):
+        assert run_command_line(["report", "dense_edgetpu.tflite", "--runs", "1"]) == 0
+        said.append(capsys.readouterr().out)
+    assert "written: report.html\n" in said[0]
+    assert "written: report.html, in the place of an older file\n" in said[1]
