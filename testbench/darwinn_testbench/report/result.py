@@ -106,6 +106,8 @@ there may be a function of the row that says whether it does."""
 
 _DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{48}\b")
 """A SHA-256; its beginning tells it from any other."""
+_MOST_NAME, _MOST_SENTENCE = 80, 240
+"""Characters of a cell in a notebook."""
 _MOST_ROWS = 100
 """Rows of a table in a notebook."""
 
@@ -230,11 +232,13 @@ def _cell(row: Any, name: str) -> str:
     """A field as a cell: what has fields of its own, long lists and digests, in short."""
     value = getattr(row, name, None)
     if isinstance(value, str):
-        return shortened(_DIGEST.sub(r"\1…", str(value)), 80)
+        # A sentence is broken into lines, a name is not.
+        most = _MOST_SENTENCE if " " in value else _MOST_NAME
+        return shortened(_DIGEST.sub(r"\1…", str(value)), most)
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, tuple) and value and all(isinstance(each, str) for each in value):
-        return shortened(", ".join(value), 80)
+        return shortened(", ".join(value), _MOST_SENTENCE)
     return "" if value is None or value == () or value == {} else brief_value(value)
 
 

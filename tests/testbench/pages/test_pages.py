@@ -146,6 +146,22 @@ def test_a_short_cell_stays_in_one_line(browser: Any, tmp_path: Path) -> None:
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_figures_and_values_fit_into_a_narrow_window(browser: Any, tmp_path: Path) -> None:
+    rows = [["operators where the conditions place them", "38 of 38"], ["the file", LONG]]
+    made = Page("t", None, "s", [Section("t", parts=[Table(["figure", "value"], rows)])])
+    (tmp_path / "page.html").write_bytes(render(made))
+    browser.get((tmp_path / "page.html").as_uri())
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    right = browser.execute_script(
+        "return document.querySelector('table').getBoundingClientRect().right"
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert right <= 390
+
+
 def test_long_tables_are_bounded() -> None:
     text = render(page(sections=[Section("s", parts=[Table(["n"], [[n] for n in range(2500)])])]))
     assert text.decode().count("<td") == 2000

@@ -239,7 +239,10 @@ def test_what_is_not_on_the_chip_stands_first() -> None:
     assert (headings[0], headings[-1]) == ("number", "tensor")
     assert [row[0] for row in rows[: len(off)]] == [str(row.number) for row in off]
     assert {row[headings.index("place")] for row in rows[len(off) :]} <= {"chip"}
-    assert advice[1][0][0] == report.figures["advice"][0].what
+    assert advice[1][0][:2] == [
+        report.figures["advice"][0].what,
+        report.figures["advice"][0].change,
+    ]
     assert [len(pieces[1])] == [len(report.figures["pieces"])]
     assert len(moved[1]) == sum(len(each.crossings) for each in report.figures["pieces"])
 
