@@ -61,6 +61,9 @@ def plan(
     )
 
 
+_NOT_UTF_8 = "its name is not UTF-8: rename it"
+
+
 def _look(
     paths: Sequence[str | os.PathLike[str]], progress: ProgressCallback
 ) -> tuple[list[CompiledFile], list[LeftOut]]:
@@ -70,11 +73,11 @@ def _look(
     for number, place in enumerate(walk(paths)):
         progress(f"looking at {place.path.name}", number, None)
         if place.skipped:
-            left_out.append(LeftOut(os.fspath(place.path), place.skipped))
+            left_out.append(LeftOut(os.fspath(_shown(place.path)), place.skipped))
             continue
         seen = _seen(place)
         if isinstance(seen, str):
-            left_out.append(LeftOut(os.fspath(place.path), seen))
+            left_out.append(LeftOut(os.fspath(_shown(place.path)), seen))
         else:
             compiled.append(seen)
     return compiled, left_out
@@ -82,15 +85,24 @@ def _look(
 
 def _seen(place: Place) -> CompiledFile | str:
     """The program of the chip in a file, or why it is none that can be run."""
+    shown = _shown(place.path)
     if place.unread:
-        return CompiledFile(place.path, error=place.unread)
+        return CompiledFile(shown, error=place.unread)
     try:
         seen = look_at(place.path)
     except OSError as error:
-        return CompiledFile(place.path, error=one_line(error))
-    if isinstance(seen, CompiledFile) and not seen.models:
+        return CompiledFile(shown, error=one_line(error))
+    if isinstance(seen, str):
+        return seen
+    if not seen.models:
         return "parameters of other files, and nothing that is computed with them"
-    return seen
+    # What is finished is kept as UTF-8, and so must be the names that stand in it.
+    return seen if shown == place.path else CompiledFile(shown, error=_NOT_UTF_8)
+
+
+def _shown(path: Path) -> Path:
+    """``path``; bytes of it that are not UTF-8 as escape sequences."""
+    return Path(os.fsencode(path).decode(errors="backslashreplace"))
 
 
 def _references(compiled: Sequence[CompiledFile]) -> Mapping[Path, Path]:

@@ -58,19 +58,8 @@ def walk(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Place]:
                 yield Place(path, unread=one_line(error))
             continue
         if stat.S_ISREG(kind):
-            yield _place(path) if status.st_size or given else Place(path, skipped="empty")
+            yield Place(path) if status.st_size or given else Place(path, skipped="empty")
         elif stat.S_ISDIR(kind) and not enter:
             yield Place(path, skipped="link to a folder: give it by name")
         elif not enter:
             yield Place(path, skipped="no regular file")
-
-
-def _place(path: Path) -> Place:
-    """A regular file; reports are UTF-8, and so must be the names that stand in them."""
-    name = os.fsencode(path)
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        shown = Path(name.decode(errors="backslashreplace"))
-        return Place(shown, unread="its name is not UTF-8: rename it")
-    return Place(path)

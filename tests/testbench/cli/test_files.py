@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,34 @@ def test_pictures_are_known_by_their_names(
     rows = {Path(row["name"]).name: row["verdict"] for row in report["rows"]}
     assert rows == {"a.ppm": "pass", "b.PPM": "pass", "c.ppm": "bad-input"}
     assert code == 2
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["inspect", "--coverage"], ["cycles"]])
+def test_a_name_that_is_not_utf8_opens_its_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """Alone in a folder, and beside others: it is escaped where it is shown, and only there."""
+    model = (folder / "models" / "deep" / "dense_edgetpu.tflite").read_bytes()
+    file = Path(os.fsdecode(b"empty/ok\xff.tflite"))
+    file.write_bytes(model)
+    assert run_command_line([*command, "empty"]) == 0
+    capsys.readouterr()
+    (folder / "empty" / "other.tflite").write_bytes(model)
+    code, report = printed(capsys, *command, "empty")
+    assert code == 0
+    assert {row["verdict"] for row in report["rows"]} == {"pass"}
+    assert run_command_line([*command, "empty"]) == 0
+    capsys.readouterr().out.encode()
+
+
+def test_a_survey_says_that_such_a_name_cannot_be_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = (folder / "models" / "deep" / "dense_edgetpu.tflite").read_bytes()
+    Path(os.fsdecode(b"empty/ok\xff.tflite")).write_bytes(model)
+    Path(os.fsdecode(b"empty/notes\xff.txt")).write_text("no model")
+    code, report = printed(capsys, "survey", "empty", "--out", "kept")
+    assert code == 2
+    (row,) = report["rows"]
+    assert row["name"] == r"ok\xff.tflite" and "not UTF-8" in row["message"]
+    assert [Path(each["file"]).name for each in report["left_out"]] == [r"notes\xff.txt"]
