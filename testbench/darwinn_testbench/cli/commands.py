@@ -75,7 +75,7 @@ SUMMARIES: Mapping[str, str] = {
     ),
     "warm-up": "Compile the model of the chip for this processor, before it is needed.",
     "sample": (
-        "Write two small networks, before compilation and compiled, for trying out everything else."
+        "Write three small networks, before compilation and compiled, to try everything else on."
     ),
 }
 """Name of each command, which its module has too (`-` is `_`), and the first line of its help."""

@@ -1,4 +1,4 @@
-"""A compiler of two small networks: the project's own DarwiNN programs.
+"""A compiler of small networks: the project's own DarwiNN programs.
 
 Real compiled models cannot be part of this repository, so it makes its own, in the same format and
 with the same idioms; docs/sample.md is the guide. In the order in which to read:
