@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,18 +67,35 @@ def errors_name(source: Source) -> Iterator[None]:
 
 
 def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
-    """The bytes of a file, device or pipe.
+    """The bytes of a file, a device, or a pipe that is open already.
 
     Raises:
-        FormatError: there are more than ``limit``, or ``MAX_FILE_BYTES`` without one.
+        FormatError: there are more than ``limit``, or ``MAX_FILE_BYTES`` without one; or it is a
+            pipe in a folder, which may wait for ever for a program that writes. One that is open
+            already, as a shell passes it in ``/dev/fd/N``, is read.
         OSError: the file cannot be read.
     """
-    with Path(path).open("rb") as stream:
+    with open(path, "rb", opener=_without_waiting) as stream:
         most = MAX_FILE_BYTES if limit is None else limit
-        if os.fstat(stream.fileno()).st_size > most:
+        status = os.fstat(stream.fileno())
+        if stat.S_ISFIFO(status.st_mode) and not _is_open_already(path):
+            reason = "a pipe, which may never have content: give a file, or - with what writes it"
+            raise FormatError("", reason, file=os.fspath(path))
+        os.set_blocking(stream.fileno(), True)
+        if status.st_size > most:
             # A file of holes may be of any size.
             raise _too_large(os.fspath(path), most)
         return read_stream(stream, os.fspath(path), most)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to as well."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _is_open_already(path: str | os.PathLike[str]) -> bool:
+    """Whether a path stands for what the caller has opened."""
+    return str(Path(path).absolute()).startswith(("/dev/fd/", "/dev/stdin", "/proc/"))
 
 
 def digest_of(path: str | os.PathLike[str]) -> str | None:

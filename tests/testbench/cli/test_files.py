@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,31 @@ def test_a_survey_says_that_such_a_name_cannot_be_kept(
     (row,) = report["rows"]
     assert row["name"] == r"ok\xff.tflite" and "not UTF-8" in row["message"]
     assert [Path(each["file"]).name for each in report["left_out"]] == [r"notes\xff.txt"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("inspect pipe", "run pipe", "verify pipe", "explain pipe", "cycles pipe"),
+        *("verify FILE --reference pipe", "explain FILE pipe", "diff FILE pipe", "regress pipe"),
+    ],
+)
+def test_nobody_waits_for_a_pipe(folder: Path, line: str) -> None:
+    """One that nobody writes to, in a process of its own: it would wait for ever."""
+    os.mkfifo("pipe")
+    words = line.replace("FILE", "models/deep/dense_edgetpu.tflite").split()
+    command = [sys.executable, "-m", "darwinn_testbench", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 2
+    assert "pipe: a pipe" in ended.stderr
+
+
+def test_a_pipe_that_is_open_already_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(
+        ["cat", "models/deep/dense_edgetpu.tflite"], stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        code, report = printed(capsys, "inspect", f"/dev/fd/{writer.stdout.fileno()}")
+    assert (code, report["verdict"]) == (0, "pass")
