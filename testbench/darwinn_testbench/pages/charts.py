@@ -102,7 +102,9 @@ def compiled(chart: Chart) -> Mapping[str, Any]:
         "data": {"name": "rows"},
         "params": params,
     }
-    specification: Mapping[str, Any] = vl_convert.vegalite_to_vega(whole, vl_version="6.4")
+    # The newest that it has: of 6.1 and 6.4, which versions of it bring, either will do.
+    newest = vl_convert.get_vegalite_versions()[-1]
+    specification: Mapping[str, Any] = vl_convert.vegalite_to_vega(whole, vl_version=newest)
     return specification
 
 
