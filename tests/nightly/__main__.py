@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 
@@ -127,22 +128,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"nightly: seed {options.seed}, about {options.hours:g} h, in {out}", flush=True)
     wanted = [job for job in JOBS if not options.only or job.name in options.only]
     jobs = [job for job in wanted if not job.lacks()]
-    done = [
+    lacking = tuple(
         Done(job.name, Result.LACKS, 0, job.lacks(), job.about) for job in wanted if job.lacks()
-    ]
-    for each in done:
+    )
+    for each in lacking:
         print(each.line(), flush=True)
     started = time.strftime("%Y-%m-%d %H:%M")
+    night = Night(started, commit(), machine(), options.seed, lacking)
     for job, seconds in zip(jobs, shares(jobs, options.hours * _HOUR), strict=True):
         print(f"{job.name}: {job.about} ({seconds / 60:.0f} min) ...", flush=True)
-        done.append(perform(job, seconds, values, out / f"{job.name}.log"))
-        print(done[-1].line(), flush=True)
+        done = perform(job, seconds, values, out / f"{job.name}.log")
+        print(done.line(), flush=True)
+        night = replace(night, jobs=(*night.jobs, done))
         # What is known so far survives whatever becomes of the jobs behind it.
-        night = Night(started, commit(), machine(), options.seed, tuple(done))
         write_result(out / "nightly.html", page_of(night, nights, out))
-    nights.add(Night(started, commit(), machine(), options.seed, tuple(done)))
+    nights.add(night)
     print(f"nightly: {out / 'nightly.html'} shows it")
-    return int(any(each.result.failed for each in done))
+    return int(any(each.result.failed for each in night.jobs))
 
 
 if __name__ == "__main__":

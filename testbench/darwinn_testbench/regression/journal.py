@@ -97,7 +97,7 @@ class Journal(Generic[OutcomeType]):
         self._outcomes[outcome.key] = outcome
 
     def _is_journal(self) -> bool:
-        """It is empty, or has a line of JSON, whole or not: what else it is nobody else's."""
+        """Whether it is empty, or a line of it begins or ends as an object of JSON does."""
         self._stream.seek(0)
         lines = list(islice(self._stream, _LOOKED_AT))
         return not lines or any(line.startswith(b"{") or line.endswith(b"}\n") for line in lines)
