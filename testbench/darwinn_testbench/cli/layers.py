@@ -19,6 +19,8 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import FORMATS, draw, operation
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
 
@@ -29,6 +31,8 @@ EXAMPLES = """**Examples**
 `darwinn layers model_edgetpu.tflite --reference model.tflite`
 
 `darwinn layers --graph network.svg model_edgetpu.tflite`
+
+`darwinn layers program.pte --graph network.svg`
 
 `darwinn layers --json model_edgetpu.tflite | jq '.rows[] | {number, kind, output_shape}'`
 
@@ -57,15 +61,18 @@ _NETWORK: Column[LayerRow] = Column(
 
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     graph: Graph = None,
     model: options.Model = 0,
-    companions: options.Companions = None,
+    companions: options.FurtherFiles = None,
     reference: options.Names = None,
     maps: options.Maps = None,
+    inputs: options.Inputs = None,
     seed: options.Seed = 0,
     chip_only: options.ChipOnly = False,
     no_assumptions: options.NoAssumptions = False,
+    function: options.Function = None,
+    natives: options.Natives = None,
     json: options.Json = False,
 ) -> None:
     """Recover the network from the executable alone, layer by layer.
@@ -75,16 +82,47 @@ def command(
     parameters, c if they are cached on the chip, s if they are streamed at each inference.
     Operators beside the chip's follow, as the file has them. "?" is what an executable does not
     tell: nothing is guessed.
+
+    Of an ExecuTorch, IREE or BEF program the operators are shown that a call executes: how often
+    each runs, whose values it reads, and what it gives.
     """
     kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
     if graph is not None and kind not in FORMATS:
         raise InputError(f"{graph}: a graph is written as .{', .'.join(FORMATS)}")
+    source = options.source_of(file)
+    data, others = split_data(companions or ())
+    if format_of(source) is not None:
+        options.only_for(
+            "DarwiNN files",
+            model=model or None,
+            with_=others or None,
+            reference=reference,
+            map=maps,
+            chip_only=chip_only,
+            no_assumptions=no_assumptions,
+        )
+        # Imported here: no other call should wait for what shows programs.
+        from darwinn_testbench.cli.program_views import finish_layers
+        from darwinn_testbench.programs.operators import view_operators
+
+        with progress_bar() as progress:
+            operators = view_operators(
+                source,
+                inputs,
+                function=function,
+                natives=None if natives is None else load_natives(natives),
+                data=data,
+                seed=seed,
+                progress=progress,
+            )
+        finish_layers(operators, file, graph, as_json=json)
+    options.only_for("programs of other formats", inputs=inputs, function=function, natives=natives)
     given = options.maps_of(maps, reference)
     with progress_bar() as progress:
         report = view_layers(
-            options.compiled_source_of(file),
+            source,
             model=model,
-            companions=companions or (),
+            companions=others,
             seed=seed,
             chip_only=chip_only,
             assumptions=not no_assumptions,
@@ -95,10 +133,10 @@ def command(
             from darwinn_testbench.comparison.layer_names import layer_names, with_names
 
             names = layer_names(
-                options.compiled_source_of(file),
+                source,
                 reference,
                 model=model,
-                companions=companions or (),
+                companions=others,
                 maps=given,
                 seed=seed,
                 assumptions=not no_assumptions,

@@ -324,8 +324,8 @@ def compiled_source_of(file: str) -> Source:
     other = format_of(source)
     if other is not None:
         raise InputError(
-            f"{file}: {other.name}: inspect, disasm, run and verify take it, this command takes "
-            "compiled Edge TPU models"
+            f"{file}: {other.name}: inspect, disasm, layers, run, verify and profile take it, this "
+            "command takes compiled Edge TPU models"
         )
     return source
 

@@ -22,6 +22,8 @@ from darwinn_testbench.profile.profile import (
     profile,
 )
 from darwinn_testbench.profile.tables import LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS, layer_columns
+from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import counted
@@ -39,6 +41,8 @@ EXAMPLES = """**Examples**
 `darwinn profile model_edgetpu.tflite --reference model.tflite --html profile.html`
 
 `darwinn profile model_edgetpu.tflite --reference model.tflite --model-explorer network`
+
+`darwinn profile program.pte --inputs x.npy --runs 20 --html profile.html`
 
 `darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
 """
@@ -63,9 +67,20 @@ Operations = Annotated[
     bool, option("--operations", "Also say what each layer computes, which takes longer.")
 ]
 
+Calls = Annotated[
+    int | None,
+    option(
+        "--runs K",
+        "Of a program of another format: calls that are measured, after one that is not; 5 by "
+        "default.",
+        min=1,
+        max=100_000,
+    ),
+]
+
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     chip: timing_options.Chip = DEFAULT_CHIP,
     host: timing_options.Host = None,
     reference: options.Names = None,
@@ -73,11 +88,16 @@ def command(
     operations: Operations = False,
     no_assumptions: options.NoAssumptions = False,
     model: options.Model = 0,
-    companions: options.Companions = None,
+    companions: options.FurtherFiles = None,
     csv: Csv = None,
     timeline: Timeline = None,
     html: Html = None,
     model_explorer: ModelExplorer = None,
+    inputs: options.Inputs = None,
+    seed: options.Seed = 0,
+    calls: Calls = None,
+    function: options.Function = None,
+    natives: options.Natives = None,
     json: options.Json = False,
 ) -> None:
     """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
@@ -86,14 +106,57 @@ def command(
     host link that are printed. Rows without a number are the time in which no layer is executed:
     with them nothing of the inference is left out. Layers can overlap; the shares of all rows add
     up to more than 100 % where they do.
+
+    Of an ExecuTorch, IREE or BEF program the operators are timed as this computer's CPU executes
+    them: seconds, measured, in the place of cycles.
     """
     options.only_one_on_stdout(json=json, csv=csv, timeline=timeline, html=html)
+    source = options.source_of(file)
+    data, others = split_data(companions or ())
+    if format_of(source) is not None:
+        options.only_for(
+            "DarwiNN files",
+            chip=None if chip == DEFAULT_CHIP else chip,
+            host=host,
+            reference=reference,
+            map=maps,
+            operations=operations,
+            no_assumptions=no_assumptions,
+            model=model or None,
+            with_=others or None,
+            timeline=timeline,
+            model_explorer=model_explorer,
+        )
+        # Imported here: no other call should wait for what shows programs.
+        from darwinn_testbench.cli.program_views import finish_profile
+        from darwinn_testbench.profile.operators import profile_operators
+
+        with progress_bar() as progress:
+            timed = profile_operators(
+                source,
+                inputs,
+                function=function,
+                natives=None if natives is None else load_natives(natives),
+                data=data,
+                seed=seed,
+                calls=calls,
+                progress=progress,
+            )
+        finish_profile(timed, file, csv, html, as_json=json)
+    options.only_for(
+        "programs of other formats",
+        inputs=inputs,
+        seed=seed or None,
+        runs=calls,
+        function=function,
+        natives=natives,
+    )
     with progress_bar() as progress:
         report = profile(
-            options.compiled_source_of(file),
+            source,
             reference=reference,
             model=model,
-            companions=companions or (),
+            companions=others,
             maps=options.maps_of(maps, reference),
             chip_name=chip,
             host_name=host,

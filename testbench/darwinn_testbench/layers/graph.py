@@ -28,7 +28,7 @@ COLOURS = {
     "move": "#eeeeee",
 }
 """Of boxes in pictures, by what a layer computes."""
-_PORT_COLOUR, OTHER_COLOUR = "#ffffff", "#fce5cd"
+PORT_COLOUR, OTHER_COLOUR = "#ffffff", "#fce5cd"
 
 _WIDTH, _HEIGHT, _DOWN, _ACROSS = 2.9, 0.62, 1.0, 3.3
 """Inches: of a node, and from one to the next."""
@@ -55,14 +55,14 @@ class Node:
     @property
     def is_port(self) -> bool:
         """Whether it is an input or output of the executable, and no layer."""
-        return self.colour == _PORT_COLOUR
+        return self.colour == PORT_COLOUR
 
 
 def nodes(report: Report[LayerRow]) -> tuple[Node, ...]:
     """Inputs, layers, what the scalar core computes, and outputs, each after what it reads."""
     ports: tuple[PortFigures, ...] = report.figures["ports"]
     core: ScalarCoreFigures | None = report.figures["scalar_core"]
-    found = [Node(_key(each), _port_lines(each), _PORT_COLOUR, ()) for each in _of(ports, "input")]
+    found = [Node(_key(each), _port_lines(each), PORT_COLOUR, ()) for each in _of(ports, "input")]
     inputs = {each.name: _key(each) for each in _of(ports, "input")}
     for row in report.rows:
         before = tuple(inputs.get(each, each) for each in row.inputs)
@@ -75,7 +75,7 @@ def nodes(report: Report[LayerRow]) -> tuple[Node, ...]:
         before = tuple(f"layer:{number}" for number in port.layers)
         if core is not None and port.name in core.outputs:
             before = ("scalar core",)
-        found.append(Node(_key(port), _port_lines(port), _PORT_COLOUR, before))
+        found.append(Node(_key(port), _port_lines(port), PORT_COLOUR, before))
     return tuple(found)
 
 
@@ -85,9 +85,13 @@ def draw(report: Report[LayerRow], kind: str) -> bytes:
     Raises:
         InputError: another format.
     """
+    return draw_nodes(nodes(report), kind)
+
+
+def draw_nodes(graph: Sequence[Node], kind: str) -> bytes:
+    """Boxes and lines in one of ``FORMATS``; raises as :func:`draw`."""
     if kind not in FORMATS:
         raise InputError(f"a graph is written as .{', .'.join(FORMATS)}, not as .{kind or '?'}")
-    graph = nodes(report)
     return _dot(graph).encode() if kind == "dot" else _picture(graph, kind)
 
 

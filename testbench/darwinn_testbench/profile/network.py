@@ -27,7 +27,7 @@ _PICTURED: Mapping[str, str] = {
     picture: ", ".join(name for name, colour in COLOURS.items() if colour == picture)
     for picture in COLOURS.values()
 } | {OTHER_COLOUR: "other"}
-_KINDS = {
+KINDS = {
     picture: Kind(name, charts.COLOURS[place])
     for place, (picture, name) in enumerate(_PICTURED.items())
 }
@@ -36,7 +36,7 @@ _KINDS = {
 
 def network_graph(report: Report[LayerRow]) -> Graph | None:
     """Inputs, layers and outputs from top to bottom; None without the library of layouts."""
-    return laid_out(nodes(report), _KINDS)
+    return laid_out(nodes(report), KINDS)
 
 
 def laid_out(graph: Sequence[Node], kinds: Mapping[str, Kind]) -> Graph | None:

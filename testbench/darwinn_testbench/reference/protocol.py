@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.observation import Observer
 
 Datum = AnyArray | np.generic | bool | int | float | str | None
 """A value that goes into a function or comes out: None is the absent value."""
@@ -102,4 +103,32 @@ class Reference(Protocol):
 
     def reset(self) -> None:
         """Put the state back to what it was after loading."""
+        ...
+
+
+@runtime_checkable
+class ObservableReference(Reference, Protocol):
+    """A program on the CPU whose operators can be seen: the project's own references.
+
+    They have ``observable``, by which they are told from original runtimes.
+    """
+
+    @property
+    def observable(self) -> bool:
+        """Whether a call shows its operators."""
+        ...
+
+    def run(
+        self,
+        inputs: Sequence[Datum],
+        *,
+        function: str | None = None,
+        tap: Tap | None = None,
+        observer: Observer | None = None,
+    ) -> tuple[Output, ...]:
+        """Call a function as ``Reference.run`` does, and show its inputs, operators and outputs.
+
+        Raises:
+            ExecutionError: the inputs do not fit, or the program fails.
+        """
         ...

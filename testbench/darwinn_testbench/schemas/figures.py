@@ -31,7 +31,9 @@ from darwinn_testbench.explain.crossing import Piece
 from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
+from darwinn_testbench.profile.operators import KindTime
 from darwinn_testbench.profile.profile import ProfileFigures
+from darwinn_testbench.programs.operators import ProgramPort
 from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 
@@ -191,6 +193,26 @@ class Profiled(_Assumed):
 
     model: int
     profile: ProfileFigures
+
+
+class OperatorsSeen(TypedDict):
+    """`layers` of a program of another format."""
+
+    format: str
+    function: str | None
+    seed: int
+    random_inputs: bool
+    warnings: list[str]
+    ports: tuple[ProgramPort, ...]
+
+
+class OperatorsTimed(OperatorsSeen):
+    """`profile` of a program of another format."""
+
+    calls: int
+    first_seconds: float
+    seconds: float
+    kinds: tuple[KindTime, ...]
 
 
 class Looked(_Assumed, _OnCpu):

@@ -20,8 +20,10 @@ from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.kernels import KernelsRow
 from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.profile.profile import ProfileRow
 from darwinn_testbench.programs.contents import FunctionRow, PartRow
+from darwinn_testbench.programs.operators import OperatorRow
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Verdict
@@ -45,12 +47,15 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "dma": ((DmaFigures, figures.Transferred),),
     "explain": ((ExplainRow, figures.Explained),),
     "diff": ((DifferenceRow, figures.Compared),),
-    "layers": ((LayerRow, figures.Layers),),
+    "layers": ((LayerRow, figures.Layers), (OperatorRow, figures.OperatorsSeen)),
     "run": ((RunRow, figures.Ran),),
     "verify": _VERIFIED,
     "report": _VERIFIED,
     "cycles": ((CyclesRow, figures.Timed), (MetricRow, figures.Guarded)),
-    "profile": ((ProfileRow, figures.Profiled),),
+    "profile": (
+        (ProfileRow, figures.Profiled),
+        (OperatorTimeRow, figures.OperatorsTimed),
+    ),
     "accuracy": ((AccuracyRow, figures.Predicted),),
     "regress": ((Outcome, figures.Regressed),),
     "survey": ((SurveyRow, figures.Surveyed),),

@@ -381,7 +381,7 @@ def test_programs_of_other_formats_are_named_where_only_compiled_models_go(
     sample(tmp_path)
     assert run_command_line([command, str(tmp_path / "dense.pte")]) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert "ExecuTorch: inspect, disasm, run and verify take it" in line
+    assert "ExecuTorch: inspect, disasm, layers, run, verify and profile take it" in line
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])

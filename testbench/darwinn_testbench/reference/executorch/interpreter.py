@@ -19,6 +19,15 @@ from darwinn_formats.limits import Clock
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.executorch.element_types import mixed_types
+from darwinn_testbench.reference.executorch.looking import (
+    Inspected,
+    Look,
+    location_of,
+    operation_name,
+    operator_of,
+    places_of,
+    port_name,
+)
 from darwinn_testbench.reference.executorch.operators import (
     OPERATORS,
     REFUSED,
@@ -33,6 +42,7 @@ from darwinn_testbench.reference.executorch.values import (
     one_instruction,
     refuse_more,
 )
+from darwinn_testbench.reference.observation import INPUT, OUTPUT, Observer, Places, show_port
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Tap
 
 INSTRUCTION_LIMIT = 10_000_000
@@ -53,7 +63,7 @@ _KERNEL_ERRORS = (
 
 DelegateRunner = Callable[[Sequence[Any]], Sequence[TensorValue]]
 """Executes a delegate: takes its arguments, tensors as ``TensorValue``, writes those that are
-outputs, and returns these."""
+outputs, and returns these. One that is ``Inspected`` shows its nodes besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,7 @@ class Method:
             backends[entry.id](_delegate_program(file, entry)) for entry in plan.delegates
         ]
         self.values: list[Any] = []
+        self._numbers = _made_numbers(plan, self.operators)
         self._clock = Clock()
         self.reset()
 
@@ -116,7 +127,9 @@ class Method:
             self._initial(index, value.val, memory) for index, value in enumerate(self.plan.values)
         ]
 
-    def run(self, inputs: Sequence[Datum], tap: Tap | None = None) -> tuple[Datum, ...]:
+    def run(
+        self, inputs: Sequence[Datum], tap: Tap | None = None, observer: Observer | None = None
+    ) -> tuple[Datum, ...]:
         """Call the method; arrays that come out are copies.
 
         Raises:
@@ -125,9 +138,13 @@ class Method:
         self._set_inputs(inputs)
         self._clock.restart()
         budget = iter(range(INSTRUCTION_LIMIT))
+        if observer is not None:
+            self._show_ports(observer, INPUT, self.plan.inputs)
         with np.errstate(all="ignore"):
-            for chain in self.plan.chains:
-                self._run_chain(chain, budget, tap)
+            for number, chain in enumerate(self.plan.chains):
+                self._run_chain(number, chain, budget, tap, observer)
+        if observer is not None:
+            self._show_ports(observer, OUTPUT, self.plan.outputs)
         return tuple(self._output(index) for index in self.plan.outputs)
 
     # --- values -----------------------------------------------------------------------------------
@@ -206,8 +223,16 @@ class Method:
 
     # --- instructions -----------------------------------------------------------------------------
 
-    def _run_chain(self, chain: schema.Chain, budget: Iterator[int], tap: Tap | None) -> None:
+    def _run_chain(
+        self,
+        number: int,
+        chain: schema.Chain,
+        budget: Iterator[int],
+        tap: Tap | None,
+        observer: Observer | None,
+    ) -> None:
         instructions = chain.instructions
+        is_seen = tap is not None or observer is not None
         position = 0
         while position < len(instructions):
             count = next(budget, None)
@@ -218,22 +243,38 @@ class Method:
             step = instructions[position].instr_args
             try:
                 with one_instruction():
-                    written = self._step(step)
+                    if is_seen:
+                        look = Look(operator_of(self.plan, number, position), count, tap, observer)
+                        written = self._seen_step(step, look)
+                    else:
+                        written = self._step(step)
             except _KERNEL_ERRORS as error:
                 raise self._failure(chain, position, error) from None
             if tap is not None:
-                self._tap(tap, count, step, written, _location(chain, position))
+                self._tap(tap, count, step, written, location_of(chain, position))
             position += 1
             if isinstance(step, schema.JumpFalseCall) and not self._holds(step.cond_value_index):
                 position = step.destination_instruction
 
-    def _step(self, step: Any) -> Sequence[TensorValue]:
+    def _seen_step(self, step: Any, look: Look) -> Sequence[TensorValue]:
+        """Execute an instruction that somebody looks at."""
+        if look.observer is None:
+            return self._step(step, look)
+        look.observer.begin(look.caller)
+        written = self._step(step, look)
+        look.observer.end(lambda: self._places(step, written))
+        return written
+
+    def _step(self, step: Any, look: Look | None = None) -> Sequence[TensorValue]:
         """Execute an instruction other than a jump; returns the tensors that it wrote."""
         match step:
             case schema.KernelCall(index, arguments):
                 return self._call(self.operators[index], arguments)
             case schema.DelegateCall(index, arguments):
-                return self.delegates[index]([self._as_it_lies(entry) for entry in arguments])
+                runner, given = self.delegates[index], [*map(self._as_it_lies, arguments)]
+                if look is not None and isinstance(runner, Inspected):
+                    return runner.look(given, look)
+                return runner(given)
             case schema.MoveCall(source, target):
                 self.values[target] = self.values[source]
             case schema.JumpFalseCall(condition, _):
@@ -300,30 +341,57 @@ class Method:
         self, tap: Tap, count: int, step: Any, written: Sequence[TensorValue], location: str
     ) -> None:
         for value in written:
-            entry = Intermediate(value.name, count, self._operation(step), value.array(), location)
+            operation = operation_name(self.plan, step)
+            entry = Intermediate(value.name, count, operation, value.array(), location)
             replacement = tap(entry)
             if replacement is not None:
                 value.write(replacement)
 
-    def _operation(self, step: Any) -> str:
+    def _places(self, step: Any, written: Sequence[TensorValue]) -> Places:
+        """What an instruction has read and written. Numbers count if instructions make them."""
+        reads: Sequence[int] = ()
+        made: Sequence[int] = ()
         match step:
-            case schema.KernelCall(index, _):
-                return self.operators[index].name
-            case schema.DelegateCall(index, _):
-                return self.plan.delegates[index].id
-        return type(step).__name__
+            case schema.KernelCall(index, arguments):
+                operator = self.operators[index]
+                reads = arguments[: len(arguments) - operator.repeated - operator.outputs]
+                made = arguments
+            case schema.DelegateCall(_, arguments):
+                reads = [each for each in arguments if self.values[each] not in written]
+                made = arguments
+            case schema.JumpFalseCall(condition, _):
+                reads = (condition,)
+            case schema.MoveCall(source, target):
+                reads, made, written = (source,), (target,), [self.values[target]]
+        numbers = [each for each in made[-1:] if each in self._numbers]
+        results = [each for each in self._flat(made) if self.values[each] in written]
+        return (
+            places_of(filter(self._is_shown, self._flat(reads)), self.values, self.plan.name),
+            places_of(dict.fromkeys((*results, *numbers)), self.values, self.plan.name),
+        )
+
+    def _is_shown(self, index: int) -> bool:
+        return isinstance(self.values[index], TensorValue) or index in self._numbers
+
+    def _flat(self, indices: Sequence[int]) -> Iterator[int]:
+        """Indices of values, and of the entries of lists."""
+        for index in indices:
+            value = self.values[index]
+            nested = value.indices if isinstance(value, _Items) else (index,)
+            yield from (each for each in nested if each >= 0)
+
+    def _show_ports(self, observer: Observer, kind: str, indices: Sequence[int]) -> None:
+        for at, index in enumerate(indices):
+            name = port_name(self.plan, index, f"{kind}{at}")
+            places = places_of(self._flat([index]), self.values, self.plan.name)
+            show_port(observer, kind, name, places)
 
     def _failure(self, chain: schema.Chain, position: int, error: Exception) -> ExecutionError:
         text = executorch.instruction_text(self.plan, chain.instructions[position])
-        location = _location(chain, position)
+        location = location_of(chain, position)
         where = f" ({location})" if location else ""
         reason = str(error) or type(error).__name__
         return ExecutionError(f"{self.plan.name}, instruction {position}{where}: {text}: {reason}")
-
-
-def _location(chain: schema.Chain, position: int) -> str:
-    """Line of source of an instruction, or the empty text."""
-    return executorch.location_of(chain.stacktrace[position]) if chain.stacktrace else ""
 
 
 def value_name(index: int) -> str:
@@ -351,6 +419,17 @@ def refuse_missing(plans: Sequence[schema.ExecutionPlan]) -> None:
 def _operators_of(plan: schema.ExecutionPlan) -> list[Operator]:
     refuse_missing([plan])
     return [OPERATORS[entry.full_name] for entry in plan.operators]
+
+
+def _made_numbers(plan: schema.ExecutionPlan, operators: Sequence[Operator]) -> frozenset[int]:
+    """Values that are no tensors and that instructions make, by index."""
+    calls = (each.instr_args for chain in plan.chains for each in chain.instructions)
+    return frozenset(
+        call.args[-1]
+        for call in calls
+        if isinstance(call, schema.KernelCall)
+        and operators[call.op_index].convention is Convention.VALUE
+    )
 
 
 def _check_calls(plan: schema.ExecutionPlan, operators: Sequence[Operator]) -> None:

@@ -12,6 +12,8 @@ from darwinn_formats.files import Source
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.executorch import xnnpack
 from darwinn_testbench.reference.executorch.interpreter import Backend, Method, refuse_missing
+from darwinn_testbench.reference.executorch.looking import port_name
+from darwinn_testbench.reference.observation import Observer
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 
 DEFAULT_METHOD = "forward"
@@ -70,6 +72,8 @@ class ExecutorchReference(Interface):
         OSError: the file cannot be read.
     """
 
+    observable = True
+
     def __init__(
         self,
         program: Source | ProgramFile,
@@ -91,11 +95,16 @@ class ExecutorchReference(Interface):
         self.functions = tuple(self.methods)
 
     def run(
-        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+        self,
+        inputs: Sequence[Datum],
+        *,
+        function: str | None = None,
+        tap: Tap | None = None,
+        observer: Observer | None = None,
     ) -> tuple[Output, ...]:
-        """Call a method; see ``protocol.Reference.run``."""
+        """Call a method; see ``protocol.ObservableReference.run``."""
         name = self.name_of(function)
-        results = self.methods[name].run(inputs, tap)
+        results = self.methods[name].run(inputs, tap, observer)
         return tuple(
             Output(port.name, result, port.scale, port.zero_point)
             for port, result in zip(self.outputs(name), results, strict=True)
@@ -124,7 +133,7 @@ def _port(plan: schema.ExecutionPlan, index: int, fallback: str) -> Port:
     dtype = np.dtype(np.float32) if is_bfloat16 else schema.DTYPES.get(value.scalar_type)
     is_static = value.shape_dynamism is schema.TensorShapeDynamism.STATIC
     shape = tuple(size if is_static else None for size in value.sizes)
-    return Port(value.name or fallback, dtype, shape, *_quantisation(plan, index))
+    return Port(port_name(plan, index, fallback), dtype, shape, *_quantisation(plan, index))
 
 
 _WHOLE_TENSOR: Mapping[str, int] = {

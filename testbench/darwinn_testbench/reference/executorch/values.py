@@ -95,6 +95,16 @@ class TensorValue:
         return self._stored
 
     @property
+    def type_name(self) -> str:
+        """Type of the elements as they are stored, for messages."""
+        return "bfloat16" if self.declared.scalar_type is _BFLOAT16 else str(self._stored)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements as they are stored."""
+        return math.prod(self.sizes) * self._stored.itemsize
+
+    @property
     def is_static(self) -> bool:
         """Whether the sizes can never change."""
         return self.declared.shape_dynamism is schema.TensorShapeDynamism.STATIC

@@ -12,6 +12,7 @@ from darwinn_formats.executorch.xnnpack.schema import NO_VALUE, Datatype
 from darwinn_formats.limits import Clock
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
+from darwinn_testbench.reference.executorch.looking import Look
 from darwinn_testbench.reference.executorch.values import (
     TensorValue,
     one_instruction,
@@ -27,6 +28,7 @@ from darwinn_testbench.reference.executorch.xnnpack.operands import (
 )
 from darwinn_testbench.reference.executorch.xnnpack.operations import OPERATIONS
 from darwinn_testbench.reference.executorch.xnnpack.plan import Step, steps_of
+from darwinn_testbench.reference.executorch.xnnpack.showing import Showing
 
 BACKEND = "XnnpackBackend"
 """The id of the delegate in programs."""
@@ -99,6 +101,19 @@ class Delegate:
         Raises:
             ExecutionError: naming argument or node.
         """
+        return self._execute(arguments, None)
+
+    def look(self, arguments: Sequence[Any], look: Look) -> Sequence[TensorValue]:
+        """Run the graph, and show nodes and the values between them; raises as a call does."""
+        showing = Showing(look, self._external(arguments), self._constants)
+        return self._execute(arguments, showing)
+
+    def _external(self, arguments: Sequence[Any]) -> dict[int, TensorValue]:
+        """Arguments by the ids that their values have in the graph."""
+        ends = (*self._given, *self._wanted)
+        return {value.tensor.id_out: _argument(arguments, value) for value in ends}
+
+    def _execute(self, arguments: Sequence[Any], showing: Showing | None) -> Sequence[TensorValue]:
         values = dict(self._constants)
         for value in self._given:
             values[value.tensor.id_out] = described(value, _argument(arguments, value).array())
@@ -108,7 +123,11 @@ class Delegate:
                 raise ExecutionError(f"the delegate has not ended after {passed}")
             try:
                 with one_instruction():
-                    self._run(step, values)
+                    if showing is None:
+                        self._run(step, values)
+                    else:
+                        showing.node(step, values, self._run)
+                    self._release(step, values)
             except (ValueError, IndexError, ExecutionError, MemoryError) as error:
                 reason = str(error) or type(error).__name__
                 raise ExecutionError(f"node {step.number} {step.name}: {reason}") from None
@@ -131,6 +150,8 @@ class Delegate:
             each = results if isinstance(results, tuple) else (results,)
             for output, array in zip(step.outputs, each, strict=True):
                 values[output] = described(self._graph.values[output], array)
+
+    def _release(self, step: Step, values: dict[int, Operand]) -> None:
         for index in step.last:
             values.pop(index, None)
         refuse_more(sum(entry.array.nbytes for entry in values.values()), "values")

@@ -1,0 +1,116 @@
+"""What `layers` and `profile` print of programs of other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import NoReturn, TypeVar
+
+from rich.console import RenderableType
+
+from darwinn_testbench.cli.console import after_failure, finish, wrapped
+from darwinn_testbench.layers.graph import draw_nodes
+from darwinn_testbench.profile.operator_graph import operator_nodes
+from darwinn_testbench.profile.operator_tables import (
+    KIND_COLUMNS,
+    OPERATOR_COLUMNS,
+    TIME_COLUMNS,
+    TIME_NOTE,
+    filled,
+    operators_csv,
+)
+from darwinn_testbench.profile.operators import OperatorTimeRow
+from darwinn_testbench.programs.operators import OperatorRow
+from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report.files import write_result
+
+Item = TypeVar("Item")
+
+_MOST_ROWS = 60
+"""Operators that the table of times shows, the slowest; --json, --csv and --html have all."""
+
+
+def finish_layers(
+    report: Report[OperatorRow], file: str, graph: Path | None, *, as_json: bool
+) -> NoReturn:
+    """Write the graph, print the operators, and end with the exit code."""
+    if graph is not None:
+        write_result(graph, draw_nodes(operator_nodes(report), graph.suffix[1:].lower()))
+    finish(
+        report,
+        file=file,
+        as_json=as_json,
+        body=_layers_body,
+        next_step=_next(report, file, f"darwinn profile {quote(file)} times them"),
+    )
+
+
+def finish_profile(
+    report: Report[OperatorTimeRow],
+    file: str,
+    csv: Path | None,
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Write the files, print the times, and end with the exit code."""
+    if html is not None:
+        # Imported here: no other call should wait for it.
+        from darwinn_testbench.profile.operator_page import operator_page
+
+        write_result(html, operator_page(report))
+    if csv is not None:
+        write_result(csv, operators_csv(report.rows))
+    on_stdout = "-" in (str(csv), str(html))
+    finish(
+        report,
+        file=file,
+        as_json=as_json,
+        body=(lambda _: []) if on_stdout else _profile_body,
+        next_step=_next(
+            report, file, f"darwinn profile {quote(file)} --html profile.html draws the network"
+        ),
+        summary_on_stderr=on_stdout,
+    )
+
+
+def _next(report: Report[OperatorRow], file: str, otherwise: str) -> str:
+    return after_failure(report.verdict, file) if report.verdict.failed else otherwise
+
+
+def _layers_body(report: Report[OperatorRow]) -> Sequence[RenderableType]:
+    ports = [str(each) for each in report.figures["ports"]]
+    columns = filled(OPERATOR_COLUMNS, report.rows)
+    return [*_tables(columns, report.rows), *ports, *_warnings(report)]
+
+
+def _profile_body(report: Report[OperatorTimeRow]) -> Sequence[RenderableType]:
+    slowest = sorted(report.rows, key=lambda row: -row.seconds)[:_MOST_ROWS]
+    shown = [row for row in report.rows if row in slowest]
+    kinds = report.figures["kinds"]
+    left = len(report.rows) - len(shown)
+    more = [f"and {left:,} operators more, each faster; --json and --csv have all"] if left else []
+    figures = report.figures
+    whole = (
+        f"{1000 * figures['seconds']:.3g} ms a call, the first "
+        f"{1000 * figures['first_seconds']:.3g} ms; inputs "
+        + (f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given")
+    )
+    return [
+        *_tables(filled(TIME_COLUMNS, shown), shown),
+        *more,
+        "",
+        *(_tables(KIND_COLUMNS, kinds) if len(kinds) < len(report.rows) else []),
+        wrapped(TIME_NOTE),
+        whole,
+        *_warnings(report),
+    ]
+
+
+def _tables(columns: Sequence[Column[Item]], rows: Sequence[Item]) -> list[RenderableType]:
+    return [table(columns, rows)] if rows else []
+
+
+def _warnings(report: Report[OperatorRow]) -> list[RenderableType]:
+    return [wrapped(f"warning: {each}") for each in report.figures["warnings"]]

@@ -1,0 +1,210 @@
+"""The operators of a program, as one call of a function executes them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from darwinn_formats.files import Source, name_of
+
+from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.programs.formats import format_of, open_program
+from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.recorder import Recorder, Seen
+from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
+from darwinn_testbench.reference.observation import INPUT, OUTPUT
+from darwinn_testbench.reference.protocol import Datum, ObservableReference, Output
+from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorRow(Row):
+    """An operator of a program: an instruction, a node of a delegate, a function, a dispatch or a
+    kernel.
+
+    ``kind`` is the operation, ``location`` where in the sources; ``depth`` says how many operators
+    it is a part of, and ``has_parts`` whether others are parts of it. ``executions`` counts those
+    of one call. ``inputs`` are names of the operators and inputs whose values it reads,
+    ``input_tensors`` and ``output_tensors`` the values of its first execution, as types and sizes;
+    ``constant_bytes`` is what it reads of the program's own data.
+    """
+
+    number: int
+    kind: str
+    location: str
+    depth: int
+    has_parts: bool
+    executions: int
+    inputs: tuple[str, ...]
+    input_tensors: tuple[str, ...]
+    output_tensors: tuple[str, ...]
+    constant_bytes: int
+
+
+@dataclass(frozen=True)
+class ProgramPort:
+    """An input or output of the function: ``operators`` are those whose values an output is."""
+
+    name: str
+    direction: str
+    tensors: tuple[str, ...]
+    operators: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The port for people."""
+        source = f" of {', '.join(self.operators)}" if self.operators else ""
+        return f"{self.direction} {self.name}: {', '.join(self.tensors) or 'no tensor'}{source}"
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramCall:
+    """A program with the inputs of a call.
+
+    Attributes:
+        program: what executes it.
+        file: its name.
+        format: the name of its format.
+        function: the function, or None for the only one.
+        values: the inputs, in the order of the function.
+        warnings: what is to be said of them.
+        printed: takes what kernels print.
+    """
+
+    program: ObservableReference
+    file: str
+    format: str
+    function: str | None
+    values: Sequence[Datum]
+    warnings: Sequence[str]
+    printed: io.StringIO
+
+    def run(self, recorder: Recorder | None = None) -> tuple[Output, ...]:
+        """Make the call.
+
+        Raises:
+            ExecutionError: it fails.
+        """
+        if recorder is None:
+            return self.program.run(self.values, function=self.function)
+        recorder.begin_call()
+        return self.program.run(self.values, function=self.function, observer=recorder)
+
+
+def open_call(
+    source: Source,
+    inputs: Inputs = None,
+    *,
+    function: str | None = None,
+    natives: Natives | None = None,
+    data: Sequence[Source] = (),
+    seed: int = 0,
+) -> ProgramCall:
+    """Open a program of another format, with inputs as for :func:`run.run_program`.
+
+    Raises:
+        FormatError, OSError: the file is not valid or cannot be read.
+        InputError: inputs that do not fit, or whose type the program does not say.
+        Unsupported, Unavailable: what is missing here, by name; of machine code, which shows no
+            operators, too.
+    """
+    found = format_of(source)
+    printed = io.StringIO()
+    program = open_program(source, function=function, natives=natives, data=data, output=printed)
+    file = name_of(source)
+    if found is None or not isinstance(program, ObservableReference):
+        raise Unavailable(f"{file}: machine code: the original runtime shows no operators of it")
+    ports = inputs_of(program, function, file)
+    sets = choose_values(inputs, ports, seed=seed, runs=1)
+    if len(sets) != 1:
+        raise InputError(f"{file}: {counted(len(sets), 'set')} of inputs: one call takes one")
+    values = [sets[0][port.name] for port in ports]
+    warnings = drawn_sizes(ports) if inputs is None else ()
+    return ProgramCall(program, file, found.name, function, values, warnings, printed)
+
+
+def view_operators(
+    source: Source,
+    inputs: Inputs = None,
+    *,
+    function: str | None = None,
+    natives: Natives | None = None,
+    data: Sequence[Source] = (),
+    seed: int = 0,
+    progress: ProgressCallback = silent,
+) -> Report[OperatorRow]:
+    """The operators of a program, found by one call on ``inputs``, or on drawn ones.
+
+    Operators that the call does not reach are not among them. Raises as :func:`open_call`; a call
+    that fails is a fault, with the operators before it.
+    """
+    call = open_call(source, inputs, function=function, natives=natives, data=data, seed=seed)
+    progress("running", 0, None)
+    recorder = Recorder()
+    fault: ExecutionError | None = None
+    try:
+        call.run(recorder)
+    except ExecutionError as error:
+        fault = error
+    rows = tuple(
+        OperatorRow(**operator_fields(each), number=number)
+        for number, each in enumerate(operators_of(recorder))
+    )
+    return Report(
+        command="layers",
+        file=call.file,
+        rows=rows,
+        figures=call_figures(call, recorder, seed=seed, random_inputs=inputs is None),
+        decided=None if fault is None else verdict_of(fault),
+        message=counted(len(rows), "operator") if fault is None else str(fault),
+    )
+
+
+def operators_of(recorder: Recorder) -> list[Seen]:
+    """What has run in the last call, without what stands for inputs and outputs."""
+    return [
+        each
+        for each in recorder.seen.values()
+        if each.executions and each.operator.kind not in (INPUT, OUTPUT)
+    ]
+
+
+def operator_fields(seen: Seen) -> dict[str, Any]:
+    """The fields of the row of an operator, but for its number."""
+    return {
+        "name": seen.operator.name,
+        "verdict": Verdict.PASS,
+        "kind": seen.operator.kind,
+        "location": seen.operator.location,
+        "depth": seen.depth,
+        "has_parts": seen.is_nesting,
+        "executions": seen.executions,
+        "inputs": tuple(seen.sources),
+        "input_tensors": tuple(map(str, seen.reads)),
+        "output_tensors": tuple(map(str, seen.writes)),
+        "constant_bytes": seen.constants,
+    }
+
+
+def call_figures(
+    call: ProgramCall, recorder: Recorder, *, seed: int, random_inputs: bool
+) -> dict[str, Any]:
+    """What a report says of the program and of the call as a whole."""
+    ports = [each for each in recorder.seen.values() if each.operator.kind in (INPUT, OUTPUT)]
+    return {
+        "format": call.format,
+        "function": call.function,
+        "seed": seed,
+        "random_inputs": random_inputs,
+        "warnings": list(call.warnings),
+        "ports": tuple(map(_port, ports)),
+    }
+
+
+def _port(seen: Seen) -> ProgramPort:
+    name, kind = seen.operator.name, seen.operator.kind
+    tensors = tuple(map(str, seen.writes or seen.reads))
+    return ProgramPort(name, kind, tensors, tuple(seen.sources))
