@@ -26,9 +26,9 @@ from benchmarks.conformance.subject import Maker, Subject
 
 Open = Callable[[Path, Sequence[Path]], Reference]
 
-EQUAL, DIFFERENT, REFUSED = "equal", "different", "refused here"
+EQUAL, DIFFERENT, REFUSED, BROKEN = "equal", "different", "refused here", "fails here"
 BOTH, THEIRS, UNMADE = "refused by both", "refused by the original", "not made"
-FAILURES = (DIFFERENT, REFUSED)
+FAILURES = (DIFFERENT, REFUSED, BROKEN)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,10 @@ def examine(kind: str, name: str) -> Row:
             beside.append(Path(folder) / key)
             beside[-1].write_bytes(content)
         theirs, their_time = _results(chosen.theirs, path, beside, subject)
-        ours, our_time = _results(chosen.ours, path, beside, subject)
+        try:
+            ours, our_time = _results(chosen.ours, path, beside, subject)
+        except Exception as error:  # no error of ours ends the table
+            return Row(kind, name, BROKEN, reason=f"{type(error).__name__}: {error}"[:300])
     if isinstance(theirs, str):
         outcome = BOTH if isinstance(ours, str) else THEIRS
         return Row(kind, name, outcome, ours=our_time, reason=theirs)
@@ -154,7 +157,9 @@ def examine(kind: str, name: str) -> Row:
         return Row(kind, name, REFUSED, theirs=their_time, reason=ours)
     worst, reason = 0.0, ""
     for left, right in zip(ours, theirs, strict=True):
-        for mine, other in zip(left, right, strict=True):
+        if len(left) != len(right):
+            reason = reason or f"{len(left)} outputs here, {len(right)} there"
+        for mine, other in zip(left, right, strict=False):
             apart, why = _difference(mine, other, subject.policy)
             worst, reason = max(worst, apart), reason or why
     return Row(kind, name, DIFFERENT if reason else EQUAL, worst, our_time, their_time, reason)
@@ -171,8 +176,9 @@ def _quiet() -> None:
 class Worker:
     """A process that examines, started anew when it dies or does not end."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, what: Callable[[str, str], Row] = examine) -> None:
         self.seconds = seconds
+        self._what = what
         self._pool = self._new()
 
     def _new(self) -> ProcessPoolExecutor:
@@ -180,7 +186,7 @@ class Worker:
 
     def __call__(self, kind: str, name: str) -> Row:
         try:
-            return self._pool.submit(examine, kind, name).result(self.seconds)
+            return self._pool.submit(self._what, kind, name).result(self.seconds)
         except BrokenProcessPool:
             reason = "the process ended: a runtime crashed"
         except TimeoutError:
