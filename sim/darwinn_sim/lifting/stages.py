@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
 from darwinn_sim.lifting.runs import Found, planes_of, weights_of, words_of
-from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
+from darwinn_sim.lifting.walk import CONSTANTS, NO_TABLE, NotLifted
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM
 from darwinn_sim.units.tensor_records import Parameters
@@ -25,6 +26,7 @@ Members = NDArray[np.intp]
 EXACT = 1 << 24
 """Sums of products below this are exact in float32, in whatever order they are made."""
 
+_COEFFICIENTS = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
 _MOST_PARTS = 4
 _OCTET = 255
 
@@ -276,7 +278,7 @@ def _finished(
                 scale = (scales * np.float32(parameters["output_scale"])).astype(np.float32)
         if parameters["function"] & TABLE:
             table = _constant_row(found, found.table[members[0]])
-            if (table == _NO_TABLE).all():
+            if (table[:_COEFFICIENTS] == NO_TABLE).all():
                 raise NotLifted("a function has no table of this program")
     return Stage(
         level=int(found.level[members[0]]),
@@ -293,9 +295,6 @@ def _finished(
         table=table,
         **more,
     )
-
-
-_NO_TABLE = np.int32(0x7FC0DEAD)
 
 
 def _constant_row(found: Found, number: int) -> Numbers32:

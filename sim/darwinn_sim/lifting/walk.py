@@ -37,6 +37,9 @@ each of its 6.7 million."""
 MAX_IDENTITIES = 1 << 30
 """Bytes that inputs and results have in all."""
 
+NO_TABLE = 0x7FC0_DEAD
+"""Coefficients of a function's table that the program has not loaded."""
+
 _ROOM = 1 << 19
 _BITS = 8
 _ROWS = ("sums", "zero_points", "scales", "biases", "table")
@@ -212,7 +215,7 @@ class _Walk:
         for name in ("narrow", "scale_bias"):
             tiles[name] = word
             tiles[f"{name}_written"] = 0
-        tiles["coefficient"] = np.uint32(_NO_TABLE).view(np.float32)
+        tiles["coefficient"] = np.uint32(NO_TABLE).view(np.float32)
         tiles["wide"][self._stale] = word
         tiles["wide_written"] = _UNTOUCHED
         for name in ("activations", "parameters"):
@@ -327,9 +330,6 @@ def _joined(one: Numbers32, other: Numbers32) -> Numbers32:
 
 _UNTOUCHED = 0x02020202
 """Shadow of words of wide memory that hold what they held before the run."""
-
-_NO_TABLE = 0x7FC0_DEAD
-"""Words of a function's table that nothing has loaded."""
 
 
 def _octets(numbers: NDArray[np.int64], recorder: _Recorder) -> NDArray[np.uint8]:

@@ -1,0 +1,145 @@
+"""Programs that are not lifted, each with its reason, and the limits of what is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from darwinn_formats.darwinn import Executable, Layer, OutputLayer
+from darwinn_formats.limits import Limits, limited
+from darwinn_sim import chip
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.lifting import walk as walking
+from darwinn_sim.lifting.program import MOST_INPUTS, lift
+from darwinn_sim.lifting.walk import NotLifted
+from darwinn_sim.units import identities
+from darwinn_testbench.compiler.assembler import Assembler, signal, walk
+from darwinn_testbench.compiler.network import random_dense
+from darwinn_testbench.compiler.program import (
+    barrier,
+    begin,
+    end,
+    request_input,
+    send_input,
+    send_output,
+)
+from lifted_runs import assert_same, ready
+
+TILES = 1
+WORDS = chip.ROW_WORDS
+
+
+def moved(more: Callable[[Assembler], None], words: int = WORDS) -> Executable:
+    """A program that takes a row in, does ``more``, and gives ``words`` of narrow memory out."""
+    program = Assembler()
+    begin(program)
+    request_input(program, "image", chip.ROW_BYTES)
+    program.tile("RingConsumerA", TILES, {"wide_write_base": 5}, signal())
+    send_input(program, 0, chip.ROW_BYTES, TILES)
+    barrier(program)
+    program.tile(
+        "WideToNarrow",
+        TILES,
+        {"wide_read_base": 5},
+        walk("WideToNarrow", "narrow_write", 0, [(WORDS, 1)]),
+        row_loop=1,
+    )
+    barrier(program)
+    more(program)
+    send_output(program, "results", 0, {0: words})
+    end(program)
+    return Executable(
+        instruction_bitstreams=(program.chunk(),),
+        batch_size=1,
+        input_layers=(Layer(name="image", size_bytes=chip.ROW_BYTES),),
+        output_layers=(Layer(name="results", size_bytes=4 * words, any_layer=OutputLayer()),),
+    )
+
+
+def sums(**fields: Any) -> Callable[[Assembler], None]:
+    """A sum of the bytes of each lane of the row, over narrow memory."""
+
+    def more(program: Assembler) -> None:
+        program.tile(
+            "TensorSum",
+            TILES,
+            walk("TensorSum", "narrow_write", 0, [(chip.LANES // 4, 4)]),
+            {"parameter_read_base": 4 * 5, "partial_sum_read": 3, "last_block_lanes": 63},
+            {"output_scale": 0.25, "high_clip": 255.0, "low_clip": 0.0} | fields,
+        )
+        barrier(program)
+
+    return more
+
+
+def nothing(_: Assembler) -> None:
+    """The input goes out as it is."""
+
+
+REASONS = {
+    "it computes nothing in its tiles": moved(nothing),
+    "a function has no table of this program": moved(sums(function=1)),
+    "elements of output 'results' are what memories held beforehand": moved(sums(), WORDS + 2),
+}
+
+
+def refusal(accelerator: Accelerator, executable: Executable) -> str:
+    with pytest.raises(NotLifted) as error:
+        lift(accelerator, executable)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_is_not_lifted_says_why(reason: str) -> None:
+    """The chip holds afterwards what it held before."""
+    executable, accelerator = REASONS[reason], Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    before = accelerator.chip.contents()
+    assert refusal(accelerator, executable) == reason
+    assert np.array_equal(accelerator.chip.contents().tiles, before.tiles)
+
+
+def test_a_chip_that_has_run_nothing_has_other_flags() -> None:
+    found = refusal(Accelerator(), moved(sums()))
+    assert found == "it leaves flags otherwise than it found them"
+
+
+def test_sums_of_a_row_are_lifted() -> None:
+    """What the programs above are without their faults; it has as many slots as it takes."""
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    lifted = lift(accelerator, executable)
+    assert_same(accelerator, executable, lifted, 0)
+    assert lifted.operations == 1
+    assert lifted.slots == 256 + chip.ROW_BYTES + chip.LANES
+    room = lifted.slots
+    assert [lifted.inputs_at_once(3), lifted.inputs_at_once(1000)] == [3, MOST_INPUTS]
+    assert [lifted.inputs_at_once(9, memory) for memory in (0, room, 2 * room - 1, 2 * room)] == [
+        *(1, 1, 1, 2)
+    ]
+
+
+def test_what_is_noted_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    buffers = 1 << 12
+    monkeypatch.setattr(walking, "BYTES_OF_AN_ITERATION", buffers)
+    with limited(Limits(memory=buffers)):
+        lift(accelerator, executable)
+    with limited(Limits(memory=buffers - 1)):
+        said = refusal(accelerator, executable)
+    assert said == "1 tensor iterations take more than the limit of memory"
+    # 256 bytes of input behind a first block, and 64 results.
+    monkeypatch.setattr(walking, "MAX_IDENTITIES", 4 + 256 + 64)
+    lift(accelerator, executable)
+    monkeypatch.setattr(walking, "MAX_IDENTITIES", 4 + 256 + 64 - 1)
+    assert refusal(accelerator, executable) == "it makes more bytes than have an identity"
+
+
+def test_little_room_for_notes_is_emptied_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    accelerator, executable = ready(random_dense([70, 90, 10], 5), stands_alone=False)
+    monkeypatch.setattr(walking, "_ROOM", 1)
+    monkeypatch.setattr(identities, "MAX_DISTINCT", 1)
+    assert_same(accelerator, executable, lift(accelerator, executable), 5)
