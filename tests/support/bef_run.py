@@ -27,7 +27,7 @@ def file_of(text: str) -> tfrt.BefFile:
     data = tfrt.dump(tfrt.from_text(text, FILE))
     file = tfrt.load(data)
     assert tfrt.dump(file) == data
-    assert tfrt.dump(tfrt.from_text(tfrt.to_text(file))) == data
+    assert tfrt.dump(tfrt.from_text(tfrt.to_text(file, exact=True))) == data
     return file
 
 

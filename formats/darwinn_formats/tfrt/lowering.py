@@ -24,7 +24,9 @@ from darwinn_formats.tfrt.model import (
     Register,
     Scalar,
     String,
+    Symbol,
 )
+from darwinn_formats.tfrt.text.attribute_text import print_attribute
 from darwinn_formats.tfrt.text.location_text import error_at
 from darwinn_formats.tfrt.text.parser import parse
 from darwinn_formats.tfrt.text.syntax import (
@@ -34,6 +36,7 @@ from darwinn_formats.tfrt.text.syntax import (
     FunctionReferences,
     Module,
     Operation,
+    SymbolReference,
     TextFunction,
     Unit,
 )
@@ -74,6 +77,7 @@ class _Lowering:
         self.module = module
         self.file = file
         self.attributes: dict[Attribute, int] = {}
+        self.symbols: dict[SymbolReference, Symbol] = {}
         self.kernels: dict[str, None] = {}
         self.types: dict[str, None] = {}
         self.strings: dict[str, None] = {}
@@ -91,7 +95,7 @@ class _Lowering:
                 table.setdefault(text)
                 self.strings.setdefault(text)
         functions = tuple(self.function(*entry) for entry in self.functions)
-        ordered = sorted(self.strings, key=lambda text: text.encode("utf-8", "surrogateescape"))
+        ordered = sorted(self.strings, key=_encoded)
         return BefFile(
             functions,
             tuple(self.attributes),
@@ -162,11 +166,28 @@ class _Lowering:
             case Unit():
                 reason = f"a BEF file cannot hold the attribute {name!r}, which has no value"
                 raise self.error(operation.location, reason)
+            case SymbolReference():
+                attribute = self.symbol(attribute, operation)
         self.strings.setdefault(name)
         for text in _types_of(attribute):
             self.add_type(text)
         if not isinstance(attribute, FunctionReferences):
             self.attributes.setdefault(attribute, len(self.attributes))
+
+    def symbol(self, reference: SymbolReference, operation: Operation) -> Symbol:
+        """A reference with the text of the compiled module that it names; they are numbered."""
+        known = self.symbols.get(reference)
+        if known is not None:
+            return known
+        root, *nested = reference.names
+        unit = self.module.compiled.get(root)
+        if unit is None:
+            reason = f"symbol {print_attribute(reference)}: there is no compiled module @{root}"
+            raise self.error(operation.location, reason)
+        names = [_encoded(name) for name in (root, *nested)]
+        symbol = Symbol(len(self.symbols), names[0], tuple(names[1:]), _encoded(unit))
+        self.symbols[reference] = symbol
+        return symbol
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -236,6 +257,9 @@ class _Lowering:
                     functions += [self.function_numbers[function] for function in listed]
                 case Unit():
                     continue
+                case SymbolReference():
+                    attributes.append(self.attributes[self.symbols[attribute]])
+                    names.append(name)
                 case _:
                     attributes.append(self.attributes[attribute])
                     names.append(name)
@@ -291,6 +315,10 @@ def _types_of(attribute: AnyAttribute) -> Iterator[str]:
         case Aggregate(elements):
             for element in elements:
                 yield from _types_of(element)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _strings(attribute: AnyAttribute | None) -> Iterator[str]:

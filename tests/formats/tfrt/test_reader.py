@@ -76,7 +76,7 @@ def test_what_loads_can_be_written_listed_and_converted() -> None:
         assert list(tfrt.disassemble(file))
         assert tfrt.describe(file)["kind"] == "bef"
         try:
-            text = tfrt.to_text(file)
+            text = tfrt.to_text(file, exact=True)
         except tfrt.FormatError:
             continue
         tfrt.dump(tfrt.from_text(text))

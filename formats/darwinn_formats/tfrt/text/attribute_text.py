@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
-from darwinn_formats.tfrt.encoding import (
-    COMPLEX,
-    DTYPE_OF_TEXT,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    SCALARS,
-    DType,
-    Kind,
-)
+from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, SCALARS, DType, Kind
 from darwinn_formats.tfrt.model import (
     EMPTY_ARRAY,
     Aggregate,
@@ -31,21 +20,26 @@ from darwinn_formats.tfrt.model import (
     Symbol,
     Type,
     Untyped,
-    decode,
-    encode,
 )
+from darwinn_formats.tfrt.text.dense_text import parse_dense, print_dense
 from darwinn_formats.tfrt.text.lexer import quote
+from darwinn_formats.tfrt.text.numbers import number_text, scalar_of_text
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
     Attributes,
     FunctionReference,
     FunctionReferences,
+    SymbolReference,
     Unit,
 )
 from darwinn_formats.tfrt.text.token_reader import TokenReader
 
 MAXIMUM_DEPTH = 64
 """Lists in lists."""
+_IMPLIED: Final = frozenset({DType.I64, DType.F64})
+"""Types of numbers in lists that name none."""
+_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+"""Names that need no quotes."""
 
 # --- printing ------------------------------------------------------------------------------------
 
@@ -55,6 +49,8 @@ def print_attribute(attribute: AnyAttribute) -> str:
     match attribute:
         case FunctionReference(name):
             return symbol_text(name)
+        case SymbolReference(names):
+            return "::".join(map(symbol_text, names))
         case FunctionReferences(names):
             return f"[{', '.join(map(symbol_text, names))}]"
         case Unit():
@@ -63,11 +59,11 @@ def print_attribute(attribute: AnyAttribute) -> str:
             return _print_stored(attribute)
 
 
-def _print_stored(attribute: Attribute) -> str:
+def _print_stored(attribute: Attribute, in_list: bool = False) -> str:
     """The text of an attribute as files hold it."""
     match attribute:
         case Scalar():
-            return _print_scalar(attribute)
+            return _print_scalar(attribute, in_list)
         case String(data):
             return quote(data)
         case FunctionName(data):
@@ -78,14 +74,13 @@ def _print_stored(attribute: Attribute) -> str:
             return f"#corert.shape<{_dims_text(dims)}>"
         case Array():
             return _print_array(attribute)
-        case Dense(dtype, dims, data):
-            shape = "".join(f"{dim}x" for dim in dims)
-            return f'dense<"0x{data.hex().upper()}"> : tensor<{shape}{DTYPES[dtype].text}>'
+        case Dense():
+            return print_dense(attribute)
         case Symbol(number, root, nested, unit):
             path = ", ".join(map(quote, (root, *nested)))
             return f"#bef.symbol<{number}, [{path}], {quote(unit)}>"
         case Aggregate(elements):
-            return f"[{', '.join(map(print_attribute, elements))}]"
+            return f"[{', '.join(_print_stored(element, True) for element in elements)}]"
         case Untyped():
             raise ValueError("an attribute without a type has no text")
 
@@ -95,7 +90,7 @@ def _print_array(array: Array) -> str:
     if element == Kind.TYPE:
         return f"[{', '.join(DTYPES[DType(byte)].text for byte in data)}]"
     if array == EMPTY_ARRAY or (data and element in SCALARS):
-        return f"[{', '.join(map(_print_scalar, _elements(array)))}]"
+        return f"[{', '.join(_print_scalar(scalar, True) for scalar in _elements(array))}]"
     # Elements that no list can hold, and empty lists of another type than i32.
     return f"#bef.array<{int(element)}, {quote(data)}>"
 
@@ -109,22 +104,13 @@ def _elements(array: Array) -> list[Scalar]:
     ]
 
 
-def _print_scalar(scalar: Scalar) -> str:
-    value = scalar.value
-    if scalar.dtype is DType.I1:
-        return "true" if value else "false"
-    return f"{number_text(scalar)} : {DTYPES[scalar.dtype].text}"
-
-
-def number_text(scalar: Scalar) -> str:
-    """A number without its type: what reads back as the same bits."""
-    if scalar.dtype not in FLOATS:
-        return str(int(scalar.value.real))
-    number = decode(scalar.dtype, scalar.data)[0]
-    text = np.format_float_scientific(number, unique=True, trim="0", exp_digits=2)
-    if np.isfinite(number) and Scalar.of(scalar.dtype, float(text)) == scalar:
+def _print_scalar(scalar: Scalar, in_list: bool) -> str:
+    """A number with its type, which is left out where a list without it is read as the same."""
+    text = number_text(scalar)
+    implied = scalar.dtype in _IMPLIED and not text.startswith("0x")
+    if scalar.dtype is DType.I1 or (in_list and implied):
         return text
-    return f"0x{int.from_bytes(scalar.data, 'little'):0{2 * len(scalar.data)}X}"
+    return f"{text} : {DTYPES[scalar.dtype].text}"
 
 
 def _dims_text(dims: tuple[int, ...] | None) -> str:
@@ -135,8 +121,7 @@ def _dims_text(dims: tuple[int, ...] | None) -> str:
 
 def symbol_text(name: str) -> str:
     """``@name``, quoted where the name has other characters than a plain name may have."""
-    plain = name.replace(".", "_").replace("$", "_")
-    if plain.isascii() and plain.isidentifier():
+    if _BARE.fullmatch(name):
         return f"@{name}"
     return "@" + quote(name.encode("utf-8", "surrogateescape"))
 
@@ -168,7 +153,7 @@ def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
     if token.kind == "string":
         return String(reader.string())
     if token.kind == "symbol":
-        return FunctionReference(reader.symbol())
+        return _parse_reference(reader)
     if token.kind in ("integer", "float", "hex"):
         return _parse_number(reader)
     if token.text in ("true", "false"):
@@ -180,7 +165,7 @@ def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
     if token.text == "[":
         return _parse_list(reader, depth)
     if token.text == "dense":
-        return _parse_dense(reader)
+        return parse_dense(reader)
     if token.kind == "alias":
         return _parse_own(reader)
     text = reader.type()
@@ -206,6 +191,14 @@ def parse_attributes(reader: TokenReader) -> Attributes:
     return dict(sorted(found.items()))
 
 
+def _parse_reference(reader: TokenReader) -> FunctionReference | SymbolReference:
+    """``@name``, or ``@module::@name``."""
+    names = [reader.symbol()]
+    while reader.accept("::"):
+        names.append(reader.symbol())
+    return FunctionReference(names[0]) if len(names) == 1 else SymbolReference(tuple(names))
+
+
 def _parse_number(reader: TokenReader) -> Scalar:
     token = reader.token
     kind = reader.take().kind
@@ -221,42 +214,6 @@ def _parse_number(reader: TokenReader) -> Scalar:
         raise reader.error(str(error), token) from None
 
 
-def scalar_of_text(text: str, kind: str, dtype: DType) -> Scalar:
-    """A number of a type; ``kind`` is that of its token.
-
-    Raises:
-        ValueError: when the text is no number of that type.
-    """
-    info = DTYPES[dtype]
-    if dtype in FLOATS:
-        if kind == "hex":
-            bits = int(text, 16)
-            if bits >> 8 * info.size:
-                raise ValueError(f"{text} has more than {8 * info.size} bits")
-            return Scalar(dtype, bits.to_bytes(info.size, "little"))
-        if kind == "integer":
-            raise ValueError(f"{text} is an integer, {info.text} needs a decimal point")
-        return Scalar.of(dtype, float(text))
-    if kind == "float":
-        raise ValueError(f"{text} is not an integer")
-    value = int(text, 16 if kind == "hex" else 10)
-    check_range(value, dtype)
-    return Scalar.of(dtype, value)
-
-
-def check_range(value: int, dtype: DType) -> None:
-    """Whether an integer fits a type; i-types take values of either sign, as in the original.
-
-    Raises:
-        ValueError: when it does not.
-    """
-    info = DTYPES[dtype]
-    bits = 1 if dtype is DType.I1 else 8 * info.size
-    lowest = 0 if info.text.startswith("ui") else -(1 << bits - 1)
-    if not lowest <= value < 1 << bits:
-        raise ValueError(f"{value} does not fit into {info.text}")
-
-
 def _parse_list(reader: TokenReader, depth: int) -> AnyAttribute:
     start = reader.token
     elements = reader.entries("[", "]", lambda: parse_attribute(reader, depth + 1))
@@ -267,7 +224,7 @@ def _parse_list(reader: TokenReader, depth: int) -> AnyAttribute:
         return FunctionReferences(tuple(references))
     plain: list[Attribute] = []
     for entry in elements:
-        if isinstance(entry, FunctionReference | FunctionReferences | Unit):
+        if isinstance(entry, FunctionReference | FunctionReferences | SymbolReference | Unit):
             raise reader.error("a BEF file cannot hold this list", start)
         plain.append(entry)
     return list_attribute(plain)
@@ -287,72 +244,6 @@ def list_attribute(elements: list[Attribute]) -> Attribute:
     if len(types) == len(elements):
         return Array(Kind.TYPE, bytes(types))
     return Aggregate(tuple(elements))
-
-
-def _parse_dense(reader: TokenReader) -> Dense:
-    start = reader.take()
-    reader.expect("<")
-    if reader.token.kind == "string":
-        token = reader.token
-        text = reader.string().decode("ascii", "replace")
-        if not text.startswith("0x"):
-            raise reader.error("dense strings are hexadecimal, from 0x on", token)
-        values: list[float] | None = None
-        try:
-            data = bytes.fromhex(text[2:])
-        except ValueError:
-            raise reader.error("not hexadecimal", token) from None
-    else:
-        values, data = _parse_elements(reader, 0), b""
-    reader.expect(">")
-    reader.expect(":")
-    token = reader.token
-    dims, dtype = _tensor_type(reader)
-    count = math.prod(dims)
-    if values is not None:
-        if len(values) == 1:
-            values *= count
-        try:
-            if dtype in INTEGERS:
-                for value in values:
-                    check_range(int(value), dtype)
-            data = encode(dtype, values)
-        except ValueError as error:
-            raise reader.error(str(error), start) from None
-    if len(data) != count * DTYPES[dtype].size:
-        raise reader.error(f"not {count} elements", token)
-    return Dense(dtype, dims, data)
-
-
-def _parse_elements(reader: TokenReader, depth: int) -> list[float]:
-    if depth > MAXIMUM_DEPTH:
-        raise reader.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
-    if reader.token.text == "[":
-        nested = reader.entries("[", "]", lambda: _parse_elements(reader, depth + 1))
-        return [value for values in nested for value in values]
-    token = reader.take()
-    if token.text in ("true", "false"):
-        return [token.text == "true"]
-    if token.kind == "integer":
-        return [int(token.text)]
-    if token.kind == "float":
-        return [float(token.text)]
-    raise reader.error("an element of a tensor is a number", token)
-
-
-def _tensor_type(reader: TokenReader) -> tuple[tuple[int, ...], DType]:
-    token = reader.token
-    text = reader.type().replace(" ", "")
-    if not (text.startswith("tensor<") and text.endswith(">")):
-        raise reader.error("a tensor type is needed", token)
-    *sizes, element = text[len("tensor<") : -1].split("x", text.count("x"))
-    # complex has an x of its own.
-    if sizes and sizes[-1] == "comple":
-        element = f"{sizes.pop()}x{element}"
-    dtype = DTYPE_OF_TEXT.get(element)
-    if dtype is None or dtype not in {*SCALARS, *COMPLEX} or not all(s.isdecimal() for s in sizes):
-        raise reader.error(f"a tensor of type {text!r} cannot be held", token)
-    return tuple(map(int, sizes)), dtype
 
 
 def _parse_own(reader: TokenReader) -> Attribute:

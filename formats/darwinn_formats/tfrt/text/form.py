@@ -32,13 +32,17 @@ class DoesNotFit(Exception):
 
 @dataclass
 class Sheet:
-    """An operation that is being printed: its text so far, and what has been printed of it."""
+    """An operation that is being printed: its text so far, and what has been printed of it.
+
+    ``bound`` are the attributes that pieces of the form print, so that no dictionary does.
+    """
 
     printer: ValueNames
     operation: Operation
     text: str
     operands: int = 0
     regions: int = 0
+    bound: frozenset[str] = frozenset()
     attributes: set[str] = field(default_factory=set)
     results_known: bool = False
 
@@ -87,6 +91,11 @@ class Sheet:
 class Piece(Protocol):
     """A part of a form."""
 
+    @property
+    def bound(self) -> frozenset[str]:
+        """Names of the attributes that the part is the text of."""
+        return frozenset()
+
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         """Read the part into a draft."""
 
@@ -96,9 +105,10 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class Form:
-    """A sequence of pieces."""
+    """A sequence of pieces; ``printed`` where operations are printed so, and not only read."""
 
     pieces: tuple[Piece, ...]
+    printed: bool = True
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         """Read what follows the name of an operation."""
@@ -107,7 +117,10 @@ class Form:
 
     def print(self, printer: ValueNames, operation: Operation) -> str | None:
         """An operation without its results and location; None where it does not fit."""
-        sheet = Sheet(printer, operation, operation.name)
+        if not self.printed:
+            return None
+        bound = frozenset[str]().union(*(piece.bound for piece in self.pieces))
+        sheet = Sheet(printer, operation, operation.name, bound=bound)
         try:
             for piece in self.pieces:
                 piece.print(sheet)

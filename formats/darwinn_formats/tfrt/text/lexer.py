@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from darwinn_formats.errors import TextError
-
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -39,23 +37,18 @@ _PATTERN: Final = re.compile(
     r"|(?P<hex>0x[0-9A-Fa-f]+)"
     r"|(?P<integer>-?[0-9]+)"
     rf"|(?P<name>{_NAME})"
-    r"|(?P<mark>->|[(){}\[\]<>,:=?*])"
+    r"|(?P<mark>->|::|[(){}\[\]<>,:=?*])"
+    r"|(?P<other>.)"
 )
 
 
-def tokens(text: str, file: str) -> list[Token]:
-    """All tokens; the last one is of kind ``end``.
-
-    Raises:
-        TextError: at a character that starts no token.
-    """
+def tokens(text: str) -> list[Token]:
+    """All tokens; the last one is of kind ``end``, ``other`` are characters that start no token."""
     result, position, line, line_start = [], 0, 1, 0
     while position < len(text):
         match = _PATTERN.match(text, position)
+        assert match is not None, "every character is a token at least"
         column = position - line_start + 1
-        if match is None:
-            what = "a string that does not end" if text[position] == '"' else repr(text[position])
-            raise TextError(file, line, column, f"{what} starts no token")
         token = match.group()
         if match.lastgroup == "skip":
             if "\n" in token:
@@ -91,8 +84,13 @@ def unescape(quoted: str) -> bytes:
 
 
 def quote(data: bytes) -> str:
-    """A quoted string; bytes that are not printable ASCII are written in hexadecimal."""
+    """A quoted string; quotes and bytes that are not printable ASCII are in hexadecimal."""
     text = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data
+        "\\\\"
+        if byte == 0x5C
+        else chr(byte)
+        if 32 <= byte < 127 and byte != 0x22
+        else f"\\{byte:02X}"
+        for byte in data
     )
     return f'"{text}"'

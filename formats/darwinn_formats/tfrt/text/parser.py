@@ -18,7 +18,9 @@ from darwinn_formats.tfrt.text.lexer import Token
 from darwinn_formats.tfrt.text.location_text import error_at, parse_location
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.syntax import (
+    COMPILED,
     NATIVE,
+    RETURN,
     SYNC,
     Attributes,
     Block,
@@ -30,7 +32,6 @@ from darwinn_formats.tfrt.text.syntax import (
 )
 from darwinn_formats.tfrt.text.values import Draft, Scope, ValueReader
 
-RETURN: Final = "tfrt.return"
 MAXIMUM_DEPTH: Final = 64
 """Regions in regions."""
 
@@ -163,17 +164,20 @@ class Parser(ValueReader):
         """The whole text."""
         attributes: Attributes = {}
         self.skip_aliases()
-        braces = self.accept("module")
+        # What begins with a compiled module has no module around it.
+        braces = self.token.text == "module" and not self.at_compiled_module()
         if braces:
-            if self.token.kind == "symbol":
-                self.take()
-            if self.accept("attributes"):
-                attributes = parse_attributes(self)
+            attributes = self.module_head()[1]
             self.expect("{")
         functions: list[TextFunction] = []
+        compiled: dict[str, str] = {}
         self.skip_aliases()
-        while self.token.text in ("func.func", "func"):
-            functions.append(self.function())
+        while self.token.text in ("func.func", "func", "module"):
+            if self.token.text == "module":
+                name, text = self.compiled_module(compiled)
+                compiled[name] = text
+            else:
+                functions.append(self.function())
             self.skip_aliases()
         if braces:
             self.expect("}")
@@ -181,9 +185,49 @@ class Parser(ValueReader):
             self.skip_aliases()
         if self.token.kind != "end":
             raise self.error(f"a function is expected, not {self.token.text!r}")
-        module = Module(tuple(functions), attributes)
+        module = Module(tuple(functions), attributes, compiled)
         self.check_functions(module)
         return module
+
+    def module_head(self) -> tuple[str, Attributes]:
+        """``module [@name] [attributes {...}]``."""
+        self.expect("module")
+        name = self.symbol() if self.token.kind == "symbol" else ""
+        return name, parse_attributes(self) if self.accept("attributes") else {}
+
+    def at_compiled_module(self) -> bool:
+        """Whether a module comes that is for another compiler."""
+        back = self.position
+        attributes = self.module_head()[1]
+        self.position = back
+        return COMPILED in attributes
+
+    def compiled_module(self, known: dict[str, str]) -> tuple[str, str]:
+        """Name and text of a module for another compiler: whatever is between its braces."""
+        start = self.token
+        name, attributes = self.module_head()
+        if COMPILED not in attributes:
+            raise self.error(f"a module in a module has the attribute {COMPILED}", start)
+        if not name or name in known:
+            raise self.error(f"{name!r} is there twice" if name else "it has no name", start)
+        return name, self.source(start, self.skip_braces())
+
+    def skip_braces(self) -> Token:
+        """Take ``{ ... }``, in which anything may be; gives the last token."""
+        start, depth = self.expect("{"), 1
+        while depth:
+            token = self.tokens[self.position]
+            if token.kind == "end":
+                raise self.error("the braces do not end", start)
+            self.position += 1
+            depth += (token.text == "{") - (token.text == "}")
+        return self.tokens[self.position - 1]
+
+    def source(self, first: Token, last: Token) -> str:
+        """The text from a token to another, without the margin of the first one's line."""
+        margin = first.column - 1
+        lines = self.text[first.start : last.end].split("\n")
+        return "\n".join(line[min(margin, len(line) - len(line.lstrip())) :] for line in lines)
 
     def skip_aliases(self) -> None:
         """``#name = loc(...)``."""

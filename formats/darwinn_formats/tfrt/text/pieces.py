@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from darwinn_formats.tfrt.encoding import DTYPES, DType
 from darwinn_formats.tfrt.model import Array, Scalar, String
 from darwinn_formats.tfrt.text.attribute_text import (
-    number_text,
     parse_attribute,
     parse_attributes,
     print_attribute,
     print_attributes,
-    scalar_of_text,
     symbol_text,
 )
 from darwinn_formats.tfrt.text.form import DoesNotFit, Piece, Sheet
 from darwinn_formats.tfrt.text.lexer import quote
+from darwinn_formats.tfrt.text.numbers import number_text, scalar_of_text
 from darwinn_formats.tfrt.text.syntax import (
     AnyAttribute,
     Block,
@@ -114,7 +114,7 @@ class EnclosedOperands(Piece):
         if self.typed:
             types = sheet.types(skip)
             names = [f"{name} : {text}" for name, text in zip(names, types, strict=True)]
-        sheet.text += f"{'' if self.typed else ' '}({', '.join(names)})"
+        sheet.text += f"({', '.join(names)})"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class AttributeDictionary(Piece):
         left = {
             name: value
             for name, value in sheet.operation.attributes.items()
-            if name not in sheet.attributes
+            if name not in sheet.bound
         }
         sheet.attributes |= left.keys()
         sheet.text += f" {print_attributes(left)}" if left else ""
@@ -139,6 +139,10 @@ class AttributePiece(Piece):
     """An attribute of that name."""
 
     name: str
+
+    @property
+    def bound(self) -> frozenset[str]:
+        return frozenset({self.name})
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         draft.attributes[self.name] = self.read(parser)
@@ -268,21 +272,51 @@ class NumberList(AttributePiece):
 
 
 @dataclass(frozen=True)
-class Setting(AttributePiece):
-    """``name = value``, an i64; with a default it can be left out, together with its comma."""
+class AttributeValue(AttributePiece):
+    """Any attribute, with its type."""
 
-    default: int | None = None
-
-    def read(self, parser: ValueReader) -> Scalar:
-        if self.default is not None and not parser.accept(","):
-            return Scalar.of(DType.I64, self.default)
-        parser.expect(self.name)
-        parser.expect("=")
-        return Scalar.of(DType.I64, parser.integer())
+    def read(self, parser: ValueReader) -> AnyAttribute:
+        return parse_attribute(parser)
 
     def text(self, attribute: AnyAttribute) -> str:
-        comma = "" if self.default is None else ","
-        return f"{comma} {self.name} = {_number(attribute, DType.I64).value}"
+        return f" {print_attribute(attribute)}"
+
+
+@dataclass(frozen=True)
+class Settings(Piece):
+    """``name = value, ...``: i32 in any order; those with a default can be left out."""
+
+    names: tuple[str, ...]
+    defaults: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def bound(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def parse(self, parser: ValueReader, draft: Draft) -> None:
+        found = dict(self.defaults)
+        given: set[str] = set()
+        token = parser.token
+        while True:
+            at = parser.token
+            name = parser.of_kind("name", "the name of a setting")
+            if name not in self.names or name in given:
+                raise parser.error(f"one of {', '.join(self.names)} is expected, each once", at)
+            parser.expect("=")
+            found[name] = parser.integer()
+            given.add(name)
+            if not parser.accept(","):
+                break
+        missing = [name for name in self.names if name not in found]
+        if missing:
+            raise parser.error(f"{draft.name} has {', '.join(missing)} too", token)
+        draft.attributes |= {name: Scalar.of(DType.I32, value) for name, value in found.items()}
+
+    def print(self, sheet: Sheet) -> None:
+        texts = (
+            f"{name} = {_number(sheet.attribute(name), DType.I32).value}" for name in self.names
+        )
+        sheet.text += f" {', '.join(texts)}"
 
 
 @dataclass(frozen=True)
@@ -300,18 +334,39 @@ class EnclosedSetting(AttributePiece):
         return f" {self.name}({_number(attribute, DType.I64).value})"
 
 
+def function_type_text(operands: Sequence[str], results: Sequence[str]) -> str:
+    """``(types) -> type``, or ``(types)`` where there are several or none."""
+    single = len(results) == 1 and not results[0].startswith("(")
+    types = ", ".join(results)
+    return f"({', '.join(operands)}) -> {types if single else f'({types})'}"
+
+
 @dataclass(frozen=True)
 class FunctionType(Piece):
-    """``: (types) -> types`` of the operands from number ``skip`` on, and of the results."""
+    """``: (types) -> (types)`` of the operands from number ``skip`` on, and of the results.
+
+    A single result is ``enclosed`` too, or not. Where the first of both is a ``chain`` of that
+    type, it may be left out; it is printed if ``shows_chain``.
+    """
 
     skip: int = 0
+    enclosed: bool = True
+    chain: str = ""
+    shows_chain: bool = True
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
-        parser.function_type(draft, self.skip)
+        parser.function_type(draft, self.skip, self.chain)
 
     def print(self, sheet: Sheet) -> None:
-        results = ", ".join(sheet.operation.result_types)
-        sheet.text += f" : ({', '.join(sheet.types(self.skip))}) -> ({results})"
+        operands, results = sheet.types(self.skip), list(sheet.operation.result_types)
+        if self.chain and not self.shows_chain:
+            if operands[:1] != [self.chain] or results[:1] != [self.chain]:
+                raise DoesNotFit
+            del operands[0], results[0]
+        text = function_type_text(operands, results)
+        if self.enclosed:
+            text = f"({', '.join(operands)}) -> ({', '.join(results)})"
+        sheet.text += f" : {text}"
         sheet.results_known = True
 
 
@@ -319,7 +374,8 @@ class FunctionType(Piece):
 class OperandTypes(Piece):
     """``: types`` of the operands from number ``skip`` on; nothing where there are none.
 
-    ``as_results`` makes them the types of the results too; ``optional`` types can be left out.
+    ``as_results`` makes them the types of the results too. ``optional`` types can be left out; the
+    colon is printed with them even where there are none.
     """
 
     skip: int = 0
@@ -328,7 +384,9 @@ class OperandTypes(Piece):
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         types = draft.operand_types[self.skip :]
-        if types and not (self.optional and parser.token.text != ":"):
+        if self.optional and not types:
+            parser.accept(":")
+        elif types and not (self.optional and parser.token.text != ":"):
             parser.expect(":")
             token = parser.token
             parser.check_types(parser.type_list(), types, token)
@@ -339,7 +397,7 @@ class OperandTypes(Piece):
         types = sheet.types(self.skip)
         if self.as_results:
             sheet.expect_results(types)
-        sheet.text += f" : {', '.join(types)}" if types else ""
+        sheet.text += f" : {', '.join(types)}".rstrip() if types or self.optional else ""
 
 
 @dataclass(frozen=True)

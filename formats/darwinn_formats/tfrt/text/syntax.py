@@ -12,9 +12,13 @@ from typing import Final
 from darwinn_formats.tfrt.encoding import FunctionKind
 from darwinn_formats.tfrt.model import Attribute, Location, UnknownLocation
 
+RETURN: Final = "tfrt.return"
+"""The operation at the end of every block."""
 NATIVE: Final = "tfrt.native"
 SYNC: Final = "tfrt.sync"
 """Attributes of a function that say its kind."""
+COMPILED: Final = "tfrt.compiled"
+"""Attribute of a module that is for another compiler, whose text a file carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,18 @@ class FunctionReferences:
 
 
 @dataclass(frozen=True, slots=True)
+class SymbolReference:
+    """``@module::@name``: a symbol of a compiled module."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """An attribute that is only there, such as ``tfrt.sync``."""
 
 
-AnyAttribute = Attribute | FunctionReference | FunctionReferences | Unit
+AnyAttribute = Attribute | FunctionReference | FunctionReferences | SymbolReference | Unit
 Attributes = dict[str, AnyAttribute]
 
 
@@ -88,7 +99,8 @@ class TextFunction:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """All functions, in order."""
+    """All functions, in order; ``compiled`` are texts of modules for other compilers, by name."""
 
     functions: tuple[TextFunction, ...]
     attributes: Attributes = field(default_factory=dict)
+    compiled: dict[str, str] = field(default_factory=dict)

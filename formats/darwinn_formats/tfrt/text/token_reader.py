@@ -20,14 +20,18 @@ class TokenReader:
     def __init__(self, text: str, file: str) -> None:
         self.text = text
         self.file = file
-        self.tokens = tokens(text, file)
+        self.tokens = tokens(text)
         self.position = 0
         self.depth = 0
 
     @property
     def token(self) -> Token:
-        """The next token."""
-        return self.tokens[self.position]
+        """The next token; TextError at a character that starts none."""
+        token = self.tokens[self.position]
+        if token.kind == "other":
+            what = "a string that does not end" if token.text == '"' else repr(token.text)
+            raise self.error(f"{what} starts no token", token)
+        return token
 
     def take(self) -> Token:
         """The next token, left behind."""

@@ -80,14 +80,19 @@ class ValueReader(TokenReader, ABC):
         self.scope.names[name] = (len(self.scope.types), len(types))
         self.scope.types += types
 
-    def function_type(self, draft: Draft, skip: int = 0) -> None:
-        """``: (types) -> types`` of the operands from number ``skip`` on, and of the results."""
+    def function_type(self, draft: Draft, skip: int = 0, chain: str = "") -> None:
+        """``: (types) -> types`` of the operands from number ``skip`` on, and of the results.
+
+        A first operand and result of type ``chain`` need not be written.
+        """
         self.expect(":")
         token = self.token
         types = self.entries("(", ")", self.type)
-        self.check_types(types, draft.operand_types[skip:], token)
+        actual = draft.operand_types[skip:]
+        implied = [chain] if chain and actual == [chain, *types] else []
+        self.check_types([*implied, *types], actual, token)
         self.expect("->")
-        draft.result_types += self.types()
+        draft.result_types += [*implied, *self.types()]
 
     def check_types(self, stated: list[str], actual: list[str], token: Token) -> None:
         """Whether the types that are written are those that the values have."""

@@ -218,7 +218,9 @@ def test_kernels_without_operands_run_last_first_in_one_stream() -> None:
         f'"vt.constant"() {{value = {number} : i32}} : () -> !vt.value' for number in range(3)
     )
     file = file_of(f"func.func @f() {{\n{made}\ntfrt.return\n}}")
-    text = tfrt.to_text(file).replace("@f()", "@f() attributes {_bef_streams = [0, 0, 0, 0]}")
+    text = tfrt.to_text(file, exact=True).replace(
+        "@f()", "@f() attributes {_bef_streams = [0, 0, 0, 0]}"
+    )
     lines = [line for line in run(text).lines if line.startswith("constructed")]
     assert lines == [f"constructed vt.value({number})" for number in (2, 1, 0)]
 

@@ -6,10 +6,10 @@ import time
 from typing import Final
 
 from darwinn_testbench.reference.tfrt.executor import Frame, execute
-from darwinn_testbench.reference.tfrt.registry import I64, STRING, frame_kernel
+from darwinn_testbench.reference.tfrt.registry import I32, STRING, frame_kernel
 from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, Value
 
-_BENCHMARK_ATTRIBUTES: Final = (I64, I64, STRING, I64)
+_BENCHMARK_ATTRIBUTES: Final = (I32, I32, STRING, I32)
 _PERCENTILES: Final = (("Min", 0.0), ("50%", 0.5), ("95%", 0.95), ("99%", 0.99))
 
 
