@@ -30,7 +30,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check site bench clean
+.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -152,8 +152,13 @@ site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
-	@status=0; for each in speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \
+	@status=0; for each in record speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \
 	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
+
+bench-record: $(READY)  ## Measure what benchmarks/record keeps, append it as a line, and draw all lines
+	@$(BIN)/python -m benchmarks.record --append
+	@mkdir -p $(BUILD) && $(BIN)/python -m benchmarks.record --page $(BUILD)/speed.html
+	@echo "$(BUILD)/speed.html shows the record"
 
 clean:  ## Remove the environment, caches and everything built
 	@rm -rf $(VENV) $(OLDEST) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

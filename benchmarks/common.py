@@ -7,9 +7,11 @@ import multiprocessing
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -60,6 +62,15 @@ def alone(function: Callable[_P, _R], *arguments: _P.args, **named: _P.kwargs) -
 def peak_bytes() -> int:
     """The most memory that this process has used."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def commit() -> str:
+    """The commit that is looked at, or nothing where Git does not say."""
+    with suppress(OSError):
+        asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+        said = subprocess.run(asked, capture_output=True, text=True, check=False)
+        return said.stdout.strip()
+    return ""
 
 
 def machine() -> str:

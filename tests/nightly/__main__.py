@@ -28,7 +28,7 @@ from random import SystemRandom
 
 from darwinn_testbench.report.files import write_result
 
-from benchmarks.common import machine
+from benchmarks.common import commit, machine
 from tests.nightly.deadline import END_VARIABLE
 from tests.nightly.jobs import JOBS, Job, command
 from tests.nightly.page import page_of
@@ -88,15 +88,6 @@ def last_line(log: Path) -> str:
         stream.seek(max(0, log.stat().st_size - (1 << 16)))
         lines = stream.read().decode(errors="replace").replace("\r", "\n").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-def commit() -> str:
-    """The commit that is looked at, or nothing where Git does not say."""
-    with suppress(OSError):
-        asked = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-        said = subprocess.run(asked, capture_output=True, text=True, check=False)
-        return said.stdout.strip()
-    return ""
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:

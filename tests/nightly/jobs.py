@@ -111,6 +111,7 @@ JOBS = (
             needs=needs,
         )
         for name, needs in (
+            ("record", ()),
             ("speed", ("corpus",)),
             ("whole_models", ("corpus",)),
             ("usb", ("corpus",)),

@@ -1,0 +1,1 @@
+"""What measurements gave before: kept, compared with, and drawn."""

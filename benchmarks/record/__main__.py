@@ -1,0 +1,110 @@
+"""Has the project become slower? Measures beside the record, which is kept in the repository.
+
+    make bench-record                        measure, and append a line to the record
+    make bench                               measure, among other things, and compare
+    python -m benchmarks.record [--append] [--only WORD] [--repeat N] [--page FILE] [--json]
+
+Each measure is the least processor time of N turns, in turn with a fixed calibration loop; what is
+compared is the ratio of both, with the last line of the same machine or, where there is none, of
+any. The sample's models need nothing, real ones DARWINN_CORPUS. --page FILE writes the record's
+page instead of measuring. Exits with 1 if a measure takes more than 1.1 times what the record says,
+after it was measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from darwinn_testbench.report.files import write_result
+
+from benchmarks.common import alone, commit, machine, parser
+from benchmarks.record.history import ALLOWED, Change, Entry, Line, append, change, read
+from benchmarks.record.measures import MEASURES, measured
+from benchmarks.record.page import page_of
+
+HISTORY = Path(__file__).with_name("history.jsonl")
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    options = parser(__doc__)
+    options.formatter_class = argparse.RawDescriptionHelpFormatter
+    options.add_argument("--append", action="store_true", help="keep it as a line of the record")
+    options.add_argument("--only", default="", metavar="WORD", help="measures with this word")
+    options.add_argument("--history", type=Path, default=HISTORY, metavar="FILE")
+    options.add_argument("--page", metavar="FILE", help="write the page of the record")
+    options.add_argument("--json", action="store_true")
+    return options.parse_args(arguments)
+
+
+def changes(lines: Sequence[Line], here: str, only: str, repeat: int) -> Iterator[Change]:
+    """Every measure beside the record; what seems to be lost is measured again."""
+    corpus = bool(os.environ.get("DARWINN_CORPUS"))
+    for number, measure in enumerate(MEASURES):
+        if only not in measure.name or (measure.corpus and not corpus):
+            continue
+        found = _change(lines, here, number, repeat)
+        if found.lost:
+            again = _change(lines, here, number, 2 * repeat)
+            found = min(found, again, key=lambda each: each.entry.ratio)
+        yield found
+
+
+def _change(lines: Sequence[Line], here: str, number: int, repeat: int) -> Change:
+    loop, seconds = alone(measured, number, repeat)
+    return change(lines, here, MEASURES[number].name, Entry(seconds, loop))
+
+
+def show(each: Change) -> None:
+    before = "" if each.before is None else f"{each.before.ratio:10.3f}"
+    times = "" if each.times is None else f"{each.times:7.2f}"
+    print(
+        f"{each.name:<28} {1e3 * each.entry.seconds:10.2f} {each.entry.ratio:10.3f} {before:>10} "
+        f"{times:>7}{'  SLOWER' if each.lost else ''}",
+        flush=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    try:
+        lines = read(options.history)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.page:
+        if not lines:
+            print(f"{options.history}: there is no line to draw", file=sys.stderr)
+            return 2
+        write_result(options.page, page_of(lines))
+        return 0
+    here, found = machine(), []
+    if not options.json:
+        print(here)
+        print(f"{'measure':<28} {'ms':>10} {'ratio':>10} {'record':>10} {'times':>7}")
+    for each in changes(lines, here, options.only, options.repeat):
+        found.append(each)
+        if not options.json:
+            show(each)
+    if not found:
+        print("no measure to take: is DARWINN_CORPUS set?", file=sys.stderr)
+        return 2
+    if options.append:
+        entries = {each.name: each.entry for each in found}
+        append(options.history, Line(time.strftime("%Y-%m-%d"), commit(), here, entries))
+    lost = [each.name for each in found if each.lost]
+    if options.json:
+        print(json.dumps({"machine": here, "lost": lost, "changes": [*map(asdict, found)]}))
+    elif lost:
+        print(f"slower than {ALLOWED:g} times the record: {', '.join(lost)}")
+    return int(bool(lost) and not options.append)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
