@@ -33,7 +33,7 @@ def slow_change(known: list[Line], name: str, entry: Entry) -> Change:
     for line in known:
         if name in line.measures and (line.machine == HERE or not best or best.machine != HERE):
             best = line
-    return Change(name, entry, best and best.measures[name])
+    return Change(name, entry, best.measures[name] if best else None)
 
 
 @given(st.lists(lines, max_size=6), st.sampled_from("abcd"), entries)
