@@ -182,6 +182,21 @@ Natives = Annotated[
         "the imports of an IREE module, by name. It is executed.",
     ),
 ]
+WorkQueue = Annotated[
+    str | None,
+    option(
+        "--work-queue TYPE",
+        "What runs queued kernels of a BEF file: s (default), or mstd, mstd:THREADS or "
+        "mstd:THREADS,BLOCKING. Threads take turns, so that every run is the same.",
+    ),
+]
+InitFunction = Annotated[
+    str | None,
+    option("--init-function NAME", "A function of a BEF file that is called before any other."),
+]
+ErrorCodes = Annotated[
+    bool, option("--error-codes", "Errors that functions of a BEF file return show their code.")
+]
 Model = Annotated[int, option("--model N", "Which compiled model of the file.", min=0)]
 Companions = Annotated[
     list[str] | None,

@@ -21,6 +21,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.handler import HostOptions
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import run_program
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
@@ -41,6 +42,8 @@ EXAMPLES = """**Examples**
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
 
 `darwinn run program.pte --function forward --inputs x.npy --engine original`
+
+`darwinn run suite.bef --init-function start --work-queue mstd:8 --error-codes`
 """
 
 Until = Annotated[
@@ -117,6 +120,9 @@ def command(
     engine: options.RunEngine = Engine.MODEL,
     function: options.Function = None,
     natives: options.Natives = None,
+    work_queue: options.WorkQueue = None,
+    init_function: options.InitFunction = None,
+    error_codes: options.ErrorCodes = False,
     json: options.Json = False,
 ) -> None:
     """Run a compiled model: load its parameters, then one inference for each set of inputs.
@@ -131,6 +137,7 @@ def command(
     options.no_rtl(engine)
     options.schedule_of(schedules, schedule_seed)
     source = options.source_of(file)
+    host = HostOptions(work_queue, init_function, error_codes)
     data, others = split_data(companions or ())
     if format_of(source) is not None:
         options.only_for(
@@ -155,14 +162,22 @@ def command(
                 engine=engine,
                 natives=None if natives is None else load_natives(natives),
                 data=data,
+                host=host,
                 seed=seed,
                 runs=runs,
                 inputs_kind=inputs_kind or (),
                 progress=progress,
             )
         _finish(report, file, output, json)
-    given = {"function": function, "natives": natives, "data": data or None}
-    options.only_for("programs of other formats", **given)
+    options.only_for(
+        "programs of other formats",
+        function=function,
+        natives=natives,
+        data=data or None,
+        work_queue=work_queue,
+        init_function=init_function,
+        error_codes=error_codes,
+    )
     options.no_original(engine)
     stop, taps = _examine(until, tap or ())
     preloads = [each for text in preload or () for each in parse_preload(text)]

@@ -14,6 +14,7 @@ from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.handler import HostOptions
 
 EXAMPLES = """**Examples**
 
@@ -109,6 +110,9 @@ def command(
     stall_seed: StallSeed = None,
     function: options.Function = None,
     natives: options.Natives = None,
+    work_queue: options.WorkQueue = None,
+    init_function: options.InitFunction = None,
+    error_codes: options.ErrorCodes = False,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -147,7 +151,14 @@ def command(
         options.only_for("compiled models with a .tflite reference", layers=layers)
         options.no_rtl(engine)
     else:
-        options.only_for("programs of other formats", function=function, natives=natives)
+        options.only_for(
+            "programs of other formats",
+            function=function,
+            natives=natives,
+            work_queue=work_queue,
+            init_function=init_function,
+            error_codes=error_codes,
+        )
         options.no_original(engine)
     if is_program:
         options.only_for(
@@ -171,6 +182,7 @@ def command(
             model=model,
             companions=companions or (),
             natives=natives,
+            host=HostOptions(work_queue, init_function, error_codes),
             engine=engine,
             waves=None if waves is None else Path(waves),
             stall_seed=stall_seed,

@@ -13,7 +13,8 @@ from darwinn_formats.signatures import is_executorch
 from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.policy import Policy
-from darwinn_testbench.programs.handler import Natives, head_of
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.handler import PLAIN_HOST, HostOptions, Natives, head_of
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Verdict
 
@@ -32,6 +33,7 @@ class Asked:
     companions: Sequence[Source]
     data: Sequence[Source]
     natives: Natives | None
+    host: HostOptions
     engine: Engine
     waves: Path | None
     stall_seed: int | None
@@ -53,6 +55,13 @@ class Asked:
     def uncompared(self) -> Verdict:
         """The verdict of what is compared with nothing."""
         return Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
+
+    def host_of(self, side: Source | Reference | None) -> HostOptions:
+        """What is said of the host, for one of the sides: nothing where it has none."""
+        if not isinstance(side, bytes | str | os.PathLike):
+            return PLAIN_HOST
+        found = format_of(side)
+        return self.host if found is not None and found.handler.has_host else PLAIN_HOST
 
     def data_of(self, side: Source | Reference | None) -> Sequence[Source]:
         """The external data for one of the sides: none where it is no ExecuTorch program."""

@@ -338,6 +338,7 @@ def _open_program(asked: Asked, source: Source, function: str | None = None) -> 
         source,
         function=function,
         natives=asked.natives,
+        host=asked.host_of(source),
         data=asked.data_of(source),
         engine=asked.engine,
     )

@@ -24,7 +24,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.policy import Policy
 from darwinn_testbench.programs.formats import format_of, split_data
-from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.handler import PLAIN_HOST, HostOptions, Natives
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Report
@@ -42,6 +42,7 @@ def verify(
     model: int = 0,
     companions: Sequence[Source] = (),
     natives: Natives | str | None = None,
+    host: HostOptions = PLAIN_HOST,
     engine: Engine = Engine.MODEL,
     waves: Path | None = None,
     stall_seed: int | None = None,
@@ -83,6 +84,8 @@ def verify(
         companions: files compiled together with it, of which one may cache its parameters; and
             external data (.ptd) of an ExecuTorch program, be it ``source`` or ``reference``.
         natives: native functions of BEF files, or the module that has them (``load_natives``).
+        host: work queue, first function and codes of errors of BEF files, be it ``source`` or
+            ``reference``.
         engine: what executes programs of other formats; RTL runs a compiled model in Verilog as
             well, whose outputs must equal the model's.
         waves: file for the waves of the RTL, an FST.
@@ -129,6 +132,7 @@ def verify(
         companions=companions,
         data=data,
         natives=natives,
+        host=host,
         engine=engine,
         waves=waves,
         stall_seed=stall_seed,
@@ -148,6 +152,8 @@ def verify(
     )
     if data and not any(map(asked.data_of, (source, reference))):
         raise InputError(f"{name_of(data[0])}: external data is for ExecuTorch programs")
+    if host and not any(map(asked.host_of, (source, reference))):
+        raise InputError("--work-queue, --init-function and --error-codes are for BEF files")
     if not programs:
         return _report(ChipCheck(asked, progress), progress)
     if layers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from darwinn_formats import tfrt
@@ -10,7 +11,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
 from darwinn_formats.signatures import is_bef
 
-from darwinn_testbench.errors import Unsupported
+from darwinn_testbench.errors import InputError, Unsupported
 from darwinn_testbench.programs.handler import (
     REGION,
     FunctionFigures,
@@ -19,7 +20,13 @@ from darwinn_testbench.programs.handler import (
     head_of,
 )
 from darwinn_testbench.reference.protocol import Reference
-from darwinn_testbench.reference.tfrt import Driver, TfrtReference
+from darwinn_testbench.reference.tfrt import (
+    SINGLE,
+    Driver,
+    Options,
+    TfrtReference,
+    queue_of,
+)
 
 
 def _functions(file: tfrt.BefFile) -> Iterator[FunctionFigures]:
@@ -34,12 +41,44 @@ def _open(source: Source, opening: Opening) -> Reference:
 
 
 def _open_functions(file: tfrt.BefFile, opening: Opening) -> Reference:
+    options = _options(file, opening)
     try:
-        return TfrtReference(file, natives=opening.natives, output=opening.output)
+        return TfrtReference(
+            file,
+            natives=opening.natives,
+            output=opening.output,
+            workers=options.threads,
+            init_function=options.init_function,
+            print_error_code=options.print_error_code,
+        )
     except Unsupported as error:
         if "native" in error.what:
             error.args = (f"{error} (--natives MODULE gives them)",)
         raise
+
+
+def _options(file: tfrt.BefFile, opening: Opening) -> Options:
+    """What the command line says of the host, checked.
+
+    Raises:
+        InputError: no such work queue or function.
+    """
+    said = opening.host
+    try:
+        threads, blocking_threads = queue_of(said.work_queue or SINGLE)
+    except ValueError as error:
+        raise InputError(f"--work-queue {said.work_queue}: {error}") from error
+    if said.init_function is not None:
+        function = file.function(said.init_function)
+        if function is None or function.argument_types or function.body is None:
+            reason = "there is no such function without arguments"
+            raise InputError(f"{file.file}: --init-function {said.init_function}: {reason}")
+    return Options(
+        init_function=said.init_function,
+        print_error_code=said.error_codes,
+        threads=threads,
+        blocking_threads=blocking_threads,
+    )
 
 
 def _load_text(source: Source) -> tfrt.BefFile:
@@ -59,9 +98,11 @@ def _text_of(source: Source) -> tuple[str, str]:
 
 def _run_suite(source: Source, opening: Opening, complaints: TextIO) -> int:
     is_text = not is_bef(head_of(source))
+    file = _load_text(source) if is_text else tfrt.load(source)
     driver = Driver(
-        _load_text(source) if is_text else tfrt.load(source),
+        file,
         _text_of(source)[1] if is_text else None,
+        _options(file, opening),
         output=opening.output,
         log=complaints,
         natives=dict(opening.natives or {}),
@@ -73,8 +114,14 @@ def _open_text(source: Source, opening: Opening) -> Reference:
     return _open_functions(_load_text(source), opening)
 
 
-HANDLER = Handler(tfrt.load, tfrt.describe, tfrt.disassemble, _functions, _open, suite=_run_suite)
-
-TEXT_HANDLER = Handler(
-    _load_text, tfrt.describe, tfrt.disassemble, _functions, _open_text, suite=_run_suite
+HANDLER = Handler(
+    tfrt.load,
+    tfrt.describe,
+    tfrt.disassemble,
+    _functions,
+    _open,
+    suite=_run_suite,
+    has_host=True,
 )
+
+TEXT_HANDLER = replace(HANDLER, load=_load_text, open=_open_text)

@@ -17,7 +17,14 @@ from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_executo
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
-from darwinn_testbench.programs.handler import Handler, Natives, Opening, head_of
+from darwinn_testbench.programs.handler import (
+    PLAIN_HOST,
+    Handler,
+    HostOptions,
+    Natives,
+    Opening,
+    head_of,
+)
 from darwinn_testbench.reference.protocol import Reference
 
 _TEXT_START = re.compile(rb"(?:\s|//[^\n]*\n)*(?:module|func)\b[^\0]*\Z")
@@ -106,6 +113,14 @@ def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
     return data, others
 
 
+def refuse_host(found: Format, source: Source, host: HostOptions) -> None:
+    """InputError if options of TFRT's host are given for a program that has none."""
+    if host and not found.handler.has_host:
+        raise InputError(
+            f"{name_of(source)}: --work-queue, --init-function and --error-codes are for BEF files"
+        )
+
+
 def open_program(
     source: Source,
     *,
@@ -114,14 +129,15 @@ def open_program(
     data: Sequence[Source] = (),
     engine: Engine = Engine.MODEL,
     output: TextIO | None = None,
+    host: HostOptions = PLAIN_HOST,
 ) -> Reference:
     """A program on the CPU: the project's reference of its format, or its original runtime.
 
     ``function`` is what will be called, where that matters for what the program needs; ``natives``
     are native functions of a BEF file or imports of an IREE module, and ``output`` takes what
-    kernels print (by default standard error); ``data`` are files of external data of an ExecuTorch
-    program. Machine code of an IREE module is executed by the original runtime, where that is
-    installed.
+    kernels print (by default standard error); ``host`` is what is said of the host of a BEF file,
+    ``data`` are files of external data of an ExecuTorch program. Machine code of an IREE module is
+    executed by the original runtime, where that is installed.
 
     Raises:
         FormatError: the file is not valid.
@@ -134,8 +150,9 @@ def open_program(
     if found is None:
         raise InputError(f"{name_of(source)}: no program of {', '.join(e.name for e in FORMATS)}")
     handler = found.handler_with(data)
+    refuse_host(found, source, host)
     if engine is not Engine.ORIGINAL:
-        return handler.open(source, Opening(function, natives, output or sys.stderr))
+        return handler.open(source, Opening(function, natives, output or sys.stderr, host))
     if natives:
         raise InputError(f"{name_of(source)}: --natives are not for the original runtime")
     if handler.original is None:

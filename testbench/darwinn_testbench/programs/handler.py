@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar
+from typing import Any, Final, Generic, TextIO, TypeVar
 
 from darwinn_formats.files import Source
 
@@ -25,13 +25,37 @@ REGION = "(region)"
 
 
 @dataclass(frozen=True)
+class HostOptions:
+    """What the command line of TFRT's executor says besides the file.
+
+    Attributes:
+        work_queue: as there: ``s``, or ``mstd`` with threads and blocking threads (``mstd:8,64``).
+        init_function: runs before any other.
+        error_codes: errors show their code.
+    """
+
+    work_queue: str | None = None
+    init_function: str | None = None
+    error_codes: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return self != PLAIN_HOST
+
+
+PLAIN_HOST: Final = HostOptions()
+"""A host of which nothing is said."""
+
+
+@dataclass(frozen=True)
 class Opening:
-    """How a program is to be opened: the function that will be called, native functions, and where
-    what it prints goes."""
+    """How a program is to be opened: the function that will be called, native functions, where
+    what it prints goes, and what is said of the host of a BEF file."""
 
     function: str | None = None
     natives: Natives | None = None
     output: TextIO | None = None
+    host: HostOptions = PLAIN_HOST
 
 
 Suite = Callable[[Source, Opening, TextIO], int]
@@ -61,6 +85,7 @@ class Handler(Generic[LoadedT]):
         suite: runs every function of a loaded file as a test, prints as the original does, gives
             the exit status and writes what was not expected to the last argument; None where
             programs are no tests.
+        has_host: whether programs have a host that ``Opening.host`` speaks of.
         with_data: the same for programs whose data is in further files; None where there are none.
         original: the original runtime of a file; None if there is none to be installed.
         missing: why the original runtime cannot be used, or nothing.
@@ -72,6 +97,7 @@ class Handler(Generic[LoadedT]):
     functions: Callable[[LoadedT], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
     suite: Suite | None = None
+    has_host: bool = False
     with_data: Callable[[Sequence[Source]], Handler[LoadedT]] | None = None
     original: Callable[[Source], Reference] | None = None
     missing: Callable[[], str | None] = lambda: None

@@ -28,7 +28,14 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
-from darwinn_testbench.programs.handler import REGION, Natives, Opening, Suite
+from darwinn_testbench.programs.handler import (
+    PLAIN_HOST,
+    REGION,
+    HostOptions,
+    Natives,
+    Opening,
+    Suite,
+)
 from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -48,6 +55,7 @@ def run_program(
     engine: Engine = Engine.MODEL,
     natives: Natives | None = None,
     data: Sequence[Source] = (),
+    host: HostOptions = PLAIN_HOST,
     seed: int = 0,
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
@@ -59,7 +67,8 @@ def run_program(
     where the program leaves a size open, which a warning says. State that the program has stays
     from call to call. A BEF file of several functions, none of them chosen nor called ``main`` or
     ``forward``, is run as the test that it is: every function without arguments, in order. What
-    kernels print is in the figures. ``data`` are files of external data.
+    kernels print is in the figures. ``data`` are files of external data, ``host`` is what is said
+    of the host of a BEF file.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -74,9 +83,17 @@ def run_program(
     )
     if suite is not None:
         refuse_drawing(runs, inputs_kind)
-        return _run_suite(source, suite, natives, printed)
+        return _run_suite(
+            source, suite, Opening(natives=natives, output=printed, host=host), printed
+        )
     program = open_program(
-        source, function=function, engine=engine, natives=natives, data=data, output=printed
+        source,
+        function=function,
+        engine=engine,
+        natives=natives,
+        data=data,
+        output=printed,
+        host=host,
     )
     ports = inputs_of(program, function, name_of(source))
     executed_by = _executed_by(source, program, engine)
@@ -141,11 +158,11 @@ def _suite_of(source: Source, function: str | None) -> Suite | None:
 
 
 def _run_suite(
-    source: Source, suite: Suite, natives: Natives | None, printed: io.StringIO
+    source: Source, suite: Suite, opening: Opening, printed: io.StringIO
 ) -> Report[RunRow]:
     complaints = io.StringIO()
     begin = time.perf_counter()
-    status = suite(source, Opening(natives=natives, output=printed), complaints)
+    status = suite(source, opening, complaints)
     return Report(
         command="run",
         file=name_of(source),

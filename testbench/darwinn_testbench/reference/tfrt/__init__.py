@@ -1,7 +1,13 @@
 """CPU reference of TFRT: an executor of BEF functions, with the kernels of the original's tests."""
 
 from darwinn_testbench.reference.tfrt.definition import KernelDefinition, Style
-from darwinn_testbench.reference.tfrt.driver import Driver, Options, expected_errors
+from darwinn_testbench.reference.tfrt.driver import (
+    SINGLE,
+    Driver,
+    Options,
+    expected_errors,
+    queue_of,
+)
 from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
 from darwinn_testbench.reference.tfrt.reference import TfrtReference, dense
@@ -11,6 +17,7 @@ from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, KernelErr
 __all__ = [
     "CHAIN",
     "KERNELS",
+    "SINGLE",
     "DenseHostTensor",
     "Diagnostic",
     "Driver",
@@ -23,4 +30,5 @@ __all__ = [
     "TfrtReference",
     "dense",
     "expected_errors",
+    "queue_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Final, TextIO
 from darwinn_formats.tfrt import BefFile, FileLineColumn, FunctionKind, Location
 from darwinn_formats.tfrt.text.location_text import location_text
 
-from darwinn_testbench.errors import ExecutionError
+from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.tfrt.executor import execute
 from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.native import native_functions
@@ -22,6 +23,11 @@ from darwinn_testbench.reference.tfrt.registry import KERNELS
 from darwinn_testbench.reference.tfrt.values import ErrorValue, Value
 
 SINGLE_THREADED: Final = "single-threaded"
+SINGLE: Final = "s"
+MULTI: Final = "mstd"
+"""Work queues, as the original's command line calls them."""
+_BLOCKING_THREADS: Final = 64
+_MOST_THREADS: Final = 1 << 16
 LEAK_CHECK: Final = "leak_check_allocator"
 ALLOCATORS: Final = {
     LEAK_CHECK: "memory leak check allocator",
@@ -52,7 +58,7 @@ class Options:
     init_function: str | None = None
     print_error_code: bool = False
     threads: int | None = None
-    blocking_threads: int = 64
+    blocking_threads: int = _BLOCKING_THREADS
     allocator: str = LEAK_CHECK
 
     @property
@@ -62,6 +68,26 @@ class Options:
             return f"{SINGLE_THREADED} work queue"
         threads = f"({self.threads} threads, {self.blocking_threads} blocking threads)"
         return f"Multi-threaded C++ work queue {threads} work queue"
+
+
+def queue_of(text: str) -> tuple[int | None, int]:
+    """Threads, None without any, and blocking threads of a work queue: ``s``, ``mstd``, ``mstd:8``
+    or ``mstd:8,32``. Without a number there are as many threads as processors.
+
+    Raises:
+        ValueError: no such queue.
+    """
+    kind, colon, numbers = text.partition(":")
+    if kind == SINGLE and not colon:
+        return None, _BLOCKING_THREADS
+    counts = numbers.split(",") if colon else []
+    fit = all(n.isascii() and n.isdecimal() and 0 < int(n) < _MOST_THREADS for n in counts)
+    if kind != MULTI or len(counts) > 2 or not fit:
+        raise ValueError(
+            f"a queue is {SINGLE}, {MULTI}, {MULTI}:THREADS or {MULTI}:THREADS,BLOCKING"
+        )
+    threads = int(counts[0]) if counts else os.cpu_count() or 1
+    return threads, int(counts[1]) if len(counts) == 2 else _BLOCKING_THREADS
 
 
 @dataclass(slots=True)
@@ -85,6 +111,8 @@ class Driver:
 
         Raises:
             ExecutionError: a function is not there, or gets stuck.
+            Unsupported: naming kernels that are missing, unless the text expects each of them to
+                be, or native functions.
         """
         output = self.output or sys.stdout
         log = self.log or sys.stderr
@@ -93,7 +121,10 @@ class Driver:
             host.sleep = self.sleep
         host.print(f"Choosing {ALLOCATORS[self.options.allocator]}.")
         host.print(f"Choosing {self.options.queue}.")
-        unknown = self._unknown_kernels()
+        unknown = [
+            Diagnostic(f"unknown kernel name '{name}'", location)
+            for name, location in self._unknown_kernels()
+        ]
         host.diagnostics += unknown
         if not unknown:
             natives = {**native_functions(host), **self.natives}
@@ -101,6 +132,8 @@ class Driver:
             for plan in self._chosen(plans):
                 self._function(host, plan)
         complaints = self._complaints(host.diagnostics)
+        if unknown and complaints:
+            raise Unsupported("kernels", [name for name, _ in self._unknown_kernels()])
         for complaint in complaints:
             log.write(f"{complaint}\n")
         leaked = host.leaked if self.options.allocator == LEAK_CHECK else []
@@ -109,9 +142,9 @@ class Driver:
             host.print(f"Memory leak detected: {sizes}")
         return int(bool(complaints or leaked))
 
-    def _unknown_kernels(self) -> list[Diagnostic]:
+    def _unknown_kernels(self) -> list[tuple[str, Location | None]]:
         return [
-            Diagnostic(f"unknown kernel name '{kernel.name}'", kernel.location)
+            (kernel.name, kernel.location)
             for function in self.file.functions
             if function.body is not None
             for kernel in function.body.kernels
@@ -124,10 +157,12 @@ class Driver:
         for name in (*first, *self.options.functions):
             if name not in by_name:
                 raise ExecutionError(f"couldn't find function {name}")
-        chosen = [by_name[name] for name in first]
+        chosen = plans
         if self.options.functions:
-            return chosen + [by_name[name] for name in self.options.functions]
-        return chosen + plans
+            chosen = [by_name[name] for name in self.options.functions]
+        return [by_name[name] for name in first] + [
+            each for each in chosen if each.name not in first
+        ]
 
     def _function(self, host: Host, plan: FunctionPlan) -> None:
         if plan.argument_types:

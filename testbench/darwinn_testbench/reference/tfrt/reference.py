@@ -65,8 +65,13 @@ class TfrtReference:
         kernels: Mapping[str, KernelDefinition] | None = None,
         output: TextIO | None = None,
         workers: int | None = None,
+        init_function: str | None = None,
+        print_error_code: bool = False,
     ) -> None:
         """Prepare all functions.
+
+        ``workers`` are threads of the work queue, ``init_function`` is called once, before any
+        other; with ``print_error_code`` errors of results show their code.
 
         Raises:
             FormatError: the file is not valid.
@@ -77,6 +82,8 @@ class TfrtReference:
         known = {**native_functions(self.host), **(natives or {})}
         plans = prepare(self.file, self.host, {**KERNELS, **(kernels or {})}, known)
         self._plans = {plan.name: plan for plan in plans if plan.name}
+        self._first = init_function
+        self._print_error_code = print_error_code
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -102,6 +109,9 @@ class TfrtReference:
         Raises:
             ExecutionError: the inputs do not fit, or a result is an error.
         """
+        if self._first is not None:
+            first, self._first = self._first, None
+            self.run([], function=first)
         plan = self._plan(function)
         arguments = _arguments(plan, inputs)
         self.host.tap = None if tap is None else _KernelTap(tap)
@@ -113,7 +123,8 @@ class TfrtReference:
         outputs = []
         for port, value in zip(_ports("result", plan.result_types, True), values, strict=True):
             if isinstance(value, ErrorValue):
-                raise ExecutionError(f"{plan.name}: {port.name}: {value.message}")
+                code = f", code: {value.code}" if self._print_error_code else ""
+                raise ExecutionError(f"{plan.name}: {port.name}: {value.message}{code}")
             if value is not CHAIN:
                 outputs.append(Output(port.name, _datum(value)))
         return tuple(outputs)

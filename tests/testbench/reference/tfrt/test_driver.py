@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 
 import pytest
 from bef_run import file_of, run
 from darwinn_formats import tfrt
 from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.tfrt import Driver, Options, TfrtReference, expected_errors
+from darwinn_testbench.reference.tfrt import (
+    Driver,
+    Options,
+    TfrtReference,
+    expected_errors,
+    queue_of,
+)
 
 HELLO = """
 func.func @needs(%x: i32) -> i32 {
@@ -112,12 +119,35 @@ def test_an_unknown_kernel_is_named_where_it_stands_and_nothing_runs() -> None:
     }"""
     outcome = run(text)
     assert (outcome.lines, outcome.status) == ([], 0)
-    assert run(text.replace("// expected-error", "//")).log == [
-        "\"case.mlir\":3:5: error: runtime error: unknown kernel name 'no.such'"
-    ]
     with pytest.raises(Unsupported) as caught:
         TfrtReference(file_of(text))
     assert caught.value.missing == ("no.such",)
+
+
+def test_unknown_kernels_that_are_not_expected_are_refused_once_each() -> None:
+    uses = '"no.such"() : () -> ()\n' * 50 + '"nor.this"() : () -> ()\n'
+    with pytest.raises(Unsupported) as caught:
+        run(f"func.func @f() {{\n{uses}tfrt.return\n}}")
+    assert caught.value.missing == ("no.such", "nor.this")
+
+
+def test_the_first_function_runs_once_and_only_first() -> None:
+    text = "".join(f"func.func @{name}() {{ tfrt.return }}\n" for name in "abc")
+    assert run(text, init_function="b").lines == [f"--- Running '{name}':" for name in "bac"]
+
+
+@pytest.mark.parametrize(
+    ("text", "threads", "blocking"),
+    [("s", None, 64), ("mstd", os.cpu_count(), 64), ("mstd:3", 3, 64), ("mstd:3,9", 3, 9)],
+)
+def test_work_queues_are_called_as_there(text: str, threads: int | None, blocking: int) -> None:
+    assert queue_of(text) == (threads, blocking)
+
+
+@pytest.mark.parametrize("text", ["", "S", "s:", "s:1", "mstd:", "mstd:0", "mstd:1,", "mstd:1,2,3"])
+def test_other_work_queues_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a queue is s, mstd"):
+        queue_of(text)
 
 
 def test_an_expected_error_that_does_not_come_is_a_complaint() -> None:
