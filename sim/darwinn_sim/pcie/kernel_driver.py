@@ -237,7 +237,7 @@ class KernelDriver:
         """Put whole pages (uint8, one axis) that the program shares on the bus; their address."""
         if self._coherent is not None:
             raise _refuse(errno.EBUSY, "there is a coherent buffer")
-        if not 0 < storage.size <= MAX_COHERENT_BYTES or storage.size % PAGE_BYTES:
+        if storage.size not in range(PAGE_BYTES, MAX_COHERENT_BYTES + 1, PAGE_BYTES):
             raise _refuse(errno.EINVAL, f"a coherent buffer of {storage.size} bytes")
         address = self._opened().give(storage)
         self._coherent = address, storage.size

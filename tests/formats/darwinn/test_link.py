@@ -10,6 +10,8 @@ import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Buffer, Description, FormatError, Position, bundle
 from darwinn_sim.isa.table import BY_NAME
+from hypothesis import given
+from hypothesis import strategies as st
 
 MOVE = 32 << 6 | 15 << 54 | 1 << 59
 INPUT = darwinn.Meta(Description.BASE_ADDRESS_INPUT_ACTIVATION, 1, "in")
@@ -105,7 +107,67 @@ def test_what_the_linker_does_not_expect_is_refused(
     assert info.value.field.startswith(path)
 
 
+@given(
+    st.integers(-3 * 128, 6 * 128),
+    st.sampled_from([MOVE, MOVE ^ 1 << 6, MOVE ^ 1 << 59, MOVE | 1 << 70, MOVE | 1 << 101]),
+    st.integers(0, 8),
+)
+def test_what_may_be_patched(bit: int, second: int, cut: int) -> None:
+    """The immediates of moves that hold zeros, of the bundles that are there whole."""
+    data = chunk(MOVE, second, MOVE | 1 << 102)[: 48 - cut]
+    good = {70: MOVE, 198: second, 326: MOVE} if not cut else {70: MOVE, 198: second}
+    allowed = bit in good and good[bit] == MOVE
+    assert (bundle.relocation_fault(data, bit) is None) is allowed
+
+
+@given(st.integers(0, 3), st.integers(0, 40), st.integers(0, 5), st.booleans())
+def test_the_size_of_a_chunk(start: int, left: int, bundles: int, loads: bool) -> None:
+    opcode = (62 if loads else 61) << 6
+    data = bytes(start) + (opcode | bundles << 26 | 1 << 41).to_bytes(16, "little")
+    data = (data + bytes(40))[: start + left]
+    expected = 16 * (bundles + 2) if loads and left >= 16 else None
+    assert bundle.chunk_bytes(data, start) == expected
+    if not start:
+        assert bundle.chunk_bytes(memoryview(data)) == expected
+
+
+def test_batches_and_executions_make_a_size() -> None:
+    for batch, size in ((0, 1), (1, 2)):
+        executable = replace(program((replace(INPUT, batch=batch), 70)), batch_size=size)
+        assert list(darwinn.required_buffers(executable).values()) == [48]
+    unbatched = replace(program((replace(INPUT, batch=0), 70)), batch_size=0)
+    assert list(darwinn.required_buffers(unbatched).values()) == [48]
+    for batch, size in ((-1, 2), (2, 2), (1, 1), (1, 0)):
+        wrong = replace(program((replace(INPUT, batch=batch), 70)), batch_size=size)
+        with pytest.raises(FormatError, match=f"batch {batch} of {size}") as error:
+            darwinn.required_buffers(wrong)
+        path = "Executable.instruction_bitstreams[0].field_offsets[0].meta.batch"
+        assert (error.value.field, error.value.offset) == (path, 40)
+
+
+def test_outputs_are_named_by_their_layers() -> None:
+    output = replace(INPUT, desc=Description.BASE_ADDRESS_OUTPUT_ACTIVATION, name="o", batch=0)
+    executable = replace(program((output, 70)), output_layers=(darwinn.Layer("o", 5),))
+    assert darwinn.required_buffers(executable) == {Buffer(output.desc, "o", 0): 5}
+    with pytest.raises(FormatError, match="has no output layer 'o'"):
+        darwinn.required_buffers(replace(executable, output_layers=()))
+    hint = darwinn.DmaHint(darwinn.DmaDescriptorHint(output, 0, 8), file_offset=9)
+    hinted = replace(program(), dma_hints=darwinn.DmaHints((hint,)))
+    with pytest.raises(FormatError, match="has no output layer 'o'") as error:
+        darwinn.required_buffers(hinted)
+    path = "Executable.dma_hints.hints[0].any_hint.meta.name"
+    assert (error.value.field, error.value.offset) == (path, 9)
+
+
 def test_an_address_has_64_bits() -> None:
+    for address in (0, 2**64 - 1):
+        upper = replace(PARAMETER, position=Position.UPPER_32BIT)
+        executable = program((PARAMETER, 70), (upper, 198))
+        (linked,) = darwinn.link(executable, {Buffer(PARAMETER.desc, "", 0): address})
+        half = address & 0xFFFFFFFF
+        assert linked == chunk(MOVE | half << 70, MOVE | half << 70)
+    with pytest.raises(FormatError, match="has not 64 bits"):
+        darwinn.link(program((PARAMETER, 70)), {Buffer(PARAMETER.desc, "", 0): -1})
     with pytest.raises(FormatError, match="has not 64 bits"):
         darwinn.link(program((PARAMETER, 70)), {Buffer(PARAMETER.desc, "", 0): 2**64})
 
