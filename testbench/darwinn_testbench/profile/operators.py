@@ -71,12 +71,13 @@ def profile_operators(
     calls: int | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[OperatorTimeRow]:
-    """The time of each operator in ``calls`` calls on the same inputs, given or drawn, after one
-    that is not measured: it prepares what is prepared once.
+    """The time of each operator in ``calls`` calls on the same inputs, given or drawn.
 
-    State that the program has stays from call to call. Every other call is made without looking at
-    operators: its time is that of the whole. Raises as ``operators.open_call``; a program that
-    fails is a fault.
+    Two calls before are not measured: the first prepares what is prepared once, the second is
+    looked at for what operators read and write. State that the program has stays from call to
+    call. Every other call is made without looking at operators: its time is that of the whole.
+
+    Raises as ``operators.open_call``; a program that fails is a fault.
     """
     count = CALLS if calls is None else calls
     call = open_call(source, inputs, function=function, natives=natives, data=data, seed=seed)
@@ -86,6 +87,8 @@ def profile_operators(
     try:
         progress("first call", 0, count + 1)
         measured.first = _seconds(call)
+        call.run(recorder)
+        recorder.closely = False
         for number in range(count):
             progress(f"call {number + 1} of {count}", number + 1, count + 1)
             measured.plain.append(_seconds(call))

@@ -66,9 +66,14 @@ class Recorder:
 
     Its own work stops its clock. Only the first executions of an operator are looked at closely,
     so that loops take no more memory than what is in them.
+
+    Attributes:
+        seen: operators by name, in the order of their first executions.
+        closely: whether calls are looked at closely: times are then no measure.
     """
 
     def __init__(self) -> None:
+        self.closely = True
         self.seen: dict[str, Seen] = {}
         self._open: list[_Open] = []
         self._memories: dict[Hashable, list[_Written]] = {}
@@ -111,7 +116,7 @@ class Recorder:
             seen.total += taken
         if self._open:
             self._open[-1].within += taken
-        if seen.described < DESCRIBED:
+        if self.closely and seen.described < DESCRIBED:
             self._describe(entry, *places())
         self._paused += time.perf_counter_ns() - entered
 

@@ -68,6 +68,11 @@ Places = tuple[Iterable[Place], Iterable[Place]]
 class Observer(Protocol):
     """Told of the operators of a call. What it takes for itself is no time of theirs."""
 
+    @property
+    def closely(self) -> bool:
+        """Whether it asks for places in this call. Finding them out may take operators time."""
+        ...
+
     def begin(self, operator: Operator) -> None:
         """The operator starts now."""
         ...

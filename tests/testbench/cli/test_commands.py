@@ -374,7 +374,7 @@ def test_a_result_that_cannot_be_written_is_one_error(
     )
 
 
-@pytest.mark.parametrize("command", ["cycles", "dma", "layers", "profile", "report"])
+@pytest.mark.parametrize("command", ["cycles", "dma", "report"])
 def test_programs_of_other_formats_are_named_where_only_compiled_models_go(
     command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,9 +14,10 @@ from darwinn_formats.iree import Function, Module
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.iree.activation import Activation
 from darwinn_testbench.reference.iree.budget import Budget
-from darwinn_testbench.reference.iree.compiled import Code, CompiledActivation, code_of
+from darwinn_testbench.reference.iree.compiled import Code, CompiledActivation, Ranges, code_of
 from darwinn_testbench.reference.iree.imports import Handler
 from darwinn_testbench.reference.iree.state import State
+from darwinn_testbench.reference.observation import Observer, Operator
 
 MAXIMUM_CALLS = 100
 """Calls within calls at most."""
@@ -24,7 +25,8 @@ MAXIMUM_CALLS = 100
 
 class Machine:
     """A module with its state; ``budget`` is what running takes from, and ``compiled`` says
-    whether functions with loops become machine code.
+    whether functions with loops become machine code, with ``ranges`` all of them, into which goes
+    where they read and write. An ``observer`` sees the functions.
     """
 
     def __init__(
@@ -35,11 +37,14 @@ class Machine:
         budget: Budget,
         *,
         compiled: bool = True,
+        ranges: Ranges | None = None,
     ) -> None:
         self.state = State(module, imports, host)
         self.budget = budget
         self.compiled = compiled
         self.depth = 0
+        self.ranges = ranges
+        self.observer: Observer | None = None
         self._free: dict[int, list[Activation]] = {}
         self._code: dict[int, Code | None] = {}
 
@@ -54,17 +59,23 @@ class Machine:
         free = self._free.setdefault(function.ordinal, [])
         activation = free.pop() if free else self._activation(function)
         self.depth += 1
+        observer = self.observer
+        if observer is not None:
+            observer.begin(Operator(function.name, "function"))
         try:
             return activation.run(arguments)
         finally:
+            if observer is not None:
+                observer.end(lambda: ((), ()))
             self.depth -= 1
             activation.registers.clear()
             free.append(activation)
 
     def _activation(self, function: Function) -> Activation:
         if self.compiled and function.ordinal not in self._code:
-            self._code[function.ordinal] = code_of(function)
+            tracked = self.ranges is not None
+            self._code[function.ordinal] = code_of(function, tracked=tracked)
         code = self._code.get(function.ordinal)
         if code is None:
             return Activation(function, self.state, self.call, self.budget)
-        return CompiledActivation(function, self.state, self.call, self.budget, code)
+        return CompiledActivation(function, self.state, self.call, self.budget, code, self.ranges)

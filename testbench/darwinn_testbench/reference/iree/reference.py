@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from darwinn_formats.iree.elf import Elf
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.budget import MAXIMUM_BLOCKS, Budget
+from darwinn_testbench.reference.iree.compiled import Ranges
 from darwinn_testbench.reference.iree.declaration import DeclaredPort
 from darwinn_testbench.reference.iree.element_types import element_type_of
 from darwinn_testbench.reference.iree.hal import (
@@ -28,8 +30,20 @@ from darwinn_testbench.reference.iree.interface import NUMBERS, Interface
 from darwinn_testbench.reference.iree.machine import Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList, allocate
 from darwinn_testbench.reference.iree.natives import Native, native_imports
+from darwinn_testbench.reference.iree.seeing import (
+    STORED_DTYPES,
+    Sites,
+    buffer_places,
+    location_of,
+    memory_place,
+    operation_of,
+    show_ports,
+    shown_import,
+    touched_parts,
+)
 from darwinn_testbench.reference.iree.tensors import array_of, view_of
 from darwinn_testbench.reference.iree.vmvx import VMVX
+from darwinn_testbench.reference.observation import INPUT, OUTPUT, Observer
 from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Tap
 
 IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
@@ -41,7 +55,6 @@ DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
 INITIALIZER = "__init"
 DISPATCH_CONVENTION = "0rrriiiiiiiii_v"
 _CREATES_EXECUTABLES = "hal.executable.create"
-_STORED_DTYPES = {"i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
 _SCALAR_BITS = {"i": 32, "I": 64}
 
 
@@ -50,8 +63,11 @@ class IreeReference(Interface):
 
     Globals are made, and ``__init`` is run, when the reference is made and on ``reset``. Taps see
     what every dispatch writes, and what fills and copies write; of modules without dispatches
-    (``hal_inline``) they see each buffer when the function returns.
+    (``hal_inline``) they see each buffer when the function returns. Observers see functions of the
+    module, dispatches, transfers, and imports other than of the device.
     """
+
+    observable = True
 
     def __init__(
         self,
@@ -77,11 +93,19 @@ class IreeReference(Interface):
         _check_operations(file)
         _check_executables(file.module)
         self._host = _Host(self.module, compiled=compiled)
-        self._imports = {**IMPORTS, **native_imports(self.module, natives or {})}
+        natively = native_imports(self.module, natives or {})
+        seen = {**DISPATCH_IMPORTS, **natively}
+        shown = {key: shown_import(key[0], handler) for key, handler in seen.items()}
+        self._imports = {**IMPORTS, **shown}
         self.reset()
 
     def run(
-        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+        self,
+        inputs: Sequence[Datum],
+        *,
+        function: str | None = None,
+        tap: Tap | None = None,
+        observer: Observer | None = None,
     ) -> tuple[Output, ...]:
         """Call a function; globals keep their values for the next call.
 
@@ -99,7 +123,13 @@ class IreeReference(Interface):
             _argument(letter, declared, datum)
             for (letter, declared), datum in zip(called.arguments, inputs, strict=True)
         ]
-        results = self._call(called.function, arguments, tap)
+        if observer is not None:
+            names = [declared.port.name for _, declared in called.arguments]
+            show_ports(observer, INPUT, names, arguments)
+        results = self._call(called.function, arguments, tap, observer)
+        if observer is not None:
+            names = [declared.port.name for _, declared in called.results]
+            show_ports(observer, OUTPUT, names, results)
         return tuple(
             Output(declared.port.name, _datum(letter, declared, value))
             for (letter, declared), value in zip(called.results, results, strict=True)
@@ -113,9 +143,14 @@ class IreeReference(Interface):
             self._call(initializer, [], None)
 
     def _call(
-        self, function: Function, arguments: Sequence[Any], tap: Tap | None
+        self,
+        function: Function,
+        arguments: Sequence[Any],
+        tap: Tap | None,
+        observer: Observer | None = None,
     ) -> tuple[Any, ...]:
-        self._host.begin(tap)
+        self._host.begin(tap, observer)
+        self._machine.observer = observer
         try:
             with np.errstate(all="ignore"):
                 results = self._machine.call(function, arguments)
@@ -133,16 +168,32 @@ class _Host:
         self.compiled = compiled
         self.tap: Tap | None = None
         self.step = 0
+        self.observer: Observer | None = None
+        self.sites = Sites()
         self.names: Counter[str] = Counter()
         self.inline: list[Buffer] = []
         self.budget = Budget(MAXIMUM_BLOCKS)
 
-    def machine(self, module: Module, imports: Mapping[tuple[str, str], Handler]) -> Machine:
-        return Machine(module, imports, self, self.budget, compiled=self.compiled)
+    def machine(
+        self,
+        module: Module,
+        imports: Mapping[tuple[str, str], Handler],
+        ranges: Ranges | None = None,
+    ) -> Machine:
+        compiled = self.compiled
+        return Machine(module, imports, self, self.budget, compiled=compiled, ranges=ranges)
 
-    def begin(self, tap: Tap | None) -> None:
+    @property
+    def looks_closely(self) -> bool:
+        """Whether somebody asks where compiled code reads and writes."""
+        closely = self.observer is not None and self.observer.closely
+        return self.compiled and (closely or self.tap is not None)
+
+    def begin(self, tap: Tap | None, observer: Observer | None) -> None:
         self.budget.begin(MAXIMUM_BLOCKS)
         self.tap = tap
+        self.observer = observer
+        self.sites = Sites()
         self.step = 0
         self.names.clear()
         self.inline.clear()
@@ -164,7 +215,18 @@ class _Host:
             raise Unsupported("executables", [f"{format_name} with constants of its own"])
         return _VmvxExecutable(nested, self)
 
-    def filled(self, operation: str, target: memoryview) -> None:
+    def at(self, position: int) -> None:
+        self.sites.position = position
+
+    def fills(self, operation: str) -> None:
+        if self.observer is not None:
+            self.observer.begin(self.sites.operator(operation, operation, str))
+
+    def filled(self, operation: str, target: memoryview, source: memoryview | None = None) -> None:
+        if self.observer is not None:
+            reads = [] if source is None else [memory_place(source)]
+            place = self.sites.fill(memory_place(target))
+            self.observer.end(lambda: (reads, [place]))
         if self.tap is not None:
             buffer = Buffer(target)
             _ = buffer.stores["i8"]
@@ -177,7 +239,7 @@ class _Host:
         """Show what was stored in a buffer to the tap, and take what it gives back."""
         if self.tap is None or not buffer.stores:
             return
-        dtype = np.dtype(_STORED_DTYPES[next(iter(buffer.stores))])
+        dtype = np.dtype(STORED_DTYPES[next(iter(buffer.stores))])
         data = np.frombuffer(buffer.memory, dtype, len(buffer) // dtype.itemsize)
         number = self.names[name]
         self.names[name] += 1
@@ -200,6 +262,7 @@ class _VmvxExecutable:
         self.module = module
         self.host = host
         self.machine = host.machine(module, DISPATCH_IMPORTS)
+        self.tracking: tuple[Machine, Ranges] | None = None
         self.entries = tuple(module.exports.values())
         if INITIALIZER in module.exports:
             raise Unsupported("executables", [f"{EXECUTABLE_FORMAT} with an initializer"])
@@ -230,9 +293,25 @@ class _VmvxExecutable:
         words = np.array(constants, np.int32).tobytes()
         buffers = [Buffer(binding) for binding in bindings]
         fixed = (self._local_memory(function), Buffer(memoryview(words)), VmList(list(buffers)))
+        observer = self.host.observer
+        if observer is not None:
+            place = partial(location_of, self.module, function)
+            kind = operation_of(function.name)
+            observer.begin(self.host.sites.operator(function.name, kind, place))
+        machine, ranges = self._tracked() if self.host.looks_closely else (self.machine, None)
         for z, y, x in product(*(range(count) for count in reversed(workgroups))):
-            self.machine.call(function, (*fixed, x, y, z, 1, 1, 1, *workgroups))
-        self._show(function, buffers)
+            machine.call(function, (*fixed, x, y, z, 1, 1, 1, *workgroups))
+        if observer is not None:
+            observer.end(lambda: buffer_places(buffers, self.host.sites, ranges))
+        self._show(function, buffers, ranges)
+
+    def _tracked(self) -> tuple[Machine, Ranges]:
+        """What notes where the next dispatch reads and writes."""
+        if self.tracking is None:
+            ranges = Ranges()
+            self.tracking = self.host.machine(self.module, DISPATCH_IMPORTS, ranges), ranges
+        self.tracking[1].clear()
+        return self.tracking
 
     def _local_memory(self, function: Function) -> Buffer:
         size = function.attributes.get("local_memory", "0")
@@ -240,17 +319,18 @@ class _VmvxExecutable:
             raise ExecutionError(f"{function.name}: local memory of {size!r} bytes")
         return Buffer(allocate(int(size)))
 
-    def _show(self, function: Function, buffers: Sequence[Buffer]) -> None:
+    def _show(self, function: Function, buffers: Sequence[Buffer], ranges: Ranges | None) -> None:
         if self.host.tap is None:
             return
-        location = _location(self.module, function)
+        location = location_of(self.module, function)
+        shown: set[tuple[int, int]] = set()
         for index, buffer in enumerate(buffers):
-            self.host.show(f"{function.name}.{index}", function.name, buffer, location)
-
-
-def _location(module: Module, function: Function) -> str:
-    texts = (module.location_text(index) for index in module.locations(function).values())
-    return next((text for text in texts if text != "?"), "")
+            for part, stores in touched_parts(buffer, ranges):
+                # One memory may be several bindings.
+                place = (part.address, len(part))
+                if stores and place not in shown:
+                    shown.add(place)
+                    self.host.show(f"{function.name}.{index}", function.name, part, location)
 
 
 def _check_operations(file: VmfbFile) -> None:

@@ -73,7 +73,10 @@ def _native(host: Host, function: FunctionPlan, arguments: list[Value]) -> list[
     if errors:
         return [errors[-1]] * count
     try:
-        given = function.native(*values)
+        if host.watch is None:
+            given = function.native(*values)
+        else:
+            given = host.watch.native(function, values)
     except KernelError as error:
         # The error of a native function has no place in the file to report.
         return [ErrorValue(str(error))] * count
@@ -141,6 +144,7 @@ class Run:
         "registers",
         "request",
         "returned",
+        "serial",
         "uses",
     )
 
@@ -148,12 +152,13 @@ class Run:
         self.host = host
         self.plan = plan
         self.request = host.request
+        self.serial = host.calls_of_run
         self.registers: list[Value] = [None] * len(plan.uses)
         self.uses = plan.uses.copy()
         self.counts = plan.counts.copy()
         self.returned = {register: AsyncValue() for register in plan.returned}
         # Set as soon as a register holds an error: from then on operands are looked at.
-        self.general_only = host.tap is not None
+        self.general_only = host.tap is not None or host.watch is not None
 
     def start(self, arguments: list[Value]) -> list[Value]:
         """Run what can run; gives the results, or AsyncValues for them."""
@@ -307,11 +312,7 @@ class Run:
         if error is not None:
             results: list[Value] = [error] * len(kernel.results)
         else:
-            results = call_kernel(self.host, kernel, registers, self)
-            if self.host.tap is not None:
-                operands = [registers[register] for register in kernel.operands]
-                results = self.host.tap(self.plan, kernel, results, operands)
-                operands.clear()
+            results = seen_kernel(self.host, self.plan, kernel, registers, self.serial, self)
         self.finish(number, results, stream, inline, outline)
 
     def finish(
@@ -335,6 +336,30 @@ class Run:
             if users or register in self.returned:
                 self.publish(register, value, users, stream, inline, outline)
             value = None
+
+
+def seen_kernel(
+    host: Host,
+    plan: FunctionPlan,
+    kernel: KernelPlan,
+    registers: list[Value],
+    serial: int,
+    run: Run | None = None,
+) -> list[Value]:
+    """Results of a kernel, shown to who looks; ``serial`` is the number of the function's call."""
+    watch = host.watch
+    if watch is None and host.tap is None:
+        return call_kernel(host, kernel, registers, run)
+    if watch is not None:
+        watch.begin(plan, kernel)
+    results = call_kernel(host, kernel, registers, run)
+    operands = [registers[register] for register in kernel.operands]
+    if watch is not None:
+        watch.end(kernel, results, operands, serial)
+    if host.tap is not None:
+        results = host.tap(plan, kernel, results, operands)
+    operands.clear()
+    return results
 
 
 def call_kernel(
@@ -366,6 +391,7 @@ def _wrong_values(kernel: KernelPlan, error: Exception) -> ExecutionError:
 
 def _run_in_order(host: Host, plan: FunctionPlan, arguments: list[Value]) -> list[Value]:
     """Run a synchronous function: kernel after kernel, up to the first error."""
+    serial = host.calls_of_run
     registers: list[Value] = [None] * len(plan.uses)
     registers[: len(arguments)] = [settled(value) for value in arguments]
     for kernel in plan.kernels:
@@ -374,7 +400,7 @@ def _run_in_order(host: Host, plan: FunctionPlan, arguments: list[Value]) -> lis
         for register in kernel.operands:
             if registers[register].__class__ is ErrorValue:
                 return [registers[register]] * len(plan.returned)
-        results = call_kernel(host, kernel, registers, None)
+        results = seen_kernel(host, plan, kernel, registers, serial)
         for register, value in zip(kernel.results, results, strict=True):
             registers[register] = settled(value)
             if not is_there(registers[register]):

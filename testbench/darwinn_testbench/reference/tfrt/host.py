@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 import numpy as np
 from darwinn_formats.limits import SECONDS, Clock, limits
@@ -35,6 +35,24 @@ WRONG_VALUES: Final = (
 Task = Callable[[], None]
 KernelTap = Callable[[FunctionPlan, KernelPlan, list[Value], list[Value]], list[Value]]
 """Sees results and operands of a kernel that has run; gives results that take their place."""
+
+
+class Watch(Protocol):
+    """Sees kernels and native functions while they run."""
+
+    def begin(self, plan: FunctionPlan, kernel: KernelPlan) -> None:
+        """A kernel starts now."""
+        ...
+
+    def end(
+        self, kernel: KernelPlan, results: list[Value], operands: list[Value], serial: int
+    ) -> None:
+        """The kernel is done, in the call of its function with this number."""
+        ...
+
+    def native(self, plan: FunctionPlan, values: list[Value]) -> Any:
+        """Call a native function."""
+        ...
 
 
 @dataclass(slots=True)
@@ -80,6 +98,7 @@ class Host:
         self.workers = workers
         self.sleep = sleep
         self.tap: KernelTap | None = None
+        self.watch: Watch | None = None
         self.request = Request()
         self.diagnostics: list[Diagnostic] = []
         self.leaked: list[int] = []

@@ -9,20 +9,21 @@ import numpy as np
 from darwinn_formats.files import Source
 from darwinn_formats.tfrt import BefFile, DType, load
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
-from darwinn_formats.tfrt.text.location_text import location_text
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
 from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
 
 from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.protocol import Datum, Intermediate, Output, Port, Tap
+from darwinn_testbench.reference.observation import INPUT, OUTPUT, Observer, show_port
+from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 from darwinn_testbench.reference.tfrt.definition import KernelDefinition
 from darwinn_testbench.reference.tfrt.executor import execute
 from darwinn_testbench.reference.tfrt.host import Host
 from darwinn_testbench.reference.tfrt.kernels.native import native_functions
 from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
-from darwinn_testbench.reference.tfrt.plan import FunctionPlan, KernelPlan, NativeFunction
+from darwinn_testbench.reference.tfrt.plan import FunctionPlan, NativeFunction
 from darwinn_testbench.reference.tfrt.preparation import prepare
 from darwinn_testbench.reference.tfrt.registry import KERNELS
+from darwinn_testbench.reference.tfrt.seeing import KernelTap, KernelWatch, value_places
 from darwinn_testbench.reference.tfrt.values import CHAIN, ErrorValue, Value
 
 STRING_TYPE: Final = "!tfrt.string"
@@ -56,6 +57,8 @@ class TfrtReference:
     dense tensors as ``DenseHostTensor`` (see ``dense``), and raise KernelError. ``kernels`` are
     kernels besides those of the registry.
     """
+
+    observable = True
 
     def __init__(
         self,
@@ -102,7 +105,12 @@ class TfrtReference:
         """Nothing: a function leaves no state to the next call."""
 
     def run(
-        self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
+        self,
+        inputs: Sequence[Datum],
+        *,
+        function: str | None = None,
+        tap: Tap | None = None,
+        observer: Observer | None = None,
     ) -> tuple[Output, ...]:
         """Call a function.
 
@@ -114,12 +122,15 @@ class TfrtReference:
             self.run([], function=first)
         plan = self._plan(function)
         arguments = _arguments(plan, inputs)
-        self.host.tap = None if tap is None else _KernelTap(tap)
+        self.host.tap = None if tap is None else KernelTap(tap)
+        self.host.watch = None if observer is None else KernelWatch(observer)
+        _show(observer, INPUT, _ports("arg", plan.argument_types, True), arguments)
         try:
             with self.host.session():
                 values = self.host.wait(execute(self.host, plan, arguments))
         finally:
-            self.host.tap = None
+            self.host.tap = self.host.watch = None
+        _show(observer, OUTPUT, _ports("result", plan.result_types, True), values)
         outputs = []
         for port, value in zip(_ports("result", plan.result_types, True), values, strict=True):
             if isinstance(value, ErrorValue):
@@ -139,6 +150,15 @@ class TfrtReference:
         if function not in self._plans:
             raise ExecutionError(f"there is no function {function!r}")
         return self._plans[function]
+
+
+def _show(
+    observer: Observer | None, kind: str, ports: Sequence[Port], values: Sequence[Value]
+) -> None:
+    """Tell of inputs or outputs, but of no chains."""
+    for port, value in zip(ports, values, strict=True):
+        if observer is not None and value is not CHAIN:
+            show_port(observer, kind, port.name, value_places([(port.name, value)]))
 
 
 def _ports(prefix: str, types: tuple[str, ...], chains: bool = False) -> tuple[Port, ...]:
@@ -192,30 +212,3 @@ def _datum(value: Value) -> Datum:
     if value is None or isinstance(value, bool | int | float | str | np.ndarray | np.generic):
         return value.item() if isinstance(value, np.generic) else value
     return str(value)
-
-
-class _KernelTap:
-    """Shows a tap the dense tensors that kernels make, and those that they fill."""
-
-    def __init__(self, tap: Tap) -> None:
-        self.tap = tap
-        self.step = 0
-
-    def __call__(
-        self, plan: FunctionPlan, kernel: KernelPlan, results: list[Value], operands: list[Value]
-    ) -> list[Value]:
-        location = "" if kernel.location is None else location_text(kernel.location)
-        writes = kernel.definition.writes
-        written = [] if writes is None else [operands[writes]]
-        for number, value in enumerate((*results, *written)):
-            if not isinstance(value, DenseHostTensor):
-                continue
-            name = f"{plan.name or 'region'}.k{kernel.number}.{number}"
-            seen = Intermediate(name, self.step, kernel.definition.name, value.data, location)
-            replacement = self.tap(seen)
-            if replacement is not None:
-                if replacement.shape != value.data.shape:
-                    raise ExecutionError(f"{name}: the replacement is of another shape")
-                np.copyto(value.data, replacement, casting="same_kind")
-        self.step += 1
-        return results

@@ -20,7 +20,7 @@ from darwinn_testbench.reference.iree import IreeReference
 from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.branches import LEAVES
 from darwinn_testbench.reference.iree.budget import Budget
-from darwinn_testbench.reference.iree.compiled import code_of
+from darwinn_testbench.reference.iree.compiled import Ranges, Touched, code_of
 from darwinn_testbench.reference.iree.compiled.loops import MAXIMUM_INSTRUCTIONS
 from darwinn_testbench.reference.iree.machine import Machine
 from darwinn_testbench.reference.iree.memory import Buffer, VmList
@@ -70,13 +70,19 @@ VALUES: dict[str, st.SearchStrategy[int]] = {
 
 
 def outcome(
-    data: bytes, arguments: Sequence[int], *, compiled: bool, blocks: int = BLOCKS
+    data: bytes,
+    arguments: Sequence[int],
+    *,
+    compiled: bool,
+    blocks: int = BLOCKS,
+    ranges: Ranges | None = None,
 ) -> tuple[Any, ...]:
     """All that a call of function 0 does: what it gives or raises, and what it leaves behind."""
     loaded = load(data).module
     assert code_of(loaded.functions[0]) is not None
     budget = Budget(blocks)
-    machine = Machine(loaded, {("host.f", CONVENTION): host}, None, budget, compiled=compiled)
+    known = {("host.f", CONVENTION): host}
+    machine = Machine(loaded, known, None, budget, compiled=compiled, ranges=ranges)
     buffers = [Buffer(memoryview(bytearray(range(1, 25)))), Buffer(memoryview(bytes(range(40))))]
     convention = loaded.functions[0].convention
     assert convention is not None
@@ -110,7 +116,9 @@ def shown(value: Any, buffers: Sequence[Buffer], depth: int = 0) -> Any:
 
 def same(data: bytes, arguments: Sequence[int], blocks: int = BLOCKS) -> tuple[Any, ...]:
     interpreted = outcome(data, arguments, compiled=False, blocks=blocks)
-    assert outcome(data, arguments, compiled=True, blocks=blocks) == interpreted
+    for ranges in (None, Ranges()):
+        found = outcome(data, arguments, compiled=True, blocks=blocks, ranges=ranges)
+        assert found == interpreted
     return interpreted
 
 
@@ -150,6 +158,54 @@ def test_an_operation_gives_the_bits_that_the_interpreter_gives(name: str) -> No
     check()
 
 
+# Where code reads and writes.
+
+COPYING: tuple[Source, ...] = (
+    "start",
+    ("br", ["copy", []]),
+    "copy",
+    ("buffer.load.i8.u", [ref(0), 0, 6]),
+    ("buffer.store.i16", [ref(1), 2, 6]),
+    ("const.i64", [1, 8]),
+    ("add.i64", [0, 8, 0]),
+    ("add.i64", [2, 8, 2]),
+    ("sub.i64", [4, 8, 4]),
+    ("trunc.i64.i32", [4, 10]),
+    ("cond_br", [10, "copy", [], "end", []]),
+    "end",
+    ("return", [[]]),
+)
+"""Bytes of the first buffer from an index on as elements of 2 bytes of the second: cells 0 and 2
+are the indices, cell 4 is how many."""
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None, database=None)
+def test_tracked_code_knows_where_it_reads_and_writes(data: st.DataObject) -> None:
+    function = FunctionSource("f", "0IIIrr_v", COPYING, cells=16)
+    loaded = load(module([function])).module
+    ranges = Ranges()
+    machine = Machine(loaded, {}, None, Budget(10_000), ranges=ranges)
+    source, target = Buffer(memoryview(bytearray(range(20)))), Buffer(memoryview(bytearray(40)))
+    reads: list[int] = []
+    writes: list[int] = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        count = data.draw(st.integers(1, 5))
+        first, to = data.draw(st.integers(0, 15)), data.draw(st.integers(0, 15))
+        machine.call(loaded.functions[0], (first, to, count, source, target))
+        reads += range(first, first + count)
+        writes += range(2 * to, 2 * (to + count))
+    for buffer, touched, stores, element in (
+        (source, reads, False, "i8"),
+        (target, writes, True, "i16"),
+    ):
+        start = buffer.address
+        expected = Touched(start + min(touched), start + max(touched) + 1, stores, element)
+        assert list(ranges.within(start, start + len(buffer))) == [expected]
+    ranges.clear()
+    assert not list(ranges.within(source.address, source.address + len(source)))
+
+
 # Modules of a compiler.
 
 
@@ -158,15 +214,22 @@ def test_real_modules_give_what_the_interpreter_gives(corpus: Path) -> None:
     for path in sorted((corpus / "vmfb").rglob("*.vmfb")):
         if "llvmcpu" not in path.name and path.with_suffix(".npz").exists():
             interpreted = run_stored_calls(path, compiled=False)
-            assert run_stored_calls(path, compiled=True) == interpreted, path
+            compiled = run_stored_calls(path, compiled=True)
+            # Compiled code knows what of a buffer it has written, and shows that alone.
+            for own, whole in zip(compiled, interpreted, strict=True):
+                assert [name for name, _ in own] == [name for name, _ in whole], path
+                assert all(a in b for (_, a), (_, b) in zip(own, whole, strict=True)), path
+                assert [data for name, data in own if not name] == [
+                    data for name, data in whole if not name
+                ], path
             count += len(interpreted)
     assert count
 
 
-def run_stored_calls(path: Path, *, compiled: bool) -> list[list[Any]]:
-    """Names and bytes of all that the calls stored beside a module show and give."""
+def run_stored_calls(path: Path, *, compiled: bool) -> list[list[tuple[str, bytes]]]:
+    """Names and bytes of what the calls stored beside a module show, and, without a name, give."""
     reference = IreeReference(path, compiled=compiled)
-    told: list[list[Any]] = []
+    told: list[list[tuple[str, bytes]]] = []
 
     def tap(entry: Intermediate) -> None:
         told[-1].append((entry.name, entry.data.tobytes()))
@@ -178,7 +241,7 @@ def run_stored_calls(path: Path, *, compiled: bool) -> list[list[Any]]:
             outputs = reference.run(
                 [stored[name] for name in names], function=str(stored[f"call{number}_fn"]), tap=tap
             )
-            told[-1] += [np.asarray(output.data).tobytes() for output in outputs]
+            told[-1] += [("", np.asarray(output.data).tobytes()) for output in outputs]
     return told
 
 

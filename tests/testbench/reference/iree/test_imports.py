@@ -160,7 +160,13 @@ class Recorder:
     def look(self) -> None:
         pass
 
-    def filled(self, operation: str, target: memoryview) -> None:
+    def at(self, position: int) -> None:
+        pass
+
+    def fills(self, operation: str) -> None:
+        pass
+
+    def filled(self, operation: str, target: memoryview, source: memoryview | None = None) -> None:
         self.seen.append((operation, bytes(target)))
 
     def lookup(self, name: str) -> int:

@@ -2,5 +2,6 @@
 
 from darwinn_testbench.reference.iree.compiled.activation import CompiledActivation
 from darwinn_testbench.reference.iree.compiled.build import Code, code_of
+from darwinn_testbench.reference.iree.compiled.ranges import Ranges, Touched
 
-__all__ = ["Code", "CompiledActivation", "code_of"]
+__all__ = ["Code", "CompiledActivation", "Ranges", "Touched", "code_of"]

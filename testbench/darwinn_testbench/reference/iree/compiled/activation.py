@@ -26,6 +26,7 @@ from darwinn_testbench.reference.iree.compiled.layout import (
     copied_references,
     references_changed,
 )
+from darwinn_testbench.reference.iree.compiled.ranges import Ranges
 from darwinn_testbench.reference.iree.effects import ACCESSES
 from darwinn_testbench.reference.iree.imports import PlacedError
 from darwinn_testbench.reference.iree.memory import (
@@ -41,21 +42,32 @@ _TURN = 1 << 20
 _HOST_TURN = 16
 """Operations that the interpreter runs between two looks at the clock."""
 
+_NOWHERE = -1
+"""The first address of accesses that there are none of: the largest there is, without a sign."""
+
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class CompiledActivation(Activation):
     """The registers of a function whose blocks are compiled.
 
-    The steps of the interpreter are there for what is left to it (``emit.py``).
+    The steps of the interpreter are there for what is left to it (``emit.py``). Where code that is
+    tracked has read and written is added to ``ranges``.
     """
 
     def __init__(
-        self, function: Function, state: State, call: Call, budget: Budget, code: Code
+        self,
+        function: Function,
+        state: State,
+        call: Call,
+        budget: Budget,
+        code: Code,
+        ranges: Ranges | None = None,
     ) -> None:
         super().__init__(function, state, call, budget)
         layout = code.layout
         self.code = code
+        self.ranges = ranges
         self.frame = np.zeros(layout.words, np.int64)
         self.words = memoryview(self.frame.data)
         self.words[Word.CELLS] = address_of(self.registers.cells)
@@ -89,11 +101,16 @@ class CompiledActivation(Activation):
         for reference in self.counts:
             self.describe(reference)
         self.words[Word.BLOCKS] = self.budget.grant(_TURN)
+        for first, behind in self.code.layout.ranges.values():
+            self.words[first], self.words[behind] = _NOWHERE, 0
         try:
             with self.interruptible():
                 failed = self.code.run(self.address)
         finally:
             self.budget.give(self.words[Word.BLOCKS])
+        if self.ranges is not None:
+            for access, (first, behind) in self.code.layout.ranges.items():
+                self.ranges.add(access, self.words[first], self.words[behind])
         if failed:
             self.fail()
 

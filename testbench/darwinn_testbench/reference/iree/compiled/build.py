@@ -35,10 +35,12 @@ class Code:
     run: Callable[[int], int]
 
 
-def code_of(function: Function) -> Code | None:
-    """Machine code of a function, or None of one that is interpreted."""
-    layout = Layout(function)
-    if not worth_compiling(layout):
+def code_of(function: Function, *, tracked: bool = False) -> Code | None:
+    """Machine code of a function, or None of one that is interpreted, which no ``tracked`` one is:
+    its code notes where it reads and writes.
+    """
+    layout = Layout(function, tracked=tracked)
+    if not tracked and not worth_compiling(layout):
         return None
     level = _AT_LEISURE if len(layout.instructions) <= _FULL_SPEED else _QUICKLY
     return Code(layout, _compiled(emit(layout), level))

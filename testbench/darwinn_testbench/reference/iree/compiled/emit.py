@@ -223,6 +223,8 @@ class _Emitter:
         whole = TYPES[SAME_BITS.get(kind, kind)]
         stored = _STORED_TYPES.get(access.element, whole)
         index = self.read("l", offset)
+        if self.layout.tracked:
+            self.track(access, stored, index)
         count = self.value(f"load i64, ptr %n{self.layout.counts[access]}")
         inside = self.value(f"icmp ult i64 {index}, {count}")
         way, fast, after = self.label(), self.label(), self.label()
@@ -248,6 +250,18 @@ class _Emitter:
             self.say(f"store {whole} {value}, ptr {self.cell(register)}")
         self.say(f"br label %{after}")
         self.begin(after)
+
+    def track(self, access: Access, stored: str, index: str) -> None:
+        """Widen the range of the access in the frame, so that it takes this one in."""
+        base = self.value(f"load ptr, ptr %a{access.reference}")
+        first = self.value(f"getelementptr {stored}, ptr {base}, i64 {index}")
+        behind = self.value(f"getelementptr {stored}, ptr {first}, i64 1")
+        words = self.layout.ranges[access]
+        for word, place, test in zip(words, (first, behind), ("ult", "ugt"), strict=True):
+            address, held = self.value(f"ptrtoint ptr {place} to i64"), self.word(word)
+            wider = self.value(f"icmp {test} i64 {address}, {held}")
+            chosen = self.value(f"select i1 {wider}, i64 {address}, i64 {held}")
+            self.set_word(word, chosen)
 
     def global_access(self, instruction: Instruction) -> None:
         kind = instruction.operation.fields[-1].kind

@@ -60,10 +60,15 @@ class Branch:
 
 
 class Layout:
-    """The frame of a function, and the ways between its blocks."""
+    """The frame of a function, and the ways between its blocks.
 
-    def __init__(self, function: Function) -> None:
+    Of one that is ``tracked`` the frame also takes, for each type of access, from where to where
+    in memory there were such accesses.
+    """
+
+    def __init__(self, function: Function, *, tracked: bool = False) -> None:
         self.function = function
+        self.tracked = tracked
         self.instructions = tuple(function.instructions())
         self.branches: Mapping[int, tuple[Branch, ...]] = {
             entry.pc: tuple(_branches(entry))
@@ -90,10 +95,18 @@ class Layout:
         first = Word.REFERENCES + len(self.references)
         return {entry: first + place for place, entry in enumerate(self.accesses)}
 
+    @cached_property
+    def ranges(self) -> Mapping[Access, tuple[int, int]]:
+        """Words of the first address of each access, and of the one behind the last; or nothing."""
+        first = Word.REFERENCES + len(self.references) + len(self.accesses)
+        places = enumerate(self.accesses) if self.tracked else ()
+        return {entry: (first + 2 * place, first + 2 * place + 1) for place, entry in places}
+
     @property
     def words(self) -> int:
         """Length of the frame."""
-        return Word.REFERENCES + len(self.references) + len(self.accesses)
+        first = Word.REFERENCES + len(self.references) + len(self.accesses)
+        return first + 2 * len(self.ranges)
 
     @property
     def arguments(self) -> tuple[int, ...]:

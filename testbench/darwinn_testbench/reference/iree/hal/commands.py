@@ -11,6 +11,7 @@ from darwinn_testbench.reference.iree.hal import transfers
 from darwinn_testbench.reference.iree.hal.executables import executable_of
 from darwinn_testbench.reference.iree.hal.objects import (
     HAL,
+    OUTSIDE,
     Command,
     CommandBuffer,
     Executable,
@@ -38,9 +39,11 @@ def _create() -> CommandBuffer:
 
 def execute(host: Host, commands: object, table: Sequence[Range] = ()) -> None:
     """Run the commands of a command buffer; slots are bound to the ranges of the table."""
-    for command in _recorded(commands).commands:
+    for position, command in enumerate(_recorded(commands).commands):
         host.look()
+        host.at(position)
         command(host, table)
+    host.at(OUTSIDE)
 
 
 def _recorded(value: object) -> CommandBuffer:

@@ -14,6 +14,9 @@ from darwinn_testbench.reference.iree.memory import Buffer
 WHOLE_BUFFER = -1
 """Length of a range that goes to the end of its buffer."""
 
+OUTSIDE = -1
+"""The place of a command that is in no command buffer."""
+
 HAL = ImportTable("hal", {})
 HAL_INLINE = ImportTable("hal_inline", {})
 
@@ -104,8 +107,16 @@ class Host(Protocol):
         """An executable from its data."""
         ...
 
-    def filled(self, operation: str, target: memoryview) -> None:
-        """Told after a command wrote to memory other than by a dispatch."""
+    def at(self, position: int) -> None:
+        """Told which command of a command buffer follows, by its place in it."""
+        ...
+
+    def fills(self, operation: str) -> None:
+        """Told before a command writes to memory other than by a dispatch."""
+        ...
+
+    def filled(self, operation: str, target: memoryview, source: memoryview | None = None) -> None:
+        """Told after a command wrote to memory other than by a dispatch, and from where."""
         ...
 
     def allocated(self, buffer: Buffer) -> None:

@@ -14,8 +14,9 @@ def copy(host: Host, source: memoryview, target: memoryview) -> None:
         raise ExecutionError("a copy to read-only data")
     if len(source) != len(target):
         raise ExecutionError(f"a copy of {len(source)} bytes to {len(target)}")
+    host.fills("copy")
     target[:] = source
-    host.filled("copy", target)
+    host.filled("copy", target, source)
 
 
 def fill(host: Host, target: memoryview, pattern: int, size: int) -> None:
@@ -24,6 +25,7 @@ def fill(host: Host, target: memoryview, pattern: int, size: int) -> None:
         raise ExecutionError(f"a pattern of {size} bytes does not fill {len(target)}")
     if target.readonly:
         raise ExecutionError("a fill of read-only data")
+    host.fills("fill")
     packed = (pattern & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     target[:] = packed * (len(target) // size)
     host.filled("fill", target)
