@@ -7,6 +7,7 @@ about functions that are not run.
 from __future__ import annotations
 
 from bef_lifetime_cases import LIFETIMES, Flow
+from bef_sync_cases import SYNCHRONOUS
 
 HELPERS = """
 func.func @same(%x: i32) -> i32 { tfrt.return %x : i32 }
@@ -439,4 +440,4 @@ FLOW: list[Flow] = [
     ),
 ]
 
-FLOW += LIFETIMES
+FLOW += LIFETIMES + SYNCHRONOUS

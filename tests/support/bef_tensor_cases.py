@@ -4,7 +4,7 @@ from __future__ import annotations
 
 Case = tuple[str, str, list[str]]
 
-INTEGERS = ["ui8", "ui32", "ui64", "i8", "i32", "i64"]
+INTEGERS = ["ui8", "ui16", "ui32", "ui64", "i8", "i32", "i64"]
 FLOATS = ["f32", "f64"]
 COMPLEX = ["complex64", "complex128"]
 NAMED = {"bool": "i1"}
@@ -58,12 +58,12 @@ def _filling(element: str) -> Case:
 
 def _operands(element: str) -> Case:
     """Values that are operands, and tensors that share a buffer."""
-    size = {"ui8": 1, "i8": 1, "bool": 1, "ui32": 4, "i32": 4, "f32": 4}.get(element, 8)
+    size = {"ui8": 1, "i8": 1, "bool": 1, "ui16": 2, "ui32": 4, "i32": 4, "f32": 4}.get(element, 8)
     kind = NAMED.get(element, element)
     constant = {"bool": "tfrt.constant.i1 1"}.get(element)
     if element in FLOATS:
         constant = f"tfrt.constant.{element} 1.0"
-    elif element in ("ui8", "i8"):
+    elif element in ("ui8", "i8", "ui16"):
         # No constant has this type; the kernel takes any integer.
         kind, constant = "i32", "tfrt.constant.i32 1"
     constant = constant or f"tfrt.constant.{element} 1"
@@ -102,6 +102,50 @@ def _complex(element: str) -> Case:
         %c7 = tfrt.print.i1 %f, %c6
         tfrt_dht.print_tensor %b, %c7""",
         ["int1 = 1", "int1 = 1", _dense(element, "1", ["1.000000e+00+-2.000000e+00i"])],
+    )
+
+
+def _parts(element: str) -> Case:
+    """Constants of complex tensors are lists of their parts."""
+    part = {"complex64": "f32", "complex128": "f64"}[element]
+    return (
+        f"parts of {element}",
+        f"""{_create("%a", element, 2)}
+        %c1 = tfrt_dht.set_tensor_with_constant_values.{element} %a, %ch
+            [1.0 : {part}, 2.0 : {part}, -3.0 : {part}, 0.5 : {part}]
+        tfrt_dht.print_tensor %a, %c1""",
+        [_dense(element, "2", ["1.000000e+00+2.000000e+00i", "-3.000000e+00+5.000000e-01i"])],
+    )
+
+
+UNITS = (3, 1000, 2000, 100000)
+
+
+def _units(element: str) -> Case:
+    """The same tensor is close, however many units are asked for."""
+    lines, before = [_create("%a", element, 1)], "%ch"
+    for number, units in enumerate(UNITS):
+        operation = f"tfrt_dht.tensor_allclose.{units}ulp.{element}"
+        kinds = "(!t.tensor, !t.tensor, !tfrt.chain) -> (i1, !tfrt.chain)"
+        lines.append(f'%e{number}, %c{number} = "{operation}"(%a, %a, {before}) : {kinds}')
+        lines.append(f"%p{number} = tfrt.print.i1 %e{number}, %c{number}")
+        before = f"%p{number}"
+    return f"units of {element}", "\n".join(lines), ["int1 = 1"] * len(UNITS)
+
+
+def _slice(element: str) -> Case:
+    values = ", ".join(_number(element, number) for number in range(12))
+    return (
+        f"slice of {element}",
+        f"""{_create("%a", element, 2, 3, 2)}
+        %c1 = tfrt_dht.set_tensor_with_constant_values.{element} %a, %ch [{values}]
+        {_create("%b", "i64", 3)}
+        %c2 = tfrt_dht.set_tensor_with_constant_values.i64 %b, %c1 [1, 0, 1]
+        {_create("%o", element, 1, 2, 1)}
+        %c3 = "tfrt_test.slice_inplace.{element}.3"(%a, %b, %c2, %o) :
+            (!t.tensor, !t.tensor, !tfrt.chain, !t.tensor) -> !tfrt.chain
+        tfrt_dht.print_tensor %o, %c3""",
+        [_dense(element, "1, 2, 1", [_text(element, 7), _text(element, 9)])],
     )
 
 
@@ -215,6 +259,37 @@ OTHER: list[Case] = [
         tfrt.print.i1 %f, %c6""",
         ["int1 = 1", "int1 = 0"],
     ),
+    (
+        "close values differ by as many units as asked for",
+        f"""{_create("%a", "f32", 1)}
+        {_create("%b", "f32", 1)}
+        %c1 = tfrt_dht.fill_tensor_with_constant.f32 %a, %ch 1.0 : f32
+        %c2 = tfrt_dht.fill_tensor_with_constant.f32 %b, %c1 0x3F800080 : f32
+        %e, %c3 = "tfrt_dht.tensor_allclose.3ulp.f32"(%a, %b, %c2) :
+            (!t.tensor, !t.tensor, !tfrt.chain) -> (i1, !tfrt.chain)
+        %f, %c4 = "tfrt_dht.tensor_allclose.1000ulp.f32"(%a, %b, %c3) :
+            (!t.tensor, !t.tensor, !tfrt.chain) -> (i1, !tfrt.chain)
+        %c5 = tfrt.print.i1 %e, %c4
+        tfrt.print.i1 %f, %c5""",
+        ["int1 = 0", "int1 = 1"],
+    ),
+    (
+        "buffers, tensors of attributes",
+        """%a = "tfrt_test.const_dense_attr"() {value = dense<[[1, 2], [3, 4]]> : tensor<2x2xi16>}
+            : () -> !t.tensor
+        %b = "tfrt_test.const_dense_attr"() {value = dense<(1.0, 2.0)> : tensor<1xcomplex<f32>>}
+            : () -> !t.tensor
+        %buffer, %c1 = tfrt_dht.get_buffer %a, %ch
+        %c2 = tfrt_dht.print_buffer %buffer, %c1
+        %c3 = "tfrt_dht.no_op_ht"(%a, %c2) : (!t.tensor, !tfrt.chain) -> !tfrt.chain
+        %c4 = coo.print_tensor %a, %c3
+        tfrt_dht.print_tensor %b, %c4""",
+        [
+            "HostBuffer<pointer=0x0, size=8>",
+            _dense("i16", "2, 2", ["1", "2", "3", "4"]),
+            _dense("complex64", "1", ["1.000000e+00+2.000000e+00i"]),
+        ],
+    ),
     _texts(2, 2, ""),
     # Sixteen are shown of more; only above 32 the line says so.
     _texts(17, 16, ""),
@@ -225,6 +300,9 @@ TENSORS: list[Case] = [
     *(_filling(element) for element in [*INTEGERS, *FLOATS, "bool"]),
     *(_operands(element) for element in [*INTEGERS, *FLOATS, "bool"]),
     *(_complex(element) for element in COMPLEX),
+    *(_parts(element) for element in COMPLEX),
+    *(_units(element) for element in [*INTEGERS, *FLOATS, *COMPLEX, "bool"]),
+    *(_slice(element) for element in ("f32", "i32", "i64")),
     *(_ranks(element) for element in [*INTEGERS, *FLOATS, *COMPLEX, "bool", "f16", "bf16"]),
     *(_coordinate(element, rank) for element in ("f32", "i32") for rank in range(4)),
     *SPARSE,

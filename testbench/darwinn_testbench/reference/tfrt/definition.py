@@ -34,6 +34,7 @@ class KernelDefinition:
         results: how many; None where it depends on the call.
         writes: the operand, a tensor, that the kernel fills; None if it fills none.
         fresh: whether results are new values, and not those of operands.
+        repeats: whether there may be any number of attributes, all of the one type.
     """
 
     name: str
@@ -44,3 +45,4 @@ class KernelDefinition:
     results: int | None
     writes: int | None = None
     fresh: bool = True
+    repeats: bool = False

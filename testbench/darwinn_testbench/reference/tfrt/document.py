@@ -56,7 +56,7 @@ def _attributes(definition: KernelDefinition, element: str) -> str:
         if name == ("i1" if element == "bool" else element) and definition.name not in _SHAPED:
             name = "T"
         names.append(f"{name}[]" if code & ARRAY_FLAG else name)
-    return ", ".join(names)
+    return ", ".join(names) + (", ..." if definition.repeats else "")
 
 
 def _counts(definition: KernelDefinition) -> tuple[str, str]:

@@ -400,7 +400,11 @@ def _run_in_order(host: Host, plan: FunctionPlan, arguments: list[Value]) -> lis
         for register in kernel.operands:
             if registers[register].__class__ is ErrorValue:
                 return [registers[register]] * len(plan.returned)
+        reported = len(host.diagnostics)
         results = seen_kernel(host, plan, kernel, registers, serial)
+        if not results and len(host.diagnostics) > reported:
+            # An error ends the function even where the kernel has no result that could be one.
+            return [ErrorValue(host.diagnostics[-1].message)] * len(plan.returned)
         for register, value in zip(kernel.results, results, strict=True):
             registers[register] = settled(value)
             if not is_there(registers[register]):

@@ -13,7 +13,6 @@ from darwinn_formats.tfrt import (
     Attribute,
     BefFile,
     Body,
-    Dense,
     DType,
     Function,
     FunctionKind,
@@ -145,6 +144,8 @@ class _Preparation:
         self, definition: KernelDefinition, kernel: Kernel, where: str
     ) -> tuple[Any, ...]:
         wanted = definition.attributes
+        if definition.repeats:
+            wanted *= len(kernel.attributes)
         if len(wanted) != len(kernel.attributes):
             reason = f"has {len(wanted)} attributes, not {len(kernel.attributes)}"
             raise ExecutionError(f"{where}: {reason}")
@@ -197,11 +198,14 @@ def _fits(attribute: Attribute, code: int) -> bool:
 
 
 def python_value(attribute: Attribute) -> Value:
-    """An attribute as kernels take it: f32 as NumPy's, lists for arrays and aggregates."""
+    """An attribute as kernels take it: f32 as NumPy's, lists for arrays and aggregates.
+
+    Tensors, and what Python has no value for, are given as they are.
+    """
     match attribute:
         case Scalar(DType.F32, data):
             return np.frombuffer(data, "<f4")[0]
-        case Scalar() | String() | Array() | Dense():
+        case Scalar() | String() | Array():
             return attribute.value
         case Aggregate(elements):
             return [python_value(element) for element in elements]

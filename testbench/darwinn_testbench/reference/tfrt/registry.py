@@ -23,6 +23,7 @@ I1, I32, I64, F32, F64 = (
 )
 STRING = int(DType.STRING)
 AGGREGATE = int(Kind.AGGREGATE)
+DENSE = int(Kind.DENSE)
 
 
 def kernel(
@@ -50,14 +51,17 @@ def kernel(
 
 
 def frame_kernel(
-    *names: str, attributes: tuple[int, ...] = (), results: int | None = None
+    *names: str,
+    attributes: tuple[int, ...] = (),
+    results: int | None = None,
+    repeats: bool = False,
 ) -> Callable[[Callable[[Frame], list[Value]]], Callable[[Frame], list[Value]]]:
     """Register a function of a frame: it calls functions, or gives results that come later."""
 
     def register(function: Callable[[Frame], list[Value]]) -> Callable[[Frame], list[Value]]:
         for name in names:
             KERNELS[name] = KernelDefinition(
-                name, function, Style.FRAME, attributes, None, results, None, False
+                name, function, Style.FRAME, attributes, None, results, None, False, repeats
             )
         return function
 

@@ -91,6 +91,29 @@ FAILURES = [
         "Incorrect number of values for the tensor: 1, but expected 2",
     ),
     (
+        "tfrt_dht.set_tensor_with_constant_values.complex64 %complex, %ch [1.0 : f32]",
+        "!tfrt.chain",
+        "1 parts are no complex numbers",
+    ),
+    (
+        '"tfrt_dht_sync.make_tensor.i32"(%buffer, %shape) : (!ht.host_buffer, !ts.shape) -> '
+        "!t.tensor",
+        "!t.tensor",
+        "tfrt_dht_sync.make_tensor failed: buffer_size (8) is not equal to the number of elements "
+        "in shape ([3]) times element size (4)",
+    ),
+    (
+        '"tfrt_test.slice_inplace.i32.3"(%cube, %tensor3, %ch, %cube) : (!t.tensor, !t.tensor, '
+        "!tfrt.chain, !t.tensor) -> !tfrt.chain",
+        "!tfrt.chain",
+        "the slice reaches beyond the tensor",
+    ),
+    (
+        '"tfrt_test.format_string"(%text, %number) : (!tfrt.string, i32) -> !tfrt.string',
+        "!tfrt.string",
+        "cannot format a number as '%s%999999d'",
+    ),
+    (
         '"tfrt_sht.create_tensor"() {shape = [3], values = ["a"]} : () -> !t.tensor',
         "!t.tensor",
         "Shape mismatch",
@@ -105,6 +128,14 @@ def test_errors_are_results_and_diagnostics(operation: str, element: str, messag
     %unranked = ts.build_unranked_partial_shape
     %partial = ts.build_partial_shape [-1 : i64, 57 : i64, -1 : i64]
     %tensor = tfrt_dht.create_uninitialized_tensor.i32.1 [2 : i64]
+    %complex = tfrt_dht.create_uninitialized_tensor.complex64.1 [2]
+    %cube = tfrt_dht.create_uninitialized_tensor.i32.3 [2, 2, 2]
+    %tensor3 = "tfrt_test.const_dense_attr"() {{value = dense<1> : tensor<3xi64>}} : () -> !t.tensor
+    %eight = tfrt.constant.i64 8
+    %buffer = tfrt_dht.allocate_buffer %eight, %eight
+    %shape = ts.build_shape [3]
+    %number = tfrt.constant.i32 1
+    %text = tfrt_test.get_string {{value = "%s%999999d"}}
     %r = {operation} // expected-error {{{{{message}}}}}
     tfrt.return %r : {element}
     }}"""
@@ -114,7 +145,7 @@ def test_errors_are_results_and_diagnostics(operation: str, element: str, messag
     unexpected = run(re.sub("//.*", "", text))
     assert unexpected.status == 1
     (line,) = unexpected.log
-    assert re.fullmatch(rf'"case.mlir":6:\d+: error: runtime error: {re.escape(message)}', line)
+    assert re.fullmatch(rf'"case.mlir":14:\d+: error: runtime error: {re.escape(message)}', line)
 
 
 @pytest.mark.parametrize("kind", ["concrete", "indirect"])

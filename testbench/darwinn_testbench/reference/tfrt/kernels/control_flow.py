@@ -36,7 +36,11 @@ def run_later(host: Host, count: int, call: Callable[[], list[Value]]) -> list[V
     return list(results)
 
 
-@frame_kernel("tfrt.call")
+@frame_kernel(
+    "tfrt.call",
+    "tfrt_test.invoke_sync_function.i32_i32.i32",
+    "tfrt_test.invoke_sync_function.i32_i32.i32_i32",
+)
 def call(frame: Frame) -> list[Value]:
     """Call a function."""
     (function,) = frame.functions

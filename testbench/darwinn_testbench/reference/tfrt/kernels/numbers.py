@@ -45,12 +45,13 @@ def _dividing(bits: int) -> Callable[[int, int], tuple[int, int]]:
 
 
 for _bits in (32, 64):
-    for _name, _function in (
-        ("add", operator.add),
-        ("minus", operator.sub),
-        ("mul", operator.mul),
+    # Names with _s are those of synchronous functions.
+    for _names, _function in (
+        (("add", "add_s"), operator.add),
+        (("minus",), operator.sub),
+        (("mul", "mul_s"), operator.mul),
     ):
-        kernel(f"tfrt.{_name}.i{_bits}")(_wrapping(_function, _bits))
+        kernel(*(f"tfrt.{name}.i{_bits}" for name in _names))(_wrapping(_function, _bits))
     kernel(f"tfrt.div.i{_bits}", results=2)(_dividing(_bits))
 
 
@@ -94,7 +95,10 @@ kernels(
 _INTEGERS = (DType.I1, DType.I32, DType.I64, DType.UI32, DType.UI64)
 _FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
 for _dtype in (*_INTEGERS, *_FLOATS):
-    kernel(f"tfrt.constant.{_dtype.name.lower()}", attributes=(int(_dtype),))(lambda value: value)
+    _element = _dtype.name.lower()
+    kernel(f"tfrt.constant.{_element}", attributes=(int(_dtype),))(lambda value: value)
+    if _dtype in (DType.I32, DType.I64, *_FLOATS):
+        kernel(f"tfrt.constant_s.{_element}", attributes=(int(_dtype),))(lambda value: value)
 for _name, _dtype in (("complex64", DType.F32), ("complex128", DType.F64)):
     # Attributes come in the order of their names: the imaginary part before the real one.
     kernel(f"tfrt.constant.{_name}", attributes=(int(_dtype),) * 2)(

@@ -72,19 +72,21 @@ def _register(rank: int) -> None:
 
 kernels(
     {
-        "ts.build_shape": lambda dims: TensorShape(tuple(dims)),
-        "ts.build_partial_shape": lambda dims: PartialShape(tuple(dims)),
+        "ts.build_shape ts_sync.build_shape": lambda dims: TensorShape(tuple(dims)),
+        "ts.build_partial_shape ts_sync.build_partial_shape": lambda dims: PartialShape(
+            tuple(dims)
+        ),
     },
     attributes=(I64_ARRAY,),
 )
 kernels(
     {
         "ts.build_unranked_partial_shape": lambda: PartialShape(None),
-        "ts.to_partial_shape": lambda shape: PartialShape(shape.dims),
-        "ts.to_shape": _to_shape,
+        "ts.to_partial_shape ts_sync.to_partial_shape": lambda shape: PartialShape(shape.dims),
+        "ts.to_shape ts_sync.to_shape": _to_shape,
         "ts.equal_shape": operator.eq,
         "ts.get_dimension": _dimension,
-        "ts.get_num_elements": lambda shape: shape.elements,
+        "ts.get_num_elements ts_sync.get_num_elements": lambda shape: shape.elements,
     }
 )
 kernels(

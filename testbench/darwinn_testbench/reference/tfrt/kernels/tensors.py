@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from darwinn_formats.limits import limits
-from darwinn_formats.tfrt import DType
-from darwinn_formats.tfrt.encoding import ARRAY_FLAG, COMPLEX, DTYPES
+from darwinn_formats.tfrt import Dense, DType
+from darwinn_formats.tfrt.encoding import ARRAY_FLAG, DTYPES
 from numpy.typing import NDArray
 
 from darwinn_testbench.reference.tfrt.kernels.numbers import float_text, printing
 from darwinn_testbench.reference.tfrt.kernels.shapes import I64_ARRAY, TensorShape
-from darwinn_testbench.reference.tfrt.registry import AGGREGATE, kernel
-from darwinn_testbench.reference.tfrt.values import Chain, KernelError
+from darwinn_testbench.reference.tfrt.registry import AGGREGATE, DENSE, kernel
+from darwinn_testbench.reference.tfrt.values import CHAIN, Chain, KernelError
 
 SHOWN: Final = 16
 SHOWN_TEXTS: Final = 32
@@ -85,9 +86,12 @@ class StringHostTensor:
 
 @dataclass(slots=True)
 class HostBuffer:
-    """Bytes that tensors can share."""
+    """Bytes that tensors can share; their address is not told, so that runs print the same."""
 
     data: NDArray[np.uint8]
+
+    def __str__(self) -> str:
+        return f"HostBuffer<pointer=0x0, size={self.data.size}>"
 
 
 def dtype_text(dtype: DType) -> str:
@@ -106,10 +110,13 @@ def _element_text(value: Any) -> str:
 # --- for every element type ------------------------------------------------------------------
 
 
+def _array_type(dtype: DType) -> np.dtype[Any]:
+    """What an array has elements of that type as."""
+    return np.dtype(np.bool_ if dtype is DType.I1 else DTYPES[dtype].numpy)
+
+
 def _creating(dtype: DType, rank: int) -> Callable[[list[int]], DenseHostTensor]:
-    numpy_type, size = np.dtype(DTYPES[dtype].numpy), DTYPES[dtype].size
-    if dtype is DType.I1:
-        numpy_type = np.dtype(np.bool_)
+    numpy_type, size = _array_type(dtype), DTYPES[dtype].size
 
     def create(shape: list[int]) -> DenseHostTensor:
         count = TensorShape(tuple(shape)).elements
@@ -126,47 +133,95 @@ def _fill(value: Any, tensor: DenseHostTensor, chain: Chain) -> Chain:
     return chain
 
 
-def _set(values: list[Any], tensor: DenseHostTensor, chain: Chain) -> Chain:
+def _assign(values: list[Any], tensor: DenseHostTensor) -> None:
     if len(values) != tensor.data.size:
         raise KernelError(
             f"Incorrect number of values for the tensor: {len(values)}, "
             f"but expected {tensor.data.size}"
         )
     tensor.data[...] = np.array(values, tensor.data.dtype).reshape(tensor.data.shape)
+
+
+def _set(values: list[Any], tensor: DenseHostTensor, chain: Chain) -> Chain:
+    _assign(values, tensor)
     return chain
+
+
+def _pairs(numbers: list[float]) -> list[complex]:
+    """Complex numbers of their real and imaginary parts in turn."""
+    if len(numbers) % 2:
+        raise KernelError(f"{len(numbers)} parts are no complex numbers")
+    return [complex(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _set_complex(numbers: list[float], tensor: DenseHostTensor, chain: Chain) -> Chain:
+    return _set(_pairs(numbers), tensor, chain)
+
+
+def _filled(dtype: DType) -> Callable[[list[int], list[Any]], DenseHostTensor]:
+    numpy_type = _array_type(dtype)
+
+    def create(shape: list[int], values: list[Any]) -> DenseHostTensor:
+        tensor = _creating(dtype, len(shape))(shape)
+        if len(values) == 1:
+            tensor.data[...] = np.array(values, numpy_type)
+        else:
+            _assign(values, tensor)
+        return tensor
+
+    return create
+
+
+def _scalar(dtype: DType) -> Callable[[list[int], Any], ScalarHostTensor]:
+    return lambda shape, value: ScalarHostTensor(
+        dtype, TensorShape(tuple(shape)), _array_type(dtype).type(value)
+    )
 
 
 def _set_operands(tensor: DenseHostTensor, chain: Chain, *values: Any) -> Chain:
     return _set(list(values), tensor, chain)
 
 
-def _making(dtype: DType) -> Callable[[HostBuffer, TensorShape, Chain], tuple[Any, Chain]]:
-    numpy_type = np.dtype(np.bool_ if dtype is DType.I1 else DTYPES[dtype].numpy)
+def _made(dtype: DType, kernel_name: str) -> Callable[[HostBuffer, TensorShape], DenseHostTensor]:
+    numpy_type = _array_type(dtype)
 
-    def make(buffer: HostBuffer, shape: TensorShape, chain: Chain) -> tuple[Any, Chain]:
-        size = shape.elements * numpy_type.itemsize
-        if min(shape.dims, default=0) < 0 or size > buffer.data.size:
-            raise KernelError("Cannot allocate tensor")
-        return DenseHostTensor(
-            dtype, buffer.data[:size].view(numpy_type).reshape(shape.dims)
-        ), chain
+    def make(buffer: HostBuffer, shape: TensorShape) -> DenseHostTensor:
+        size = numpy_type.itemsize
+        if min(shape.dims, default=0) < 0 or shape.elements * size != buffer.data.size:
+            raise KernelError(
+                f"{kernel_name} failed: buffer_size ({buffer.data.size}) is not equal to the "
+                f"number of elements in shape ({shape}) times element size ({size})"
+            )
+        return DenseHostTensor(dtype, buffer.data.view(numpy_type).reshape(shape.dims))
 
     return make
+
+
+def _making(dtype: DType) -> Callable[[HostBuffer, TensorShape, Chain], tuple[Any, Chain]]:
+    make = _made(dtype, "dht.make_tensor")
+    return lambda buffer, shape, chain: (make(buffer, shape), chain)
 
 
 def _equal(first: DenseHostTensor, second: DenseHostTensor, chain: Chain) -> tuple[bool, Chain]:
     return bool(np.array_equal(first.data, second.data)), chain
 
 
-def _close(first: DenseHostTensor, second: DenseHostTensor, chain: Chain) -> tuple[bool, Chain]:
-    if first.data.shape != second.data.shape:
-        return False, chain
-    if first.data.dtype.kind not in "fc":
-        return _equal(first, second, chain)
-    information = np.finfo(first.data.dtype)
-    largest = np.maximum(np.abs(first.data), np.abs(second.data))
-    bound = np.maximum(information.eps * largest * CLOSE_UNITS, information.tiny)
-    return bool(np.all(np.abs(first.data - second.data) <= bound)), chain
+def _closing(
+    units: int,
+) -> Callable[[DenseHostTensor, DenseHostTensor, Chain], tuple[bool, Chain]]:
+    """Whether values are within as many units in the last place."""
+
+    def close(first: DenseHostTensor, second: DenseHostTensor, chain: Chain) -> tuple[bool, Chain]:
+        if first.data.shape != second.data.shape:
+            return False, chain
+        if first.data.dtype.kind not in "fc":
+            return _equal(first, second, chain)
+        information = np.finfo(first.data.dtype)
+        largest = np.maximum(np.abs(first.data), np.abs(second.data))
+        bound = np.maximum(information.eps * largest * units, information.tiny)
+        return bool(np.all(np.abs(first.data - second.data) <= bound)), chain
+
+    return close
 
 
 def _to_coo(tensor: DenseHostTensor, chain: Chain) -> tuple[CooHostTensor, Chain]:
@@ -206,6 +261,7 @@ def _coo_equal(first: CooHostTensor, second: CooHostTensor, chain: Chain) -> tup
 
 _CREATED: Final = (
     DType.UI8,
+    DType.UI16,
     DType.UI32,
     DType.UI64,
     DType.I8,
@@ -217,7 +273,10 @@ _CREATED: Final = (
     DType.COMPLEX64,
     DType.COMPLEX128,
 )
+_PARTS: Final = {DType.COMPLEX64: DType.F32, DType.COMPLEX128: DType.F64}
+_FURTHER_UNITS: Final = (3, 1000, 2000, 100000)
 _ONLY_CREATED: Final = (DType.F16, DType.BF16)
+_SLICED: Final = (DType.F32, DType.I32, DType.I64)
 _COORDINATE: Final = (DType.F32, DType.I32)
 
 
@@ -229,12 +288,27 @@ for _dtype in (*_CREATED, *_ONLY_CREATED):
     for _rank in range(6):
         kernel(
             f"tfrt_dht.create_uninitialized_tensor.{_suffix(_dtype)}.{_rank}",
+            f"tfrt_dht_sync.create_uninitialized_tensor.{_suffix(_dtype)}.{_rank}",
             attributes=(I64_ARRAY,),
         )(_creating(_dtype, _rank))
 for _dtype in _CREATED:
     _name = _suffix(_dtype)
-    # No attribute holds a complex number.
-    if _dtype not in COMPLEX:
+    # No attribute holds a complex number; a list has their parts in turn.
+    _parts = _PARTS.get(_dtype)
+    if _parts is not None:
+        kernel(
+            f"tfrt_dht.set_tensor_with_constant_values.{_name}",
+            attributes=(int(_parts) | ARRAY_FLAG,),
+            writes=0,
+            fresh=False,
+        )(_set_complex)
+        kernel(
+            f"tfrt_dht_sync.set_tensor_with_constant_values.{_name}",
+            attributes=(int(_parts) | ARRAY_FLAG,),
+            results=0,
+            writes=0,
+        )(lambda numbers, tensor: _assign(_pairs(numbers), tensor))
+    else:
         kernel(
             f"tfrt_dht.fill_tensor_with_constant.{_name}",
             attributes=(int(_dtype),),
@@ -247,10 +321,26 @@ for _dtype in _CREATED:
             writes=0,
             fresh=False,
         )(_set)
+        kernel(
+            f"tfrt_dht_sync.set_tensor_with_constant_values.{_name}",
+            attributes=(int(_dtype) | ARRAY_FLAG,),
+            results=0,
+            writes=0,
+        )(_assign)
+        kernel(
+            f"tfrt_dht_sync.create_dense_tensor.{_name}",
+            attributes=(I64_ARRAY, int(_dtype) | ARRAY_FLAG),
+        )(_filled(_dtype))
+        kernel(f"tfrt_dht_sync.create_from_scalar.{_name}", attributes=(I64_ARRAY, int(_dtype)))(
+            _scalar(_dtype)
+        )
     kernel(f"tfrt_dht.set_tensor_with_values.{_name}", writes=0, fresh=False)(_set_operands)
     kernel(f"tfrt_dht.make_tensor.{_name}", results=2)(_making(_dtype))
     kernel(f"tfrt_dht.tensor_equal.{_name}", results=2)(_equal)
-    kernel(f"tfrt_dht.tensor_allclose.{_name}", results=2)(_close)
+    kernel(f"tfrt_dht_sync.make_tensor.{_name}")(_made(_dtype, "tfrt_dht_sync.make_tensor"))
+    kernel(f"tfrt_dht.tensor_allclose.{_name}", results=2)(_closing(CLOSE_UNITS))
+    for _units in _FURTHER_UNITS:
+        kernel(f"tfrt_dht.tensor_allclose.{_units}ulp.{_name}", results=2)(_closing(_units))
 for _dtype in _COORDINATE:
     for _rank in range(4):
         _name = f"{_suffix(_dtype)}.{_rank}"
@@ -266,12 +356,43 @@ def _shape(tensor: DenseHostTensor) -> TensorShape:
     return TensorShape(tensor.data.shape)
 
 
-kernel("tfrt_dht.print_tensor", host=True)(printing(""))
+kernel("tfrt_dht.print_tensor", "coo.print_tensor", host=True)(printing(""))
+kernel("tfrt_dht_sync.print_tensor", host=True, results=0)(
+    lambda host, tensor: host.print(str(tensor))
+)
+kernel("tfrt_dht.print_buffer", host=True)(printing(""))
+kernel("tfrt_dht.no_op_ht")(lambda _: CHAIN)
+kernel("tfrt_test.const_dense_attr", "tfrt_test.sync.const_dense_attr", attributes=(DENSE,))(
+    lambda value: DenseHostTensor(value.dtype, _elements(value))
+)
 kernel("tfrt_dht.print_tensor_shape", host=True)(printing("", lambda tensor: str(_shape(tensor))))
-kernel("tfrt_dht.get_tensor_shape")(_shape)
+kernel("tfrt_dht.get_tensor_shape", "tfrt_dht_sync.get_tensor_shape")(_shape)
 
 
-@kernel("tfrt_dht.allocate_buffer")
+def _elements(dense: Dense) -> Elements:
+    """A copy of the elements of an attribute."""
+    array = np.frombuffer(dense.data, DTYPES[dense.dtype].numpy)
+    return array.reshape(dense.dims).astype(_array_type(dense.dtype))
+
+
+def _slice(
+    tensor: DenseHostTensor, begin: DenseHostTensor, chain: Chain, output: DenseHostTensor
+) -> Chain:
+    """Fill a tensor with the part of another from an index on."""
+    starts = begin.data.reshape(-1).tolist()
+    sizes = output.data.shape
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    if min(starts, default=0) < 0 or any(map(operator.gt, ends, tensor.data.shape)):
+        raise KernelError("the slice reaches beyond the tensor")
+    output.data[...] = tensor.data[tuple(map(slice, starts, ends))]
+    return chain
+
+
+for _dtype in _SLICED:
+    kernel(f"tfrt_test.slice_inplace.{_suffix(_dtype)}.3", writes=3, fresh=False)(_slice)
+
+
+@kernel("tfrt_dht.allocate_buffer", "tfrt_dht_sync.allocate_buffer")
 def allocate_buffer(size: int, _alignment: int) -> HostBuffer:
     """A buffer of bytes."""
     if not 0 <= size <= limits().memory:
@@ -285,7 +406,7 @@ def get_buffer(tensor: DenseHostTensor, chain: Chain) -> tuple[HostBuffer, Chain
     return HostBuffer(tensor.data.reshape(-1).view(np.uint8)), chain
 
 
-@kernel("tfrt_dht.get_buffer_slice", fresh=False)
+@kernel("tfrt_dht.get_buffer_slice", "tfrt_dht_sync.get_buffer_slice", fresh=False)
 def get_buffer_slice(buffer: HostBuffer, offset: int, size: int) -> HostBuffer:
     """A part of a buffer, shared with it."""
     if offset < 0 or size < 0 or offset + size > buffer.data.size:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import random
+import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from darwinn_testbench.reference.tfrt.values import (
     CHAIN,
     Chain,
     ErrorValue,
+    KernelError,
     Value,
 )
 
@@ -36,6 +39,8 @@ BAD: Final = "something bad happened"
 BAD_LATER: Final = "something bad happened asynchronously"
 CANCEL_MESSAGE: Final = "Cancelled"
 _MICROSECOND: Final = 1e-6
+_TEMPLATE: Final = re.compile(r"(?:[^%]|%%)*%[-+ 0#]{0,5}\d{0,3}[dixX](?:[^%]|%%)*", re.DOTALL)
+"""A template for one number, of a bounded width."""
 
 # --- queued work ---------------------------------------------------------------------------------
 
@@ -47,7 +52,9 @@ def async_copy(frame: Frame) -> list[Value]:
     return run_later(frame.host, 1, lambda: [value])
 
 
-@frame_kernel("tfrt_test.async_copy.with_delay.i32", results=1)
+@frame_kernel(
+    "tfrt_test.async_copy.with_delay.i32", "tfrt_test.async_copy.with_delay.i64", results=1
+)
 def async_copy_with_delay(frame: Frame) -> list[Value]:
     """The same value, by a queued task that sleeps 1 to 10 ms."""
     value, host = frame.arguments[0], frame.host
@@ -103,6 +110,12 @@ def _sleep(host: Host, microseconds: int) -> None:
     host.print(f"Slept for {microseconds} microseconds")
 
 
+@kernel("tfrt_test.quiesce", host=True, results=0)
+def quiesce(host: Host) -> None:
+    """Run what is queued before anything else."""
+    host.run_tasks()
+
+
 @kernel("tfrt_test.get_thread_id", host=True)
 def get_thread_id(host: Host, _: Chain) -> int:
     """A small number for the thread; the first one that asks is 0."""
@@ -125,6 +138,22 @@ def _flat(value: list[Any]) -> tuple[Any, ...]:
     """Elements of ``[[s, [i, j]], [f]]``."""
     (text, (first, second)), (number,) = value
     return text, first, second, number
+
+
+def _total(first: int, *others: int) -> int:
+    """The sum of at least one number."""
+    return _wrapped(sum(others, first), 32)
+
+
+def _total_of_attributes(frame: Frame) -> list[Value]:
+    return [_wrapped(sum(frame.attributes), 32)]
+
+
+def _formatted(template: str, number: int) -> str:
+    """``template`` with one number, as C's printf has it; the original takes any template."""
+    if _TEMPLATE.fullmatch(template) is None:
+        raise KernelError(f"cannot format a number as {template!r}")
+    return template % number
 
 
 def _sum(frame: Frame) -> list[Value]:
@@ -150,6 +179,9 @@ kernels(
     {
         "tfrt_test.as_chain": lambda *_: CHAIN,
         "tfrt_test.append_string": lambda first, second: first + second,
+        "tfrt_test.string_equal": operator.eq,
+        "tfrt_test.format_string": _formatted,
+        "tfrt_test.sum tfrt_test.sync_sum tfrt_test.sync_sum2": _total,
         # What the tests of class hierarchies of values, and of references to them, give.
         "tfrt_test.async_value_get": lambda: "base1:base2:final_class:3",
         "tfrt_test.async_value_ref": lambda: (
@@ -158,7 +190,12 @@ kernels(
         "tfrt_tutorial.create_coordinate": lambda x, y: (x, y),
     }
 )
-kernel("tfrt_test.get_string", attributes=(STRING,))(lambda value: value)
+frame_kernel("tfrt_test.sync_sum_attributes", attributes=(I32,), results=1, repeats=True)(
+    _total_of_attributes
+)
+kernel("tfrt_test.get_string", "tfrt_test.get_string_sync", attributes=(STRING,))(
+    lambda value: value
+)
 kernel("tfrt_test.flat", attributes=(AGGREGATE,), results=4)(_flat)
 kernel("tfrt_test.count3.i32", results=3)(lambda value: _next_three(value, 32))
 kernel("tfrt_test.count3.i64", results=3)(lambda value: _next_three(value, 64))
@@ -179,7 +216,9 @@ def _error_unless_zero(frame: Frame) -> list[Value]:
 
 frame_kernels(
     {
-        "tfrt_test.fail": lambda frame: [frame.error(BAD)] * frame.count,
+        "tfrt_test.fail tfrt_test.fail_s tfrt_test.error_s": lambda frame: (
+            [frame.error(BAD)] * frame.count
+        ),
         "tfrt_test.error_chain": lambda frame: [frame.error("error chain")] * frame.count,
         "tfrt_test.report_error_async": _later_error,
     }
