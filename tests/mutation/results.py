@@ -112,7 +112,7 @@ class Judged:
 def package_of(file: str) -> str:
     """The folder that a file is counted with."""
     parts = Path(file).parts
-    return ".".join(parts[1:3]).removesuffix(".py")
+    return ".".join(parts[1:3]).removesuffix(".py").removesuffix(".sv")
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:

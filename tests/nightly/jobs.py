@@ -87,6 +87,16 @@ JOBS = (
         share=4,
     ),
     Job(
+        "rtl-mutations",
+        "small faults of each source of the RTL are caught by a test",
+        (
+            *("-m", "tests.rtl_mutation", "--seconds", "{seconds}", "--seed", "1"),
+            *("--mutants", "9999", "--jobs", "{jobs}", "--out", "{out}/rtl-mutation"),
+        ),
+        share=4,
+        needs=("compiler",),
+    ),
+    Job(
         "detection",
         "faults of real programs are found by verify, schedules and hazards",
         (

@@ -1,0 +1,339 @@
+"""Small faults of the RTL: each has to make a test fail.
+
+    make rtl-campaign [MUTANTS=30] [SEED=N] [ONLY=WORD] [SECONDS=S] [JOBS=N] [OUT=FOLDER]
+
+Mutants of every source of the harness are drawn by seed, so many of each: stuck bits, inverted and
+dropped conditions, constants off by one, other operators, lost resets and assignments, wrong
+indices, widths, signs, priorities. Many are compiled into one copy of the RTL, in which a
+simulation chooses one, and each is tried on the tests of its source, the nearest first. What came
+of it is kept in OUT: the same command goes on there, and more mutants of a seed are the same ones
+and others. A mutant is tried again when its file has changed, or the tests that were asked. Those
+of which equivalents.toml says why nothing can tell them from the original do not count.
+
+Exits with 1 if less than 97 % of the others are caught, or less than 90 % in a source with 20 or
+more. docs/rtl.md has more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import SystemRandom
+
+from darwinn_testbench.rtl.build import build_root, locked, source_files, source_folder
+
+from tests.mutation.mutants import Mutant, drawn
+from tests.mutation.results import (
+    CAUGHT,
+    EQUIVALENT,
+    RESULTS,
+    SURVIVED,
+    TOTAL,
+    BadEquivalent,
+    Judged,
+    Kept,
+    Outcome,
+    equivalents,
+    scores,
+    shown,
+    table,
+)
+from tests.rtl_mutation.asked import asked_about
+from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
+from tests.rtl_mutation.mutants import mutants_of
+from tests.rtl_mutation.runner import ToolError, prepare, run
+from tests.rtl_mutation.schemata import write_copy
+
+ROOT = Path(__file__).parents[2]
+EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
+
+GOAL, GOAL_OF_SOURCE, ENOUGH = 0.97, 0.90, 20
+"""Shares of the mutants that are not equivalent that have to be caught: in all, and in each source
+with enough of them."""
+
+BATCH = 1500
+"""So many mutants are compiled together."""
+CPU_SECONDS, SECONDS = 400, 7200
+"""So long may the tests of a mutant take: each process, and all together; without one they take a
+minute. Building, which only the first run does, takes longer."""
+_BENCH = "bench"
+"""The folder whose sources are not the harness, but what plays it."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Sources by their names, and all mutants of them."""
+
+    sources: dict[str, bytes]
+    mutants: list[Mutant]
+
+    @classmethod
+    def read(cls) -> Project:
+        sources = {
+            path.relative_to(ROOT).as_posix(): path.read_bytes()
+            for path in source_files()
+            if path.parent.name != _BENCH
+        }
+        return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT))
+
+    def key(self, mutant: Mutant) -> str:
+        """What a mutant is in the file of results: it, and the source that it is made of."""
+        source = hashlib.sha256(self.sources[mutant.file]).hexdigest()
+        place = f"{mutant.start}-{mutant.end}: {mutant.replacement}"
+        return hashlib.sha256(f"{mutant.file}/{source}/{place}".encode()).hexdigest()[:24]
+
+    def sample(self, options: argparse.Namespace) -> list[Mutant]:
+        """The mutants that the options ask for: so many of each source, in turns."""
+        by_file: dict[str, list[Mutant]] = defaultdict(list)
+        chosen = self.mutants if options.every else drawn(self.mutants, options.seed)
+        for mutant in chosen:
+            place = f"{mutant.file}:{mutant.line}: {mutant.kind}: {mutant.before} -> {mutant.after}"
+            if options.only in place and len(by_file[mutant.file]) < options.mutants:
+                by_file[mutant.file].append(mutant)
+        turns = ((n, each) for some in by_file.values() for n, each in enumerate(some))
+        return [each for _, each in sorted(turns, key=lambda turn: (turn[0], turn[1].file))]
+
+
+@cache
+def _digest_of(files: frozenset[str]) -> str:
+    contents = hashlib.sha256()
+    for name in sorted(files):
+        contents.update(name.encode() + (ROOT / name).read_bytes())
+    return contents.hexdigest()[:24]
+
+
+@cache
+def _support() -> frozenset[str]:
+    folders = ("tests/support", "tests/rtl")
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return frozenset(path.relative_to(ROOT).as_posix() for path in files)
+
+
+def digest(tests: Sequence[str], by: str) -> str:
+    """Of what has decided about a mutant: the test that caught it, or all that were asked and what
+    they are made of."""
+    if "::" in by:
+        return _digest_of(frozenset([by.partition("::")[0]]))
+    return _digest_of(_support() | {test.partition("::")[0] for test in tests})
+
+
+class Campaign:
+    """Mutants in copies of the RTL, tried by as many processes as there are jobs."""
+
+    def __init__(self, project: Project, options: argparse.Namespace) -> None:
+        self._project = project
+        self._kept = Kept(options.out / "rtl-mutations.jsonl")
+        self._end = None if options.seconds is None else time.monotonic() + options.seconds
+        self._jobs: int = options.jobs
+
+    def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
+        """Outcomes of the mutants, as far as there is time: what is known first."""
+        left = []
+        for mutant in mutants:
+            known = self._known(mutant)
+            if known is None:
+                left.append(mutant)
+            else:
+                yield known
+        for first in range(0, len(left), BATCH):
+            if self._late():
+                return
+            yield from self._batch(left[first : first + BATCH], first, len(left))
+
+    def _late(self) -> bool:
+        return self._end is not None and time.monotonic() > self._end
+
+    def _known(self, mutant: Mutant) -> Outcome | None:
+        """What was found before, if it would be found again."""
+        known = self._kept.get(self._project.key(mutant))
+        if known is None or known.result not in RESULTS:
+            return None
+        caught = known.by.partition("::")[0]
+        if "::" in known.by and not (ROOT / caught).is_file():
+            return None
+        return known if known.tests == digest(asked_about(mutant.file).all, known.by) else None
+
+    def _batch(self, mutants: Sequence[Mutant], before: int, total: int) -> Iterator[Outcome]:
+        numbered = dict(enumerate(mutants, 1))
+        asked = {number: asked_about(each.file) for number, each in numbered.items()}
+        with locked(build_root() / "campaign"):
+            folder = build_root() / "campaign" / source_folder().name
+            write_copy(source_folder(), folder, self._project.sources, numbered)
+            passed: dict[int, float] = dict.fromkeys(numbered, 0.0)
+            done = before
+            for far in (False, True):
+                tests = {n: asked[n].far if far else asked[n].near for n in passed}
+                tried = self._tried(folder, {n: some for n, some in tests.items() if some})
+                for number, by, seconds in tried:
+                    passed[number] += seconds
+                    if not by and not far and asked[number].far:
+                        continue  # the others are asked as well
+                    done += 1
+                    outcome = self._outcome(numbered[number], by, passed.pop(number))
+                    stays = outcome.result == SURVIVED
+                    _say(f"{done} of {total}: {outcome.result} {outcome.name}", stays=stays)
+                    yield outcome
+
+    def _tried(
+        self, folder: Path, tests: dict[int, tuple[str, ...]]
+    ) -> Iterator[tuple[int, str, float]]:
+        """The numbers of mutants, how each was caught by these tests, and the seconds."""
+        every = list(dict.fromkeys(test for some in tests.values() for test in some))
+        if not every or self._late():
+            return
+        prepare(folder, every)
+        _say("building, and running the tests without a mutant")
+        ran = run(0, every, cpu_seconds=4 * CPU_SECONDS, seconds=SECONDS)
+        if ran.caught:
+            raise ToolError(f"without a mutant {ran.caught} fails:\n{ran.output[-4000:]}")
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(self._jobs, mp_context=context) as pool:
+            futures = {
+                pool.submit(_attempt, number, some, self._end): number
+                for number, some in tests.items()
+            }
+            for future in as_completed(futures):
+                found = future.result()
+                if found is not None:
+                    yield futures[future], *found
+
+    def _outcome(self, mutant: Mutant, by: str, seconds: float) -> Outcome:
+        tests = asked_about(mutant.file).all
+        outcome = Outcome(
+            key=self._project.key(mutant),
+            tests=digest(tests, by),
+            name=mutant.name,
+            result=CAUGHT if by else SURVIVED,
+            by=by or f"{len(tests)} tests pass",
+            seconds=round(seconds, 1),
+        )
+        self._kept.add(outcome)
+        return outcome
+
+
+def _attempt(number: int, tests: Sequence[str], end: float | None) -> tuple[str, float] | None:
+    """In a process of the pool: how a mutant was caught, and the seconds that it took."""
+    if end is not None and time.monotonic() > end:
+        return None
+    begin = time.monotonic()
+    by = run(number, tests, cpu_seconds=CPU_SECONDS, seconds=SECONDS).caught
+    return by, time.monotonic() - begin
+
+
+def _say(text: str, *, stays: bool = False) -> None:
+    print(f"\r\033[K{text}", end="\n" if stays else "", file=sys.stderr, flush=True)
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="python -m tests.rtl_mutation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--mutants", type=int, default=30, metavar="N", help="of each source")
+    options.add_argument("--seed", type=int, metavar="N", help="drawn and printed without")
+    options.add_argument(
+        "--only",
+        default="",
+        metavar="WORD",
+        help='those with it in "FILE:LINE: KIND: BEFORE -> AFTER"',
+    )
+    options.add_argument(
+        "--every", action="store_true", help="every mutant of a place, not one that is drawn"
+    )
+    options.add_argument("--list", action="store_true", help="say which there are, and try none")
+    options.add_argument("--seconds", type=float, metavar="S", help="begin none after so long")
+    options.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")
+    options.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "rtl-mutation", metavar="FOLDER"
+    )
+    options.add_argument("--json", action="store_true")
+    found = options.parse_args(arguments)
+    if found.jobs < 1 or found.mutants < 1:
+        options.error("there is at least one job and one mutant")
+    if found.seed is None:
+        found.seed = SystemRandom().randrange(1 << 31)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = options_of(arguments)
+    os.chdir(ROOT)
+    project = Project.read()
+    argued = equivalents(EQUIVALENTS, project.mutants)
+    sample = project.sample(options)
+    same = {each for each in sample if any(entry.matches(each) for entry in argued)}
+    if options.list:
+        for each in sample:
+            print(f"{each.file}:{each.line}: {each.kind}: {each.before} -> {each.after}")
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = Campaign(project, options).judged([each for each in sample if each not in same])
+    known = {each.name: each for each in found}
+    judged = [
+        Judged(each, known[each.name].result, known[each.name].by, known[each.name].seconds)
+        for each in sample
+        if each.name in known
+    ]
+    judged += [Judged(each, EQUIVALENT, "", 0.0) for each in same]
+    return _told(project, options, judged)
+
+
+def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
+    found = scores(judged)
+    total = next(each for each in found if each.package == TOTAL)
+    print(file=sys.stderr)
+    if options.json:
+        rows = [
+            {
+                "file": each.mutant.file,
+                "line": each.mutant.line,
+                "module": each.mutant.function,
+                "kind": each.mutant.kind,
+                "before": each.mutant.before,
+                "after": each.mutant.after,
+                "result": each.result,
+                "by": each.by,
+                "seconds": each.seconds,
+            }
+            for each in judged
+        ]
+        print(json.dumps({"seed": options.seed, "mutants": rows}, indent=2))
+    else:
+        for each in judged:
+            if each.result == SURVIVED:
+                print(*shown(each.mutant, project.sources[each.mutant.file]), sep="\n")
+                print(f"    {each.by}\n")
+        print(*table(found), sep="\n")
+        print(
+            f"seed {options.seed}, {total.mutants} of {len(drawn(project.mutants, options.seed))} "
+            f"places; each that survives wants a test, or a reason in "
+            f"{os.path.relpath(EQUIVALENTS, ROOT)}"
+        )
+    weak = [
+        each.package
+        for each in found
+        if each.real >= ENOUGH and each.caught < GOAL_OF_SOURCE * each.real
+    ]
+    if weak:
+        print(f"under {GOAL_OF_SOURCE:.0%}: {', '.join(weak)}", file=sys.stderr)
+    return 0 if total.caught >= GOAL * total.real and not weak else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (BadEquivalent, CannotElaborate, ToolError) as error:
+        print(f"rtl-campaign: {error}", file=sys.stderr)
+        sys.exit(2)

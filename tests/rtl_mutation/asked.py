@@ -1,0 +1,112 @@
+"""Which tests are asked about a mutant of a source, the nearest first: a table.
+
+A simulation of one module costs seconds where one of the whole chip costs a minute, so every source
+has its own bench first, then all of its part of the chip, then programs of the whole chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePath
+
+_DMA, _TILE, _CHIP = "tests/rtl/dma", "tests/rtl/tile", "tests/rtl/chip"
+
+_PROGRAMS = f"{_DMA}/test_programs.py"
+_CYCLES = f"{_PROGRAMS}::test_random_programs_equal_the_models_to_the_cycle"
+_ON_THE_BUS = f"{_PROGRAMS}::test_random_programs_on_the_bus_model"
+_EVENTS = f"{_DMA}/test_events.py"
+_INTERRUPTS = f"{_DMA}/test_interrupts.py"
+_REGISTERS = f"{_DMA}/test_registers_block.py"
+_QUEUE = f"{_DMA}/test_queue.py"
+_ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
+
+_SIDE = f"{_CHIP}/test_scalar_side.py"
+_TIMING = f"{_CHIP}/test_timing.py"
+_TILES = f"{_CHIP}/test_tiles.py"
+_PLAYED = (
+    f"{_CHIP}/test_engine.py::test_samples_run_on_the_rtl",
+    f"{_CHIP}/test_engine.py::test_random_stalls_change_no_byte",
+)
+_WHOLE = (_SIDE, _TILES, *_PLAYED, _TIMING)
+
+
+def _tile(*names: str) -> tuple[str, ...]:
+    return tuple(f"{_TILE}/test_{name}.py" for name in names)
+
+
+_UNITS = _tile(
+    "narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"
+)
+_ALL_OF_TILE = (*_UNITS, *_tile("timing", "unit_latency"))
+
+NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("rtl/tile/mesh_bus.sv", _tile("mesh_bus")),
+    ("rtl/tile/narrow_to_wide.sv", _tile("narrow_to_wide")),
+    ("rtl/tile/wide_to_narrow.sv", _tile("wide_to_narrow")),
+    ("rtl/tile/scale_bias_buffer.sv", _tile("wide_to_narrow", "tensor_unit")),
+    ("rtl/tile/tile_*.sv", _tile("tile_fence")),
+    ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
+    ("rtl/tile/*_memory.sv", _tile("wide_to_narrow", "narrow_to_wide")),
+    ("rtl/tile/traversal.sv", _tile("wide_to_narrow", "narrow_to_wide", "tensor_unit")),
+    ("rtl/tile/watchers.sv", _tile("wide_to_narrow", "mesh_bus")),
+    ("rtl/tile/tensor_*.sv", _tile("tensor_unit")),
+    ("rtl/tile/output_stage.sv", _tile("tensor_unit")),
+    ("rtl/pkg/float32_pkg.sv", _tile("tensor_unit")),
+    ("rtl/ring/ring_consumer.sv", _tile("ring_bus")),
+    ("rtl/ring/ring_producer.sv", _tile("ring_bus")),
+    ("rtl/tile/*.sv", _ALL_OF_TILE),
+    ("rtl/pkg/tile_pkg.sv", _ALL_OF_TILE),
+    ("rtl/pkg/float32_pkg.sv", _ALL_OF_TILE),
+    ("rtl/ring/ring_[cp]*.sv", _ALL_OF_TILE),
+    ("rtl/ring/ring_[bio]*.sv", (_SIDE, _TILES)),
+    ("rtl/scalar/*.sv", (_SIDE, _TILES)),
+    ("rtl/chip.sv", (_SIDE, _TILES)),
+    ("rtl/dma/*.sv", (_CYCLES,)),
+    ("rtl/pkg/dma_pkg.sv", (_CYCLES,)),
+    ("rtl/host/interrupts.sv", (_INTERRUPTS,)),
+    ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
+    ("rtl/host/chunk_queue.sv", (_QUEUE,)),
+    ("rtl/host/bus_share.sv", (_QUEUE,)),
+    ("rtl/host/host_interface.sv", (_CYCLES,)),
+)
+"""Patterns of sources, and tests: all rows that a source matches, in this order."""
+
+FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("rtl/tile/*.sv", _WHOLE),
+    ("rtl/pkg/tile_pkg.sv", _WHOLE),
+    ("rtl/ring/*.sv", _WHOLE),
+    ("rtl/scalar/*.sv", _WHOLE),
+    ("rtl/chip.sv", _WHOLE),
+    ("rtl/dma/*.sv", (*_ENGINE, _QUEUE, _INTERRUPTS)),
+    ("rtl/pkg/dma_pkg.sv", _ENGINE),
+    ("rtl/host/*.sv", (*_ENGINE, _INTERRUPTS, _QUEUE, _REGISTERS)),
+)
+"""The same of tests that are asked of what those let pass."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Tests that are asked about a source: the near ones first."""
+
+    near: tuple[str, ...]
+    far: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.near, *self.far)
+
+
+@cache
+def asked_about(source: str) -> Asked:
+    """Tests that are asked about a source, each once."""
+    near = tuple(dict.fromkeys(_rows(NEAR, source)))
+    return Asked(near, tuple(each for each in _rows(FAR, source) if each not in near))
+
+
+def _rows(table: Iterable[tuple[str, tuple[str, ...]]], source: str) -> Iterator[str]:
+    for pattern, tests in table:
+        if PurePath(source).match(pattern):
+            yield from tests

@@ -1,0 +1,83 @@
+"""The RTL as slang elaborates it: each module once with each set of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from darwinn_testbench.rtl.build import Design, build_root, design_sources, locked
+from pyslang import DiagnosticEngine, ast
+from pyslang.driver import Driver
+
+TOPS = ("chip_player", "harness", "workload")
+"""They hold every module that is not a bench itself."""
+
+
+class CannotElaborate(Exception):
+    """The sources do not elaborate; the text says why."""
+
+
+class Elaborated:
+    """Sources in their order, with what the tops have below them.
+
+    Raises :class:`CannotElaborate` with what slang says.
+    """
+
+    def __init__(self, paths: Sequence[Path], tops: Sequence[str]) -> None:
+        driver = Driver()
+        driver.addStandardArgs()
+        words = [*(f"--top={top}" for top in tops), *map(str, paths)]
+        if not driver.parseCommandLine(" ".join(["slang", *words])):
+            raise CannotElaborate("slang does not take its command line")
+        if not (driver.processOptions() and driver.parseAllSources()):
+            raise CannotElaborate("slang cannot parse the sources")
+        self._driver = driver
+        self._compilation = driver.createCompilation()
+
+    @classmethod
+    def harness(cls, folder: Path) -> Elaborated:
+        """The whole RTL in ``folder``, benches and what is generated included."""
+        design = Design(TOPS[0], registers=True)
+        place = build_root() / design.key
+        with locked(place):
+            generated = [path for path in design_sources(design, place) if path.parent == place]
+        return cls([*generated, *sorted(folder.rglob("*.sv"))], TOPS)
+
+    def errors(self) -> list[str]:
+        """What slang refuses of it."""
+        engine = DiagnosticEngine(self._compilation.sourceManager)
+        return [
+            engine.formatMessage(each)
+            for each in self._compilation.getAllDiagnostics()
+            if each.isError()
+        ]
+
+    def path(self, node: Any) -> Path:
+        """The file that a node stands in."""
+        location = node.location if isinstance(node, ast.Symbol) else node.sourceRange.start
+        return Path(self._compilation.sourceManager.getFileName(location)).resolve()
+
+    def visit(self, take: Callable[[Any], bool]) -> None:
+        """Call ``take`` with every symbol, statement and expression; where it says False, what is
+        below it is left out."""
+
+        seen: set[tuple[str, ...]] = set()
+
+        def visited(node: Any) -> ast.VisitAction:
+            new = not isinstance(node, ast.InstanceSymbol) or _is_new(node, seen)
+            return ast.VisitAction.Advance if take(node) and new else ast.VisitAction.Skip
+
+        self._compilation.getRoot().visit(visited)
+
+
+def _is_new(instance: Any, seen: set[tuple[str, ...]]) -> bool:
+    """Whether no instance of this module had the same parameters so far."""
+    values = (
+        str(each.value if hasattr(each, "value") else each.targetType.type)
+        for each in instance.body.parameters
+    )
+    key = (instance.definition.name, *values)
+    new = key not in seen
+    seen.add(key)
+    return new

@@ -1,0 +1,175 @@
+"""The tool that changes the RTL: what it changes, how it puts mutants together, whom it asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness_runs import require_toolchain
+
+from tests.mutation.mutants import Mutant, drawn
+from tests.mutation.results import equivalents
+from tests.rtl_mutation.asked import FAR, NEAR, asked_about
+from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
+from tests.rtl_mutation.mutants import mutants_of
+from tests.rtl_mutation.runner import Ran, ToolError
+from tests.rtl_mutation.schemata import woven, write_copy
+
+ROOT = Path(__file__).parents[2]
+
+SOURCE = """\
+package p;
+  typedef enum logic [1:0] {Red, Green, Blue} color_e;
+  function automatic logic [7:0] halved(input logic [7:0] value);
+    return value >> 1;
+  endfunction
+  function automatic int doubled(input int value);
+    return value * 2;
+  endfunction
+endpackage
+module m
+  import p::*;
+#(
+    parameter int Size = 4
+) (
+    input logic clk,
+    input logic rst_n,
+    input logic a,
+    input logic b,
+    input logic signed [7:0] narrow,
+    input logic [15:0] in,
+    output logic signed [15:0] wide,
+    output logic [7:0] count,
+    output logic [15:0] sum,
+    output logic other,
+    output color_e color
+);
+  localparam int Twice = doubled(Size);
+  assign wide = narrow;
+  assign sum = in + 16'(halved(in[7:0]));
+  assign other = (a && b) ? in[2'(count)] : 1'b1;
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      count <= '0;
+      color <= Red;
+    end else if (a) begin
+      count <= count + 8'd1;
+    end else if (b) begin
+      color <= Green;
+    end
+  end
+  assert property (@(posedge clk) a |-> count < 8'd77);
+endmodule
+"""
+
+
+def found(tmp_path: Path) -> list[Mutant]:
+    path = tmp_path / "m.sv"
+    path.write_text(SOURCE)
+    return mutants_of(Elaborated([path], ["m"]), {"m.sv": SOURCE.encode()}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("operator", "return value >> 1;", "return value << 1;"),
+        ("off by one", "return value >> 1;", "return value >> 2;"),
+        ("off by one", "count <= count + 8'd1;", "count <= count + 8'd2;"),
+        ("signedness", "assign wide = narrow;", "assign wide = $signed({1'b0, narrow});"),
+        ("priority", "end else if (a) begin", "end else if ((a) && !(b)) begin"),
+        ("dropped condition", "end else if (a) begin", "end else if (1'b1) begin"),
+        ("inverted", "end else if (b) begin", "end else if (!(b)) begin"),
+        ("lost reset", "count <= '0;", ";"),
+        ("lost assignment", "count <= count + 8'd1;", ";"),
+        ("stuck bit", "color <= Red;", None),
+        ("off by one", "color <= Red;", "color <= Green;"),
+        (
+            "swapped operands",
+            "assign other = (a && b) ? in[2'(count)] : 1'b1;",
+            "assign other = (a && b) ? 1'b1 : in[2'(count)];",
+        ),
+        (
+            "wrong index",
+            "assign other = (a && b) ? in[2'(count)] : 1'b1;",
+            "assign other = (a && b) ? in[(2'(count)) ^ 1'b1] : 1'b1;",
+        ),
+        (
+            "truncated",
+            "assign sum = in + 16'(halved(in[7:0]));",
+            "assign sum = {in + 16'(halved(in[7:0]))};",
+        ),
+    ],
+)
+def test_what_is_changed(tmp_path: Path, kind: str, before: str, after: str | None) -> None:
+    afters = [each.after for each in found(tmp_path) if (each.kind, each.before) == (kind, before)]
+    assert (after in afters) if after is not None else not afters
+
+
+def test_what_is_for_the_elaboration_or_an_assertion_stays(tmp_path: Path) -> None:
+    changed = {each.before for each in found(tmp_path)}
+    assert not [line for line in changed if "* 2" in line or "Twice" in line or "77" in line]
+
+
+def test_a_copy_with_all_mutants_elaborates_and_has_each_behind_its_number(tmp_path: Path) -> None:
+    mutants = {
+        number: replace(each, file="rtl/m.sv") for number, each in enumerate(found(tmp_path), 1)
+    }
+    text = woven(SOURCE.encode(), mutants).decode()
+    assert all(f"chosen == {n} " in text or f"chosen != {n}" in text for n in mutants)
+    folder, target = tmp_path / "rtl", tmp_path / "copy"
+    folder.mkdir()
+    (folder / "m.sv").write_text(SOURCE)
+    target.mkdir()
+    (target / "stale.sv").write_text("")
+    write_copy(folder, target, {"rtl/m.sv": SOURCE.encode()}, mutants)
+    assert not (target / "stale.sv").exists()
+    copied = [target / "pkg" / "mutant_pkg.sv", target / "m.sv"]
+    assert Elaborated(copied, ["m"]).errors() == []
+
+
+def test_what_does_not_elaborate_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CannotElaborate):
+        Elaborated([tmp_path / "missing.sv"], ["m"])
+
+
+def test_every_source_has_mutants_that_elaborate_and_tests(tmp_path: Path) -> None:
+    """All of the harness, with one mutant of each place in it."""
+    require_toolchain()
+    from tests.rtl_mutation.__main__ import EQUIVALENTS, Project
+
+    project = Project.read()
+    chosen = drawn(project.mutants, 1)
+    assert equivalents(EQUIVALENTS, project.mutants) is not None
+    for name in {each.file for each in chosen}:
+        assert asked_about(name).near, name
+    write_copy(ROOT / "rtl", tmp_path / "rtl", project.sources, dict(enumerate(chosen, 1)))
+    assert Elaborated.harness(tmp_path / "rtl").errors() == []
+
+
+def test_tests_that_are_asked_exist() -> None:
+    for pattern, tests in (*NEAR, *FAR):
+        assert list(ROOT.glob(pattern)), pattern
+        for test in tests:
+            file, _, name = test.partition("::")
+            assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
+
+
+@pytest.mark.parametrize(
+    ("ran", "how"),
+    [
+        (Ran(0, "3 passed"), ""),
+        (Ran(1, "...\nFAILED tests/a.py::test_b[1] - x\n"), "tests/a.py::test_b[1]"),
+        (Ran(None, ""), "the tests do not end"),
+        (Ran(-24, ""), "the tests do not end"),
+        (Ran(-6, ""), "ended by signal 6"),
+    ],
+)
+def test_how_a_mutant_is_caught(ran: Ran, how: str) -> None:
+    assert ran.caught == how
+
+
+@pytest.mark.parametrize("ran", [Ran(1, "harness cannot be built"), Ran(4, "usage"), Ran(1, "")])
+def test_what_says_nothing_of_a_mutant_is_an_error(ran: Ran) -> None:
+    with pytest.raises(ToolError):
+        _ = ran.caught
