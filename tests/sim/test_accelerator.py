@@ -417,3 +417,11 @@ def test_wide_memory_is_filled_from_a_row_on() -> None:
 def test_what_does_not_fit_wide_memory_is_refused(tile: int, row: int, size: int) -> None:
     with pytest.raises(ValueError, match=f"{size} bytes from row {row} on do not fit"):
         Accelerator().preload_wide(tile, row, bytes(size))
+
+
+@pytest.mark.parametrize(
+    "options", [{"strict": True}, {"dma_only": True}, {"hazards": True}, {"schedule": 0}]
+)
+def test_a_chip_that_is_looked_at_is_not_lifted(options: dict[str, Any]) -> None:
+    assert Accelerator().liftable
+    assert not Accelerator(**options).liftable

@@ -96,12 +96,8 @@ class Driver:
         self._simple_entries = simple_entries
         self._place = place
         self._tables: dict[int, Region] = {}
-        self._space = AddressSpace(0)
         self._queue: Region | None = None
         self._status: Region | None = None
-        self._tail = 0
-        self._completed_head = 0
-        self._interrupt_count = 0
         self._interrupts_left = 0
         self._in_flight: list[Request] = []
 
