@@ -50,6 +50,32 @@ def test_the_highest_address_bounds_the_walk(
         assert max(seen) == highest_address(walk)
 
 
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(0, 50), min_size=LOOPS, max_size=LOOPS),
+    st.lists(st.integers(0, 3), min_size=LOOPS, max_size=LOOPS),
+    st.tuples(st.integers(0, LOOPS - 1), st.integers(0, 5), st.integers(0, 1)),
+)
+def test_an_alternate_limit_counts_where_it_is_longer(
+    base: int, steps: list[int], limits: list[int], alternate: tuple[int, int, int]
+) -> None:
+    """Going forwards; where it is shorter, no more than the longer one reaches."""
+    loop, limit, target = alternate
+    loop = loop if loop > target else 0
+    walk = walk_of(base, steps, limits, (0, 0, 0))
+    walk["alternate_loop"], walk["alternate_limit"] = loop, limit
+    walk["alternate_target"] = target
+    where = traversal.State.zeros(1)[0]
+    traversal.start(where, walk)
+    highest = 0
+    while not where["done"]:
+        highest = max(highest, traversal.address(where, walk))
+        traversal.step(where, walk)
+    assert highest <= highest_address(walk)
+    if not loop or limit >= limits[target]:
+        assert highest == highest_address(walk)
+
+
 def test_a_prologue_does_not_count() -> None:
     walk = walk_of(10, [1, 0, 0], [3, 0, 0], (0, 0, 0))
     walk["prologue_base"], walk["prologue_length"] = 500, 48

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from darwinn_sim.isa.builder import PROGRAM_BUNDLES, build, frame, traversal
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.strides import steps
+from hypothesis import given
+from hypothesis import strategies as st
+from slow_model.traversal import walk
 
 
 def test_a_float_is_stored_as_float32() -> None:
@@ -71,7 +75,38 @@ def test_a_traversal_is_encoded_from_its_real_loops() -> None:
     assert operation["narrow_read_alternate_reset"] == 2, "step 1 times limits 3 - 1"
 
 
+LOOPS = st.lists(st.tuples(st.integers(1, 4), st.integers(-9, 9)), min_size=1, max_size=6)
+
+
+@given(LOOPS, st.tuples(st.integers(0, 5), st.integers(1, 9)), st.integers(1, 5), st.integers(0, 3))
+def test_a_traversal_walks_its_loops(
+    loops: list[tuple[int, int]], double: tuple[int, int], loop: int, shorter: int
+) -> None:
+    """Loops within loops; the second buffer in every other block of its depth, and the inmost loop
+    shorter in the last iteration of another."""
+    given = (loop, max(1, loops[0][0] - shorter)) if loop < len(loops) else (0, 0)
+    unused = ("double_start", "alternate_limit", "alternate_reset")
+    fields = {f"narrow_read_{part}": 0 for part in unused} | traversal(
+        "NarrowToWide", "narrow_read", 40, loops, double=double, alternate=given
+    )
+    expected, second = [], 0
+    counts = [count for count, _ in loops] + [1] * (6 - len(loops))
+    steps_of = [step for _, step in loops] + [0] * (6 - len(loops))
+    before: tuple[int, ...] | None = None
+    for index in product(*(range(count) for count in reversed(counts))):
+        place = index[::-1]
+        if given[0] and place[given[0]] == counts[given[0]] - 1 and place[0] >= given[1]:
+            continue
+        if before is not None and before[double[0] :] != place[double[0] :]:
+            second ^= 1
+        before = place
+        address = 40 + sum(step * k for step, k in zip(steps_of, place, strict=True))
+        expected.append(address + double[1] * second)
+    assert [element.address for element in walk(fields, "narrow_read")] == expected
+
+
 def test_a_traversal_has_only_so_many_loops() -> None:
+    assert traversal("PopInput", "buffer", 0, [(1, 1)] * 3)["buffer_limit"] == [0, 0, 0]
     with pytest.raises(ValueError, match=r"PopInput.buffer has 3 loops, not 4"):
         traversal("PopInput", "buffer", 0, [(1, 1)] * 4)
     with pytest.raises(ValueError, match="at least once"):
