@@ -6,8 +6,10 @@ import averaging_program as sample
 import pytest
 from averaging_program import ADDRESS_REGISTERS, INPUT_BYTES, OUTPUT_BYTES, issue
 from darwinn_formats.darwinn import Description, ExecutableType
+from darwinn_formats.limits import Limits, limited
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.bare_stream import StreamError, descriptors, executable_of
+from darwinn_sim.errors import NotEnded
 
 
 def chunks_of(program: list[sample.Operation] | None = None, split: int = 0) -> list[bytes]:
@@ -69,3 +71,60 @@ def test_an_address_that_no_linker_could_fill_in_is_refused() -> None:
     program = [*sample.operations(), *issue(1, 8, None)]
     with pytest.raises(StreamError, match="not made of two immediates"):
         executable_of(chunks_of(program))
+
+
+def with_moves(*more: sample.Operation) -> list[sample.Operation]:
+    """The program with further registers that a linker could fill in, 7 to 12, and ``more``."""
+    move = {"alu_op": 15, "alu_immediate": 1}
+    moves = [("Scalar", move | {"alu_destination": register}) for register in range(7, 13)]
+    return [*moves, *sample.operations(), *more]
+
+
+def test_a_half_of_two_addresses_is_refused() -> None:
+    program = with_moves(*issue(1, 8, (7, 8)), *issue(1, 8, (9, 8)))
+    with pytest.raises(StreamError, match="is part of several addresses"):
+        executable_of(chunks_of(program))
+
+
+def test_buffers_are_counted_by_what_they_are() -> None:
+    program = with_moves(
+        *issue(3, 8, (7, 8)),
+        *issue(2, 24, (9, 10)),
+        *issue(1, 40, (11, 12)),
+        *issue(2, 32, (9, 10)),
+    )
+    made = executable_of(chunks_of(program))
+    assert [(each.name, each.size_bytes) for each in made.input_layers] == [
+        ("input0", INPUT_BYTES),
+        ("parameters0", 32),
+        ("input1", 40),
+    ]
+    assert [(each.name, each.size_bytes) for each in made.output_layers] == [
+        ("output0", OUTPUT_BYTES),
+        ("output1", 8),
+    ]
+    (bitstream,) = made.instruction_bitstreams
+    fields = [
+        (each.offset_bit, each.meta.name, each.meta.position) for each in bitstream.field_offsets
+    ]
+    names = ["output1", "parameters0", "input1", "input0", "output0"]
+    assert fields == [
+        (128 * (1 + 2 * k + half) + 70, name, half)
+        for k, name in enumerate(names)
+        for half in (0, 1)
+    ]
+
+
+def test_immediates_are_not_tried_for_ever() -> None:
+    with limited(Limits(seconds=0.0)), pytest.raises(NotEnded, match="one after another"):
+        executable_of(chunks_of())
+
+
+def test_an_immediate_that_is_no_address_is_left_alone() -> None:
+    count = {"alu_op": 15, "alu_immediate": 1, "alu_destination": 13}
+    program = [("Scalar", count), *sample.operations()]
+    made = executable_of(chunks_of(program))
+    (bitstream,) = made.instruction_bitstreams
+    assert [each.offset_bit for each in bitstream.field_offsets] == [
+        128 * bundle + 70 for bundle in (2, 3, 4, 5)
+    ]
