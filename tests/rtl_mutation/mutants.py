@@ -47,12 +47,14 @@ _OPERATORS: Mapping[str, tuple[str, ...]] = {
     "||": ("&&",),
 }
 """What takes the place of each operator: its neighbour, and its contrary."""
-_ARITHMETIC = ("+", "-", "*", "<<")
+_SHIFTS = ("<<", ">>", "<<<", ">>>")
+_ARITHMETIC_OF_TWO = ("+", "-", "*", "/", "%", "&", "|", "^")
+_CARRYING = ("+", "-", "*", "<<")
 _NOT_COMMUTATIVE = ("-", "/", "%", "<<", ">>", "<<<", ">>>")
 _REDUCTIONS = {"&": "|", "|": "&", "^": "|"}
 _ONE = "1'b1"
-_WIDTHS = (4, 8, 12, 16, 20, 31, 32)
-"""Widths that something might have been cut to."""
+_WIDTHS = (4, 8, 12, 16, 20, 32)
+"""Widths that something might have been cut to: the last two that are less than its own."""
 _CALLED = ("$signed", "$unsigned", "$countones")
 """Functions of the language whose argument is a value, and not a type."""
 _RESET = "!rst_n"
@@ -202,7 +204,7 @@ class _Finder:
                 self._clocked = True
                 self._statement(node.stmt, nested=nested)
             case ast.VariableDeclStatement():
-                counts = isinstance(node.symbol.syntax.parent, syntax.ForLoopStatementSyntax)
+                counts = _counts(node.symbol.syntax)
                 if node.symbol.initializer is not None and not counts:
                     self._assigned(node.symbol.initializer)
             case ast.ReturnStatement():
@@ -285,6 +287,8 @@ class _Finder:
         for bit in ("0", "2", f"{all_bits} - 1")[:: 1 if kind.bitWidth > 3 else 2]:
             self._put("stuck bit", node, f"({text}) & ~({one} << ({bit}))")
             self._put("stuck bit", node, f"({text}) | ({one} << ({bit}))")
+        if kind.isPredefinedInteger:
+            return  # a number of the language, whose width nobody has chosen
         for width in [each for each in _WIDTHS if each < kind.bitWidth][-2:]:
             mask = f"({all_bits})'(({one} << {width}) - {one})"
             self._put("truncated", node, f"({text}) & {mask}")
@@ -389,7 +393,7 @@ class _Finder:
             self._put("operator", parts, f"{left} {other} {right}")
         if operator in _NOT_COMMUTATIVE:
             self._put("swapped operands", parts, f"{right} {operator} {left}")
-        if operator in _ARITHMETIC and not node.type.isSigned:
+        if operator in _CARRYING and not node.type.isSigned and _width(node) < node.type.bitWidth:
             self._put("truncated", parts, "{" + f"{left} {operator} {right}" + "}")
         if operator in ("<", "<=", ">", ">=") and node.left.type.isSigned:
             self._put("signedness", parts, f"$unsigned({left}) {operator} $unsigned({right})")
@@ -446,6 +450,26 @@ def _syntax(node: Any) -> Any:
     while isinstance(found, syntax.ParenthesizedExpressionSyntax):
         found = found.expression
     return found
+
+
+def _counts(declaration: Any) -> bool:
+    """Whether a variable is declared in the head of a loop."""
+    around = (declaration.parent, declaration.parent.parent)
+    return any(isinstance(each, syntax.ForLoopStatementSyntax) for each in around)
+
+
+def _width(node: Any) -> int:
+    """Bits of an expression by itself, wherever it stands."""
+    inner = _bare(node)
+    if isinstance(inner, ast.BinaryExpression):
+        operator = _syntax(inner).operatorToken.rawText
+        if operator in _ARITHMETIC_OF_TWO:
+            return max(_width(inner.left), _width(inner.right))
+        if operator in _SHIFTS:
+            return _width(inner.left)
+    if isinstance(inner, ast.ConditionalExpression):
+        return max(_width(inner.left), _width(inner.right))
+    return int(inner.type.bitWidth)
 
 
 def _is_bits(kind: Any) -> bool:

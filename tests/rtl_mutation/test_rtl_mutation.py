@@ -41,13 +41,13 @@ module m
     input logic [15:0] in,
     output logic signed [15:0] wide,
     output logic [7:0] count,
-    output logic [15:0] sum,
+    output logic [16:0] sum,
     output logic other,
     output color_e color
 );
   localparam int Twice = doubled(Size);
   assign wide = narrow;
-  assign sum = in + 16'(halved(in[7:0]));
+  assign sum = 17'(in) + 17'(halved(in[7:0]) + in[7:0]);
   assign other = (a && b) ? in[2'(count)] : 1'b1;
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -96,8 +96,8 @@ def found(tmp_path: Path) -> list[Mutant]:
         ),
         (
             "truncated",
-            "assign sum = in + 16'(halved(in[7:0]));",
-            "assign sum = {in + 16'(halved(in[7:0]))};",
+            "assign sum = 17'(in) + 17'(halved(in[7:0]) + in[7:0]);",
+            "assign sum = 17'(in) + 17'({halved(in[7:0]) + in[7:0]});",
         ),
     ],
 )

@@ -24,14 +24,20 @@ NIGHTLY_HARNESSES = (
 """Harnesses that differ in everything that decides their timing."""
 
 
-def perform(harness: HarnessDescription, programs: int, seed: int, work: Path) -> None:
+def perform(
+    harness: HarnessDescription,
+    programs: int,
+    seed: int,
+    work: Path,
+    test: str = "random_programs",
+) -> None:
     require_toolchain()
     from darwinn_testbench.rtl.dma.runs import workload_design
 
     run(
         workload_design(harness),
         "workload_tests",
-        "random_programs",
+        test,
         work,
         seed=seed,
         DARWINN_HARNESS=json.dumps(asdict(harness)),
@@ -49,6 +55,19 @@ def test_ten_thousand_random_programs_equal_the_models(seed: int, tmp_path: Path
     harness, programs, chosen = NIGHTLY_HARNESSES[seed % 4], 500, nightly_seed() + seed
     perform(harness, programs, chosen, tmp_path)
     note(f"DMA programs, C++ memory, {8 * harness.data_bytes}-bit bus", programs, chosen)
+
+
+def test_programs_over_all_of_memory_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
+    """Addresses of 40 bits, sizes of more than 16, and as many pending as queues hold."""
+    perform(HarnessDescription(), 16, 1, tmp_path, "far_programs")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4))
+def test_a_thousand_programs_over_all_of_memory(seed: int, tmp_path: Path) -> None:
+    harness, programs, chosen = NIGHTLY_HARNESSES[seed], 250, nightly_seed() + seed
+    perform(harness, programs, chosen, tmp_path, "far_programs")
+    note(f"DMA programs over all of memory, {8 * harness.data_bytes}-bit bus", programs, chosen)
 
 
 def perform_on_bus_model(

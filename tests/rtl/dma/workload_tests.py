@@ -7,7 +7,15 @@ import os
 from typing import Any
 
 import cocotb
+from darwinn_testbench.rtl.bench import WaitTimeout
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
+from darwinn_testbench.rtl.dma.far_programs import (
+    BEFORE_A_FENCE,
+    endless_workload,
+    expected,
+    far_workload,
+    fenced_workload,
+)
 from darwinn_testbench.rtl.dma.programs import ProgramGenerator
 from darwinn_testbench.rtl.dma.workload import performed_by_model, workload_of
 from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
@@ -36,3 +44,30 @@ async def random_programs(dut: Any) -> None:
         except AssertionError as error:
             raise AssertionError(f"program {number} of seed {bench.seed}: {error}") from error
     bench.log.info("%d programs, %d cycles", count, cycles)
+
+
+@cocotb.test()
+async def far_programs(dut: Any) -> None:
+    """The same of programs that reach all of memory, and what is too large for it is not done."""
+    simulation = WorkloadBench(dut)
+    random = simulation.bench.random
+    await simulation.start()
+    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
+    count = int(os.environ["DARWINN_PROGRAMS"])
+    workloads = [far_workload(random, large=not number % 8) for number in range(count)]
+    workloads += [fenced_workload(random, before) for before in BEFORE_A_FENCE]
+    for number, workload in enumerate(workloads):
+        limit = 10_000 + 3 * sum(map(len, workload.regions.values()))
+        try:
+            found = await simulation.perform(workload, limit, STATUS_REGISTERS)
+            check_bytes(found, expected(workload, harness.data_bytes))
+            check_timing(workload, found, harness)
+        except AssertionError as error:
+            seed = simulation.bench.seed
+            raise AssertionError(f"far program {number} of seed {seed}: {error}") from error
+    for _ in range(1 + count // 8):
+        try:
+            await simulation.perform(endless_workload(random), 3000)
+        except WaitTimeout:
+            continue
+        raise AssertionError("almost 4 GiB were moved in 3,000 cycles")

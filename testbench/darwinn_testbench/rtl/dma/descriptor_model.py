@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Generic, TypeVar
 
 from darwinn_sim.isa.codes import DescriptorTag
 
@@ -94,7 +95,33 @@ class Performed:
 
 
 @dataclass
-class DescriptorModel:
+class Pieces:
+    """Memory of which only some is there: bytes by the address at which each piece begins. What is
+    read or written lies in one of them."""
+
+    pieces: dict[int, bytearray]
+
+    def __getitem__(self, place: slice) -> bytes:
+        start, piece = self._piece(place)
+        return bytes(piece[place.start - start : place.stop - start])
+
+    def __setitem__(self, place: slice, data: bytes) -> None:
+        start, piece = self._piece(place)
+        piece[place.start - start : place.stop - start] = data
+
+    def _piece(self, place: slice) -> tuple[int, bytearray]:
+        return next(
+            (start, piece)
+            for start, piece in self.pieces.items()
+            if start <= place.start and place.stop <= start + len(piece)
+        )
+
+
+_Memory = TypeVar("_Memory", bytearray, Pieces)
+
+
+@dataclass
+class DescriptorModel(Generic[_Memory]):
     """Host memory, and what the descriptors so far have done.
 
     Args:
@@ -105,7 +132,7 @@ class DescriptorModel:
             zeros, writes do nothing.
     """
 
-    memory: bytearray
+    memory: _Memory
     window: Window
     data_bytes: int
     bad_words: frozenset[int] = frozenset()
@@ -142,10 +169,10 @@ class DescriptorModel:
 
     def _write(self, descriptor: Descriptor, output: bytes) -> None:
         start = descriptor.address - self.window.base
-        kept = [(place, self.memory[at]) for place, at in self._bad_bytes(descriptor)]
+        kept = [(place, self.memory[at : at + 1]) for place, at in self._bad_bytes(descriptor)]
         self.memory[start : start + descriptor.size] = output
         for place, value in kept:
-            self.memory[start + place] = value
+            self.memory[start + place : start + place + 1] = value
 
     def _bad_bytes(self, descriptor: Descriptor) -> Iterable[tuple[int, int]]:
         """Place in the descriptor, and bus address, of each byte in a bad word."""

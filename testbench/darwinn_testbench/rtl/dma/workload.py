@@ -285,7 +285,7 @@ def workload_of(program: DescriptorProgram, word_bytes: int, seed: int) -> Workl
 
 def performed_by_model(
     program: DescriptorProgram, word_bytes: int
-) -> tuple[DescriptorModel, WorkloadResult]:
+) -> tuple[DescriptorModel[bytearray], WorkloadResult]:
     """What the descriptor model makes of a random program."""
     memory = bytearray(program.memory)
     model = DescriptorModel(memory, program.window, word_bytes, program.bad_words)

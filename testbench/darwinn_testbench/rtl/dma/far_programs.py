@@ -1,0 +1,165 @@
+"""Random workloads that reach all of host memory: pieces of it at any of its 2^40 bytes.
+
+:mod:`programs` draws from 64 KiB, in which everything meets everything. Here are the addresses,
+sizes and numbers that do not fit there: beyond 32 bits, across a multiple of a power of two, up to
+the last byte, more than 16 bits long, many descriptors before a fence.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from darwinn_sim.isa.codes import DescriptorTag
+
+from darwinn_testbench.rtl.dma.descriptor_model import (
+    ADDRESS_BITS,
+    READ_TAGS,
+    Descriptor,
+    DescriptorModel,
+    Outcome,
+    Pieces,
+    Window,
+)
+from darwinn_testbench.rtl.dma.timing import Channel
+from darwinn_testbench.rtl.dma.workload import STALL_CYCLES, Workload, WorkloadResult
+
+SPACE = 1 << ADDRESS_BITS
+"""Bytes of bus addresses."""
+
+EDGES = (12, 16, 20, 24, 31, 32, 36, 39)
+"""Carries beyond these bits of an address are aimed at."""
+
+SIZES = (8, 12, 16)
+"""Sizes around these powers of two are aimed at."""
+
+LARGE = 20
+"""The largest transfers are around this power of two."""
+
+BEFORE_A_FENCE = (7, 8, 15, 16, 17, 31, 32, 33, 47, 48)
+"""So many descriptors are pending when a fence comes: as many as the queues hold, and fewer."""
+
+_TAGS = (*READ_TAGS, DescriptorTag.OUTPUT)
+_MARGIN = 64
+"""Bytes around a transfer that are there as well, and stay as they are."""
+_APART = 1 << 13
+
+
+def far_workload(random: Random, *, transfers: int = 6, large: bool = False) -> Workload:
+    """Transfers at any place, none of which touches another's, refused ones and fences between.
+
+    With ``large`` one of them is longer than 2^20 bytes or just below.
+    """
+    size = random.choice((SPACE, SPACE + random.getrandbits(30), SPACE - random.getrandbits(20)))
+    base = random.choice((0, 1 << 63, random.getrandbits(63), (1 << 64) - SPACE))
+    window = Window(base, size)
+    reach = min(size, SPACE)
+    placed: list[tuple[int, int]] = []
+    descriptors: list[Descriptor] = []
+    for number in range(transfers):
+        length = _near(random, LARGE) if large and number == 0 else _size(random)
+        placed.append((_place(random, length, reach, placed), length))
+        descriptors.append(Descriptor(random.choice(_TAGS), base + placed[-1][0], length))
+        if random.random() < 0.4:
+            descriptors.append(_refused(random, window))
+        if random.random() < 0.2:
+            descriptors.append(Descriptor(fence=True))
+    regions = {}
+    for start, length in placed:
+        first = max(0, start // 8 * 8 - _MARGIN)
+        regions[first] = random.randbytes(min(reach, start + length + _MARGIN) - first)
+    return Workload(descriptors, regions, _output(random, descriptors, window), window=window)
+
+
+def fenced_workload(random: Random, before: int) -> Workload:
+    """``before`` descriptors that cannot complete for a while, a fence, and one behind it."""
+    tags = [_TAGS[k % len(_TAGS)] for k in range(before)]
+    random.shuffle(tags)
+    descriptors = [Descriptor(tag, 8 * k, random.randint(1, 8)) for k, tag in enumerate(tags)]
+    descriptors += [Descriptor(fence=True), Descriptor(READ_TAGS[0], 0, 8)]
+    held = [Channel.STREAM_0, Channel.STREAM_1, Channel.STREAM_2, Channel.WRITE_RESPONSE]
+    stalls = np.zeros(STALL_CYCLES, np.uint32)
+    stalls[1 : 20 * before] = sum(1 << channel for channel in held)
+    window = Window(0, 1 << 16)
+    regions = {0: random.randbytes(8 * before)}
+    return Workload(descriptors, regions, _output(random, descriptors, window), stalls, window)
+
+
+def endless_workload(random: Random) -> Workload:
+    """A transfer of almost 4 GiB from within a word: with what precedes it, more than 32 bits."""
+    size = (1 << 32) - random.randint(1, 7)
+    start = random.getrandbits(36) << 3 | 7
+    descriptor = Descriptor(random.choice(_TAGS), start, size)
+    return Workload(
+        [descriptor],
+        {start // 8 * 8: random.randbytes(1 << 12)},
+        random.randbytes(1 << 12),
+        window=Window(0, SPACE),
+    )
+
+
+def expected(workload: Workload, word_bytes: int) -> WorkloadResult:
+    """What the descriptor model makes of a workload without words that answer with an error."""
+    memory = Pieces({start: bytearray(data) for start, data in workload.regions.items()})
+    model, place = DescriptorModel(memory, workload.window, word_bytes), 0
+    for descriptor in workload.descriptors:
+        size = descriptor.size if _writes(descriptor, workload.window) else 0
+        model.perform(descriptor, workload.output[place : place + size])
+        place += size
+    return WorkloadResult(
+        {start: bytes(data) for start, data in memory.pieces.items()},
+        {tag: bytes(data) for tag, data in model.streams.items()},
+        registers=model.status(),
+    )
+
+
+def _near(random: Random, power: int) -> int:
+    return (1 << power) + random.randint(-9, 9)
+
+
+def _size(random: Random) -> int:
+    return random.choice((random.randint(1, 64), _near(random, random.choice(SIZES))))
+
+
+def _place(random: Random, size: int, reach: int, placed: list[tuple[int, int]]) -> int:
+    """Where a transfer begins: anywhere, across an edge, or so that it ends with memory."""
+    while True:
+        edge = random.randrange(1, SPACE >> (power := random.choice(EDGES))) << power
+        start = random.choice(
+            (
+                random.randrange(reach - size),
+                edge - random.randint(0, min(size, 1 << 12)),
+                edge - random.randint(0, min(size, 1 << 12)),
+                reach - size,
+            )
+        )
+        clear = all(start + size + _APART < at or at + n + _APART < start for at, n in placed)
+        if clear and start + size <= reach:
+            return start
+
+
+def _refused(random: Random, window: Window) -> Descriptor:
+    """A transfer with a byte that cannot be reached."""
+    end = window.base + min(window.size, SPACE)
+    beyond = window.base + (1 << random.randint(ADDRESS_BITS, 63)) + random.getrandbits(20)
+    candidates = [
+        Descriptor(random.choice(_TAGS), address % (1 << 64), size)
+        for address, size in (
+            (end - random.randint(0, 8), random.randint(9, 99)),
+            (end - 1, 2),
+            (end - 8, (1 << 32) - 1),
+            (beyond, 8),
+            (window.base - 1, 8),
+        )
+    ]
+    faults = (Outcome.INBOUND_FAULT, Outcome.EXTENDED_FAULT)
+    return random.choice([each for each in candidates if window.outcome(each) in faults])
+
+
+def _writes(descriptor: Descriptor, window: Window) -> bool:
+    output = descriptor.is_data and descriptor.tag == DescriptorTag.OUTPUT
+    return output and window.outcome(descriptor) is Outcome.STARTED
+
+
+def _output(random: Random, descriptors: list[Descriptor], window: Window) -> bytes:
+    return random.randbytes(sum(each.size for each in descriptors if _writes(each, window)))
