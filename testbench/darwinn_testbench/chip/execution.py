@@ -343,18 +343,16 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
     Raises:
         InputError: several outputs, or none, for a form that holds one.
     """
-    arrays = {
-        name: np.stack([row.tensor for row in report.rows if row.name == name])
-        for name in dict.fromkeys(row.name for row in report.rows)
-    }
-    arrays = {name: stack[0] if len(stack) == 1 else stack for name, stack in arrays.items()}
+    arrays = output_arrays(report)
     suffix = Path(target).suffix.lower()
     stream = io.BytesIO()
     if suffix == ".npz":
         taps = {f"tap{number}": tap.data for number, tap in enumerate(report.figures["taps"])}
         if both := taps.keys() & arrays:
             raise InputError(f"{target}: {min(both)} is an output and a tap")
-        _write_archive(stream, {**arrays, **taps})
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name, array in {**arrays, **taps}.items():
+                write_member(archive, name, array)
         return stream.getvalue()
     if len(arrays) != 1:
         raise InputError(
@@ -368,9 +366,16 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
     return array.tobytes()
 
 
-def _write_archive(stream: io.BytesIO, arrays: Mapping[str, AnyArray]) -> None:
-    """An .npz as ``np.savez`` writes it, which takes names for its own arguments."""
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{member_name(name)}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+def output_arrays(report: Report[RunRow]) -> dict[str, AnyArray]:
+    """The outputs by name; of several inferences with a further leading dimension."""
+    arrays = {
+        name: np.stack([row.tensor for row in report.rows if row.name == name])
+        for name in dict.fromkeys(row.name for row in report.rows)
+    }
+    return {name: stack[0] if len(stack) == 1 else stack for name, stack in arrays.items()}
+
+
+def write_member(archive: zipfile.ZipFile, name: str, array: AnyArray) -> None:
+    """Add an array to an .npz, as ``np.savez`` does, which takes names for its own arguments."""
+    with archive.open(f"{member_name(name)}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

@@ -339,8 +339,8 @@ def compiled_source_of(file: str) -> Source:
     other = format_of(source)
     if other is not None:
         raise InputError(
-            f"{file}: {other.name}: inspect, disasm, layers, run, verify and profile take it, this "
-            "command takes compiled Edge TPU models"
+            f"{file}: {other.name}: inspect, disasm, layers, run, verify, profile, report and view "
+            "take it, this command takes compiled Edge TPU models"
         )
     return source
 

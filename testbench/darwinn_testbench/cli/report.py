@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, results, timing_options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.programs.formats import format_of, split_data
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report.files import write_result
 
 EXAMPLES = """**Examples**
@@ -18,6 +20,8 @@ EXAMPLES = """**Examples**
 `darwinn report model_edgetpu.tflite --output report.html`
 
 `darwinn report model_edgetpu.tflite --reference model.tflite --runs 5 -o report.html`
+
+`darwinn report program.pte --reference model.tflite -o report.html`
 """
 
 Output = Annotated[
@@ -31,7 +35,7 @@ Strict = Annotated[
 
 
 def command(
-    file: options.File,
+    file: options.AnyFile,
     output: Output = Path("report.html"),
     reference: options.Reference = None,
     maps: options.Maps = None,
@@ -41,11 +45,14 @@ def command(
     runs: options.Runs = None,
     inputs_kind: options.InputsKind = None,
     model: options.Model = 0,
-    companions: options.Companions = None,
+    companions: options.FurtherFiles = None,
     chip_only: options.ChipOnly = False,
     strict: Strict = True,
     no_assumptions: options.NoAssumptions = False,
     require_reference: options.RequireReference = False,
+    inputs: options.Inputs = None,
+    function: options.Function = None,
+    natives: options.Natives = None,
     junit: results.JUnit = None,
     sarif: results.Sarif = None,
     markdown: results.Markdown = None,
@@ -57,30 +64,63 @@ def command(
     The page needs nothing else: no network and no other file, its scripts are in it. The verdict is
     that of `darwinn verify --strict` unless --no-strict is given, the times are those of `darwinn
     profile --operations`.
+
+    The page of an ExecuTorch, IREE or BEF program has the verdict of `darwinn verify`, and its
+    operators with their times on this computer's CPU.
     """
     # Imported here: no other command should wait for the libraries that draw.
+    from darwinn_testbench.profile.program_report import make_program_report
     from darwinn_testbench.profile.report import make_report
 
     written = results.Results(json, junit, sarif, markdown, github)
     options.only_one_on_stdout(json=json, output=output)
+    source = options.source_of(file)
+    data, others = split_data(companions or ())
+    shared: dict[str, Any] = {
+        "maps": options.maps_of(maps, reference),
+        "seed": seed,
+        "runs": runs,
+        "inputs_kind": inputs_kind or (),
+        "require_reference": require_reference,
+    }
     with progress_bar() as progress:
-        page = make_report(
-            options.compiled_source_of(file),
-            reference,
-            model=model,
-            companions=companions or (),
-            maps=options.maps_of(maps, reference),
-            chip_name=chip,
-            host_name=host,
-            seed=seed,
-            runs=runs,
-            inputs_kind=inputs_kind or (),
-            chip_only=chip_only,
-            strict=strict,
-            assumptions=not no_assumptions,
-            require_reference=require_reference,
-            progress=progress,
-        )
+        if format_of(source) is None:
+            options.only_for(
+                "programs of other formats", inputs=inputs, function=function, natives=natives
+            )
+            page = make_report(
+                source,
+                reference,
+                model=model,
+                companions=others,
+                chip_name=chip,
+                host_name=host,
+                chip_only=chip_only,
+                strict=strict,
+                assumptions=not no_assumptions,
+                progress=progress,
+                **shared,
+            )
+        else:
+            options.only_for(
+                "DarwiNN files",
+                model=model or None,
+                with_=others or None,
+                chip=None if chip == DEFAULT_CHIP else chip,
+                host=host,
+                chip_only=chip_only,
+                no_assumptions=no_assumptions,
+            )
+            page = make_program_report(
+                source,
+                reference,
+                inputs,
+                function=function,
+                natives=None if natives is None else load_natives(natives),
+                data=data,
+                progress=progress,
+                **shared,
+            )
     older = ", in the place of an older file" if output.is_file() else ""
     write_result(output, page.html)
     verification = replace(page.verification, command="report")

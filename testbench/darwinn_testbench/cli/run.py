@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from shlex import quote
 from typing import Annotated, NoReturn
 
 from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import RunRow, lifted_line, outputs_as, run, states_line
+from darwinn_testbench.chip.execution import (
+    RunRow,
+    TapFigures,
+    lifted_line,
+    output_arrays,
+    outputs_as,
+    run,
+    states_line,
+    write_member,
+)
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
@@ -24,8 +36,9 @@ from darwinn_testbench.programs.formats import format_of, split_data
 from darwinn_testbench.programs.handler import HostOptions
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import run_program
+from darwinn_testbench.programs.taps import ValueTap
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
-from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.files import result_stream, write_result
 
 EXAMPLES = """**Examples**
 
@@ -40,6 +53,8 @@ EXAMPLES = """**Examples**
 `darwinn run model_edgetpu.tflite --chip-only --output from_chip.npz`
 
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
+
+`darwinn run program.pte --tap 'aten::convolution.out' --output values.npz`
 
 `darwinn run program.pte --function forward --inputs x.npy --engine original`
 
@@ -97,6 +112,18 @@ _COLUMNS: tuple[Column[RunRow], ...] = (
     Column("verdict", lambda row: row.verdict),
 )
 
+_MOST_TAPS = 100
+"""Values of taps that are listed."""
+_TAP_COLUMNS: tuple[Column[ValueTap], ...] = (
+    Column("run", lambda tap: tap.run, "right"),
+    Column("as", lambda tap: tap.member),
+    Column("value", lambda tap: tap.tap, may_shrink=True),
+    Column("operation", lambda tap: tap.operation, may_shrink=True),
+    Column("tensor", lambda tap: f"{tap.dtype} {'x'.join(map(str, tap.shape))}"),
+    Column("sha256", lambda tap: tap.sha256[:16]),
+    Column("source", lambda tap: tap.location, may_shrink=True),
+)
+
 
 def command(
     file: options.AnyFile,
@@ -143,7 +170,6 @@ def command(
         options.only_for(
             "DarwiNN files",
             until=until,
-            tap=tap,
             preload=preload,
             then=then,
             model=model or None,
@@ -154,7 +180,7 @@ def command(
             strict=strict,
             no_assumptions=no_assumptions,
         )
-        with progress_bar() as progress:
+        with progress_bar() as progress, _archive(tap or (), output) as archive:
             report = run_program(
                 source,
                 inputs,
@@ -166,9 +192,14 @@ def command(
                 seed=seed,
                 runs=runs,
                 inputs_kind=inputs_kind or (),
+                taps=tap or (),
+                keep=None if archive is None else partial(write_member, archive),
                 progress=progress,
             )
-        _finish(report, file, output, json)
+            if archive is not None:
+                for name, array in output_arrays(report).items():
+                    write_member(archive, name, array)
+        _finish(report, file, None if archive is not None else output, json)
     options.only_for(
         "programs of other formats",
         function=function,
@@ -203,6 +234,24 @@ def command(
             progress=progress,
         )
     _finish(report, file, output, json)
+
+
+@contextmanager
+def _archive(taps: Sequence[str], output: str | None) -> Iterator[zipfile.ZipFile | None]:
+    """Where values of a program go as they come, so that no memory has to hold them all; None
+    without taps, or where their checksums are enough.
+
+    Raises:
+        InputError: the form of the results has no room for taps.
+    """
+    if not taps or output is None:
+        yield None
+        return
+    if not output.lower().endswith(".npz"):
+        raise InputError(f"{output}: values of taps are written with the outputs to an .npz")
+    options.refuse_no_file(output)
+    with result_stream(output) as stream, zipfile.ZipFile(stream, "w") as archive:
+        yield archive
 
 
 def _finish(report: Report[RunRow], file: str, output: str | None, as_json: bool) -> NoReturn:
@@ -261,12 +310,18 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += cpu_line(report.figures)
     lines += schedule_lines(report.figures.get("schedules"))
     lines += hazard_lines(report.figures.get("hazards"))
+    taps: Sequence[TapFigures] = report.figures["taps"]
+    values = [tap for tap in taps if isinstance(tap, ValueTap)]
     lines += [
         f"tap {tap.tap}, inference {tap.run}: {tap.bytes:,} bytes, sha256 {tap.sha256[:16]}"
-        for tap in report.figures["taps"]
+        for tap in taps
+        if tap not in values
     ]
     if report.figures["stopped"] and report.verdict is Verdict.PASS:
         lines.append("stopped before the end, as asked")
     tables = [table(_COLUMNS, report.rows)] if report.rows else []
     printed = report.figures.get("printed", "").splitlines()
+    tables += [table(_TAP_COLUMNS, values[:_MOST_TAPS])] if values else []
+    if len(values) > _MOST_TAPS:
+        lines.append(f"and {len(values) - _MOST_TAPS:,} values more; --json has all")
     return [*printed, *tables, *lines]

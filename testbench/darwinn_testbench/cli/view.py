@@ -13,11 +13,14 @@ from darwinn_sim.errors import SimulationError
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.cli import options, timing_options
 from darwinn_testbench.cli.declared import argument, option
-from darwinn_testbench.cli.files import compiled_files
+from darwinn_testbench.cli.files import program_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import ExecutionError, InputError
+from darwinn_testbench.profile.operators import OperatorTimeRow, profile_operators
 from darwinn_testbench.profile.profile import ProfileRow, profile
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Report, Row, judged
 
 EXAMPLES = """**Examples**
@@ -31,7 +34,11 @@ EXAMPLES = """**Examples**
 """
 
 Files = Annotated[
-    list[str], argument("FILE...", "Edge TPU .tflite, packages, streams, or folders of them.")
+    list[str],
+    argument(
+        "FILE...",
+        "Edge TPU .tflite, packages, streams, programs of other formats, or folders of them.",
+    ),
 ]
 Reference = Annotated[
     list[Path] | None,
@@ -61,32 +68,39 @@ def command(
     no_assumptions: options.NoAssumptions = False,
     port: Port = 0,
     browser: Browser = True,
+    natives: options.Natives = None,
 ) -> None:
     """Open the page of a profile in a browser, several files side by side.
 
-    It is the page of `darwinn profile --html`. The address is printed; only this machine reaches
-    it, and only who knows it. Ctrl-C ends it.
+    It is the page of `darwinn profile --html`, of a program of another format on drawn inputs. The
+    address is printed; only this machine reaches it, and only who knows it. Ctrl-C ends it.
     """
     # Imported here: help should not wait for them.
     from darwinn_testbench.pages import charts
     from darwinn_testbench.pages.server import PageServer
     from darwinn_testbench.profile.beside import beside
-    from darwinn_testbench.profile.page import profile_page
 
-    files = compiled_files(files)
+    files = program_files(files)
+    given = None if natives is None else load_natives(natives)
     references: Sequence[Path | None] = reference or [None] * len(files)
     if len(references) != len(files):
         raise InputError(f"{len(files)} files have {len(references)} references: give one for each")
     # First of all, as a port that is taken should not be found out behind the work.
     with PageServer(port) as server:
-        reports: list[Report[ProfileRow]] = []
+        reports: list[Report[ProfileRow] | Report[OperatorTimeRow]] = []
         unread: list[Row] = []
         for file, each in zip(files, references, strict=True):
             try:
                 with progress_bar() as progress:
+                    source = options.source_of(file)
+                    if format_of(source) is not None:
+                        options.only_for("DarwiNN files", reference=each)
+                        timed = profile_operators(source, natives=given, progress=progress)
+                        reports.append(timed)
+                        continue
                     reports.append(
                         profile(
-                            options.compiled_source_of(file),
+                            source,
                             reference=each,
                             chip_name=chip,
                             host_name=host,
@@ -95,7 +109,7 @@ def command(
                             progress=progress,
                         )
                     )
-            except (FormatError, OSError, InputError, SimulationError) as error:
+            except (FormatError, OSError, InputError, SimulationError, ExecutionError) as error:
                 verdict, text = judged(error)
                 unread.append(Row(name=file, verdict=verdict, message=text))
                 if len(unread) == len(files):
@@ -104,8 +118,7 @@ def command(
         script = {_LIBRARY: charts.library().encode()} if charts.installed() else {}
         library = next(iter(script), "")
         pages = {
-            f"{number}.html": profile_page(report, library)
-            for number, report in enumerate(reports, 1)
+            f"{number}.html": _page(report, library) for number, report in enumerate(reports, 1)
         }
         several = len(files) > 1
         first = beside(reports, list(pages), unread, library) if several else pages["1.html"]
@@ -117,6 +130,18 @@ def command(
             server.serve_forever()
         except KeyboardInterrupt:
             print_line("darwinn view: ended")
+
+
+def _page(report: Report[ProfileRow] | Report[OperatorTimeRow], library: str) -> bytes:
+    """The page of a compiled model or of a program of another format."""
+    from darwinn_testbench.profile.beside import is_of_chip, is_of_operators
+    from darwinn_testbench.profile.operator_page import operator_page
+    from darwinn_testbench.profile.page import profile_page
+
+    if is_of_operators(report):
+        return operator_page(report, library)
+    assert is_of_chip(report)
+    return profile_page(report, library)
 
 
 def _say(files: Sequence[str], url: str) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeGuard
 
-from darwinn_testbench.pages import Beside, Columns, Page, Section, render, table_of
+from darwinn_testbench.pages import Beside, Columns, Page, Part, Section, render, table_of
 from darwinn_testbench.profile.colours import by_cause
+from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow
 from darwinn_testbench.report import Column, Report, Row, worst
 
 Profile = Report[ProfileRow]
+OfOperators = Report[OperatorTimeRow]
 
 
 def _figures(report: Profile) -> ProfileFigures:
@@ -36,8 +39,16 @@ UNREAD_COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
+PROGRAM_COLUMNS: tuple[Column[OfOperators], ...] = (
+    Column("file", lambda report: report.file, may_shrink=True),
+    Column("format", lambda report: report.figures["format"]),
+    Column("ms a call", lambda report: 1000 * report.figures["seconds"], "right"),
+    Column("operators", lambda report: len(report.rows), "right"),
+)
+
+
 def beside(
-    reports: Sequence[Profile],
+    reports: Sequence[Profile | OfOperators],
     addresses: Sequence[str],
     unread: Sequence[Row] = (),
     library: str = "",
@@ -47,9 +58,46 @@ def beside(
     ``unread`` are the files without a profile, and why; ``library`` as of ``render``.
     """
     names = [Path(report.file).name for report in reports]
+    verdicts = [*(each.verdict for each in reports), *(each.verdict for each in unread)]
+    return render(
+        Page(
+            title=" | ".join(names),
+            verdict=worst(verdicts),
+            summary=_summary(reports),
+            sections=(
+                Section("Files", parts=_files(reports)),
+                *([Section("Not shown", parts=[table_of(UNREAD_COLUMNS, unread)])] * bool(unread)),
+                Section("Side by side", parts=[Beside(names, addresses)]),
+            ),
+        ),
+        library,
+    )
+
+
+def is_of_chip(report: Profile | OfOperators) -> TypeGuard[Profile]:
+    """Whether it is the profile of a compiled model, and not of a program of another format."""
+    return "profile" in report.figures
+
+
+def is_of_operators(report: Profile | OfOperators) -> TypeGuard[OfOperators]:
+    """Whether it is the profile of a program of another format."""
+    return not is_of_chip(report)
+
+
+def _summary(reports: Sequence[Profile | OfOperators]) -> str:
+    cycles = "Cycles are those of the tensor units, mean of all tiles, by what they did."
+    measured = "Milliseconds of programs of other formats are those of this computer's CPU."
+    said = ((cycles, is_of_chip), (measured, is_of_operators))
+    return " ".join(text for text, fits in said if any(map(fits, reports)))
+
+
+def _files(reports: Sequence[Profile | OfOperators]) -> list[Part]:
+    """Figures of compiled models, with a chart, and of programs of other formats."""
+    compiled = [(number, each) for number, each in enumerate(reports, 1) if is_of_chip(each)]
+    programs = [each for each in reports if is_of_operators(each)]
     parts = [
-        (f"{number} {name}", cause, round(share * found.cycles))
-        for number, (name, report) in enumerate(zip(names, reports, strict=True), 1)
+        (f"{number} {Path(report.file).name}", cause, round(share * found.cycles))
+        for number, report in compiled
         for found in (_figures(report),)
         for cause, share in found.waiting.items()
         if share
@@ -60,18 +108,9 @@ def beside(
         "value": [cycles for _, _, cycles in parts],
     }
     chart = by_cause(columns, unit="cycles", label="cycles of each file")
-    verdicts = [*(each.verdict for each in reports), *(each.verdict for each in unread)]
-    not_shown = [Section("Not shown", parts=[table_of(UNREAD_COLUMNS, unread)])] if unread else []
-    return render(
-        Page(
-            title=" | ".join(names),
-            verdict=worst(verdicts),
-            summary="Cycles are those of the tensor units, mean of all tiles, by what they did.",
-            sections=(
-                Section("Files", parts=[table_of(FILE_COLUMNS, reports), chart]),
-                *not_shown,
-                Section("Side by side", parts=[Beside(names, addresses)]),
-            ),
-        ),
-        library,
-    )
+    found: list[Part] = []
+    if compiled:
+        found += [table_of(FILE_COLUMNS, [report for _, report in compiled]), chart]
+    if programs:
+        found.append(table_of(PROGRAM_COLUMNS, programs))
+    return found

@@ -39,13 +39,14 @@ def operator_page(report: Times, library: str = "") -> bytes:
             title=Path(report.file).name,
             verdict=report.verdict,
             summary=sentence(report.headline),
-            sections=(_summary(report), *operator_sections(report)),
+            sections=(operator_summary(report), *operator_sections(report)),
         ),
         library,
     )
 
 
-def _summary(report: Times) -> Section:
+def operator_summary(report: Times) -> Section:
+    """The figures of a call as a whole."""
     figures = report.figures
     rows: list[tuple[str, Any]] = [
         ("format", figures["format"]),

@@ -25,7 +25,7 @@ from darwinn_testbench.chip.inputs import (
     refuse_drawing,
 )
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import ExecutionError, InputError
+from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import (
@@ -36,6 +36,7 @@ from darwinn_testbench.programs.handler import (
     Opening,
     Suite,
 )
+from darwinn_testbench.programs.taps import Keep, ValueTaps
 from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -59,6 +60,8 @@ def run_program(
     seed: int = 0,
     runs: int | None = None,
     inputs_kind: Sequence[str] = (),
+    taps: Sequence[str] = (),
+    keep: Keep | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
@@ -72,13 +75,14 @@ def run_program(
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
-        InputError: inputs that do not fit, or whose type the program does not say.
+        InputError: inputs that do not fit, or whose type the program does not say; taps of
+            nothing.
         Unsupported, Unavailable: it needs what the engine does not have; it is named.
     """
     printed = io.StringIO()
     suite = (
         _suite_of(source, function)
-        if not data and inputs is None and engine is Engine.MODEL
+        if not data and inputs is None and engine is Engine.MODEL and not taps
         else None
     )
     if suite is not None:
@@ -97,6 +101,9 @@ def run_program(
     )
     ports = inputs_of(program, function, name_of(source))
     executed_by = _executed_by(source, program, engine)
+    if taps and executed_by is Engine.ORIGINAL:
+        raise Unavailable(f"{name_of(source)}: --tap: the original runtime shows no values")
+    looks = ValueTaps(taps, keep) if taps else None
     few = few_runs(runs, inputs_kind)
     sets = choose_values(inputs, ports, seed=seed, runs=few, inputs_kind=inputs_kind)
     rows: list[RunRow] = []
@@ -105,8 +112,11 @@ def run_program(
     try:
         for number, values in enumerate(sets):
             progress(f"call {number + 1} of {len(sets)}", number, len(sets))
+            if looks is not None:
+                looks.begin(number)
             start = time.perf_counter()
-            outputs = program.run([values[port.name] for port in ports], function=function)
+            given = [values[port.name] for port in ports]
+            outputs = program.run(given, function=function, tap=looks)
             seconds = time.perf_counter() - start
             names = unique([Port(each.name, None, None) for each in outputs])
             rows += [
@@ -115,6 +125,8 @@ def run_program(
             ]
     except ExecutionError as error:
         fault = error
+    if looks is not None and fault is None:
+        looks.refuse_nothing()
     return Report(
         command="run",
         file=name_of(source),
@@ -127,6 +139,7 @@ def run_program(
             seed=seed,
             inferences=len(sets),
             random_inputs=inputs is None,
+            taps=[] if looks is None else looks.found,
             warnings=[
                 *([] if inputs is not None else drawn_sizes(ports)),
                 *([] if executed_by is engine else [_MACHINE_CODE]),

@@ -34,6 +34,7 @@ from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.profile.operators import KindTime
 from darwinn_testbench.profile.profile import ProfileFigures
 from darwinn_testbench.programs.operators import ProgramPort
+from darwinn_testbench.programs.taps import ValueTap
 from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 
@@ -142,7 +143,7 @@ class Ran(_Inferences, _OnCpu):
     narrow_bytes: int | None
     narrow_bytes_declared: int | None
     warnings: list[str]
-    taps: list[TapFigures]
+    taps: list[TapFigures] | list[ValueTap]
     printed: NotRequired[str]
     assumptions: NotRequired[tuple[Assumption, ...]]
 

@@ -14,11 +14,14 @@ from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_formats.executorch.xnnpack import schema as graph_schema
 from darwinn_formats.executorch.xnnpack.schema import Datatype
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.profile.beside import OfOperators, Profile, beside
 from darwinn_testbench.profile.operator_graph import drawn_kind, operator_nodes
 from darwinn_testbench.profile.operator_page import operator_page
 from darwinn_testbench.profile.operators import profile_operators
+from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.programs.operators import OperatorRow, view_operators
 from darwinn_testbench.programs.recorder import Recorder
 from darwinn_testbench.reference.executorch import ExecutorchReference
@@ -244,3 +247,30 @@ def test_options_of_compiled_models_are_refused(
     path.write_bytes(loop())
     assert run_command_line([command, str(path), *options]) == 2
     assert f"{said}: only for DarwiNN files" in capsys.readouterr().err
+
+
+def test_a_report_has_the_verdict_and_where_it_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, page = tmp_path / "loop.pte", tmp_path / "loop.html"
+    path.write_bytes(loop())
+    words = ["report", str(path), "--output", str(page), "--runs", "1", "--json"]
+    assert run_command_line([*words, "--reference", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "pass"
+    text = page.read_text()
+    assert "forward.8" in text
+    assert "Outputs" in text
+    assert run_command_line([*words, "--chip-only"]) == 2
+    assert "--chip-only: only for DarwiNN files" in capsys.readouterr().err
+
+
+def test_compiled_models_and_programs_stand_side_by_side(tmp_path: Path) -> None:
+    sample(tmp_path)
+    reports: list[Profile | OfOperators] = [
+        profile(tmp_path / "dense_edgetpu.tflite"),
+        profile_operators(tmp_path / "dense.pte", calls=1),
+    ]
+    text = beside(reports, ["1.html", "2.html"]).decode()
+    assert "multipliers used" in text
+    assert "ms a call" in text
+    assert "multipliers used" not in beside(reports[1:], ["2.html"]).decode()

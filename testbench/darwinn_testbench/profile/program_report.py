@@ -1,0 +1,114 @@
+"""Everything that is known of a program of another format, on one page: verdict, times, outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from darwinn_formats.files import Source
+
+from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.comparison.check import OutputRow
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.pages import Page, Section, render, sentence, table_of
+from darwinn_testbench.profile.operator_page import operator_sections, operator_summary
+from darwinn_testbench.profile.operators import OperatorTimeRow, profile_operators
+from darwinn_testbench.profile.report import ReportPage
+from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.report import Column, Report
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+_OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
+    Column("run", lambda row: row.run, "right"),
+    Column("inputs", lambda row: row.origin),
+    Column("output", lambda row: row.name),
+    Column("counterpart", lambda row: row.counterpart),
+    Column("difference", lambda row: _difference(row)),
+    Column("policy", lambda row: row.policy),
+    Column("SHA-256", lambda row: row.sha256[:16]),
+    Column("verdict", lambda row: row.verdict),
+)
+_DIVERGENCE_COLUMNS: tuple[Column[Divergence], ...] = (
+    Column("run", lambda each: each.run, "right"),
+    Column("value of the reference", lambda each: each.name),
+    Column("by", lambda each: each.operation),
+    Column("in", lambda each: each.where),
+    Column("differ", lambda each: each.differing, "right"),
+    Column("of", lambda each: each.elements, "right"),
+    Column("by at most", lambda each: each.max_difference, "right"),
+)
+
+
+def make_program_report(
+    source: Source,
+    reference: str | os.PathLike[str] | None = None,
+    inputs: Inputs = None,
+    *,
+    function: str | None = None,
+    natives: Natives | None = None,
+    data: Sequence[Source] = (),
+    maps: Sequence[str] = (),
+    seed: int = 0,
+    runs: int | None = None,
+    inputs_kind: Sequence[str] = (),
+    require_reference: bool = False,
+    progress: ProgressCallback = silent,
+) -> ReportPage:
+    """Verify, time and describe a program of another format.
+
+    The arguments are those of ``verify`` and of ``profile_operators``, which also tell what is
+    raised. With a reference the page says where the two begin to differ, if they do.
+    """
+    verified = verify(
+        source,
+        reference,
+        inputs,
+        function=function,
+        natives=natives,
+        companions=data,
+        maps=maps,
+        seed=seed,
+        runs=runs,
+        inputs_kind=inputs_kind,
+        require_reference=require_reference,
+        progress=progress,
+    )
+    timed = profile_operators(
+        source,
+        inputs,
+        function=function,
+        natives=natives,
+        data=data,
+        seed=seed,
+        progress=progress,
+    )
+    progress("drawing", 0, None)
+    page = Page(
+        title=Path(verified.file).name,
+        verdict=verified.verdict,
+        summary=f"{sentence(verified.headline)} {sentence(timed.headline)}",
+        sections=tuple(_sections(verified, timed)),
+    )
+    return ReportPage(verified, render(page))
+
+
+def _sections(verified: Report[OutputRow], timed: Report[OperatorTimeRow]) -> Iterator[Section]:
+    yield operator_summary(timed)
+    figures = verified.figures
+    drawn = f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"
+    text = f"Inputs {drawn}. {figures['excitation']}."
+    yield Section("Outputs", text, [table_of(_OUTPUT_COLUMNS, verified.rows)])
+    if divergences := figures["divergences"]:
+        yield Section("Where it differs", parts=[table_of(_DIVERGENCE_COLUMNS, divergences)])
+    yield from operator_sections(timed)
+
+
+def _difference(row: OutputRow) -> str:
+    found = row.comparison
+    if found is None:
+        return ""
+    if not found.differing:
+        return "equal"
+    return f"{found.differing:,} of {found.elements:,}, by up to {found.max_difference:g}"
