@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_formats.darwinn import Buffer, Description, Executable
+from darwinn_formats.darwinn import Buffer, Description, Executable, Layer, OutputLayer
 from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
 from darwinn_testbench.compiler import compile_network, random_dense
 
@@ -51,3 +51,29 @@ def test_two_runs_differ_where_elements_do() -> None:
     other[5] = other[9] = 1
     found = differing_output(MODEL, {name: one}, {name: bytes(other)})
     assert found == Elements(LAYER.name, 5, 2)
+
+
+BYTES = Layer("a", 3, any_layer=OutputLayer()), Layer("b", 2, any_layer=OutputLayer())
+TWICE = Executable(batch_size=2, output_layers=BYTES)
+"""Layers that do not say where their elements are: each byte is one."""
+
+
+@pytest.mark.parametrize("wrong", [None, ("a", 0), ("a", 1), ("b", 0), ("b", 1)])
+def test_every_layer_of_every_inference_is_looked_at(wrong: tuple[str, int] | None) -> None:
+    description = Description.BASE_ADDRESS_OUTPUT_ACTIVATION
+    outputs = {each.name: bytes(2 * each.size_bytes) for each in BYTES}
+    others = {name: bytearray(each) for name, each in outputs.items()}
+    buffers = {}
+    for layer in BYTES:
+        for batch in range(2):
+            known = np.ones(layer.size_bytes, np.bool_)
+            if (layer.name, batch) == wrong:
+                known[1] = False
+                others[layer.name][batch * layer.size_bytes + 1] = 9
+            region = SimpleNamespace(payload_known=known)
+            buffers[Buffer(description, layer.name, batch)] = SimpleNamespace(region=region)
+    expected = None if wrong is None else Elements(wrong[0], 1, 1)
+    given: Any = SimpleNamespace(executable=TWICE, buffers=buffers)
+    assert unknown_output(given) == expected
+    found = differing_output(TWICE, outputs, {name: bytes(each) for name, each in others.items()})
+    assert found == expected

@@ -165,3 +165,18 @@ def test_a_word_of_the_mesh(awaited: bool) -> None:
     if found:
         assert only(found).memory == f"narrow memory of tile {neighbour}"
         assert "flag 3 (mesh_inbound_from_north)" in only(found).missing
+
+
+def test_accesses_name_the_executable_of_their_program() -> None:
+    """Of several programs, some of which are the same one under another number."""
+    racing = sample.executable(sample.changed("RingInfeed", watcher_stride=[0, 0]))
+    accelerator = Accelerator(hazards=True)
+    accelerator.run(sample.executable(), {"image": IMAGE}, number=4)
+    for number, numbers in ((3, {3}), (5, {3, 5}), (3, {3, 5})):
+        found = accelerator.run(racing, {"image": IMAGE}, number=number).hazards
+        accesses = [each for hazard in found for each in (hazard.first, hazard.second)]
+        assert {each.executable for each in accesses} == numbers
+        assert {each.instruction for each in accesses} == {"PopInput", "RingInfeed"}
+        for hazard in found:
+            assert f"of executable {hazard.first.executable} (" in str(hazard)
+            assert f"of executable {hazard.second.executable} (" in str(hazard)

@@ -90,6 +90,23 @@ def test_of_a_program_that_is_given_up_nothing_is_known() -> None:
     assert programs.lowered == 3
 
 
+def test_a_program_may_be_as_large_as_all_together() -> None:
+    one = Programs()
+    one.find(parts(14))
+    size = one.kept_bytes
+    assert size > sum(map(len, parts(14)))
+    for most, kept in ((size, size), (size - 1, 0)):
+        programs = Programs(max_bytes=most)
+        programs.find(parts(14))
+        assert programs.kept_bytes == kept
+    # One program more, and the first has to go.
+    programs = Programs(max_bytes=2 * size)
+    for offset in (0, 7, 0, 14, 0):
+        programs.find(parts(14, offset))
+        assert programs.kept_bytes <= 2 * size
+    assert (programs.lowered, programs.kept_bytes) == (3, 2 * size)
+
+
 def test_a_program_that_is_too_large_is_not_kept() -> None:
     programs = Programs(max_bytes=100)
     for number in (1, 2):
