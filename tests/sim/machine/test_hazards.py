@@ -176,7 +176,7 @@ def test_accesses_name_the_executable_of_their_program() -> None:
         found = accelerator.run(racing, {"image": IMAGE}, number=number).hazards
         accesses = [each for hazard in found for each in (hazard.first, hazard.second)]
         assert {each.executable for each in accesses} == numbers
-        assert {each.instruction for each in accesses} == {"PopInput", "RingInfeed"}
+        assert {"PopInput", "RingInfeed"} <= {each.instruction for each in accesses}
         for hazard in found:
             assert f"of executable {hazard.first.executable} (" in str(hazard)
             assert f"of executable {hazard.second.executable} (" in str(hazard)
