@@ -53,10 +53,22 @@ def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArr
     _refuse_unknown_forms(call)
     sequence, hidden, cell = call.operand(0), call.operand(18), call.operand(19)
     time_axis = 0 if call.option("time_major", False) else 1
+    back = {
+        gate: _Product(call, hidden, _FIRST_RECURRENT_WEIGHTS + position)
+        for position, gate in enumerate(_GATES)
+    }
+    # What does not depend on the state is computed for all steps at once.
+    steps = np.moveaxis(sequence.value, time_axis, 0)
+    fed = {
+        gate: _Product(call, sequence, _FIRST_INPUT_WEIGHTS + position, _FIRST_BIAS + position)(
+            steps
+        )
+        for position, gate in enumerate(_GATES)
+    }
     state, memory = hidden.value, cell.value.astype(np.int64)
     outputs = []
-    for step in np.moveaxis(sequence.value, time_axis, 0):
-        sums = _gate_sums(call, Operand(sequence.tensor, step), Operand(hidden.tensor, state))
+    for step in range(len(steps)):
+        sums = {gate: fed[gate][step] + back[gate](state) for gate in _GATES}
         state, memory = _step(call, sums, memory, cell.tensor)
         outputs.append(state)
     return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
@@ -80,30 +92,30 @@ def _refuse_unknown_forms(call: Call) -> None:
         raise NotComputableError(f"LSTM with cell_clip {call.option('cell_clip', 0.0)}")
 
 
-def _gate_sums(call: Call, step: Operand, hidden: Operand) -> dict[str, NDArray[np.int64]]:
-    """For each gate, W x + b and R h as saturated bytes of the output's scale, added."""
-    sums = {}
-    for position, gate in enumerate(_GATES):
-        bias = call.operand(_FIRST_BIAS + position).value
-        fed = _product(call, step, call.operand(_FIRST_INPUT_WEIGHTS + position), bias)
-        back = _product(call, hidden, call.operand(_FIRST_RECURRENT_WEIGHTS + position), 0)
-        sums[gate] = fed + back
-    return sums
+class _Product:
+    """W x + b, or R h, of a gate: a saturated byte of the output's scale, less its zero point."""
 
+    def __init__(
+        self, call: Call, source: Operand, weights_at: int, bias_at: int | None = None
+    ) -> None:
+        weights = call.operand(weights_at)
+        matrix = weights.centred(np.float64)
+        bias = 0 if bias_at is None else call.operand(bias_at).value
+        bound = _BYTE_SPAN * np.abs(matrix).sum(axis=1) + np.abs(np.asarray(bias, np.float64))
+        if bound.max(initial=0) > INT32_MAXIMUM:
+            raise NotComputableError("LSTM whose gates may exceed the int32 accumulator")
+        # Exact by the bound: integer terms, every partial sum of which the dtype holds.
+        dtype = summing_dtype(float(bound.max(initial=0)))
+        self._columns: AnyArray = matrix.T.astype(dtype)
+        self._bias: AnyArray = np.asarray(bias, dtype)
+        self._zero_point, self._output = dtype(source.zero_point), call.output
+        self._factor = conversion_factor(source.scale, call.output, np.atleast_1d(weights.scale))
 
-def _product(
-    call: Call, vector: Operand, weights: Operand, bias: AnyArray | int
-) -> NDArray[np.int64]:
-    matrix = weights.centred(np.float64)
-    bound = _BYTE_SPAN * np.abs(matrix).sum(axis=1) + np.abs(np.asarray(bias, np.float64))
-    if bound.max(initial=0) > INT32_MAXIMUM:
-        raise NotComputableError("LSTM whose gates may exceed the int32 accumulator")
-    dtype = summing_dtype(float(bound.max(initial=0)))
-    # Exact by the bound: integer terms, every partial sum of which the dtype holds.
-    total = vector.centred(dtype) @ matrix.T.astype(dtype) + np.asarray(bias, dtype)
-    factor = conversion_factor(vector.scale, call.output, np.atleast_1d(weights.scale))
-    quantised = output_stage(total, factor, call.output)
-    return Operand(call.output, quantised).centred().astype(np.int64)
+    def __call__(self, values: AnyArray) -> NDArray[np.int64]:
+        """Of vectors of stored values, one in each row of the last axis."""
+        total = (values.astype(self._columns.dtype) - self._zero_point) @ self._columns + self._bias
+        saturated = output_stage(total, self._factor, self._output)
+        return saturated.astype(np.int64) - int(self._output.zero_point[0])
 
 
 def _step(
@@ -112,20 +124,18 @@ def _step(
     """One time step: the new hidden state (bytes) and the new cell state (int16 values)."""
     unit = call.output.scale[0]
     function = call.choices.levels
-    gate = {
-        name: function("sigmoid", sums[name].astype(np.float32) * unit, _GATE)
-        for name in ("input", "forget", "output")
-    }
+    opened = np.stack([sums[name] for name in ("input", "forget", "output")])
+    admit, forget, emit = function("sigmoid", opened.astype(np.float32) * unit, _GATE)
     candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
-    gated = _gated(gate["input"], candidate, _CANDIDATE, _GATED_CANDIDATE)
-    kept = _gated(gate["forget"], memory, cell, cell)
+    gated = _gated(admit, candidate, _CANDIDATE, _GATED_CANDIDATE)
+    kept = _gated(forget, memory, cell, cell)
     # The cell state is an addition as any other; the tanh is taken of its unrounded sum.
     first, second, factor = addition_weights(_GATED_CANDIDATE.scale[0], cell.scale[0], cell)
     total = first * gated + second * kept
     real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
     squashed = function("tanh", real, _CELL_ACTIVATION)
     hidden = output_stage(
-        gate["output"] * squashed,
+        emit * squashed,
         conversion_factor(_GATE.scale[0], call.output, _CELL_ACTIVATION.scale),
         call.output,
     )

@@ -1,0 +1,114 @@
+"""Seconds of the arithmetic that outputs are compared with, beside the run that it judges.
+
+    python -m benchmarks.oracle [--repeat N] [--only WORD]
+
+For each compiled model of DARWINN_CORPUS and DARWINN_WILD that lies beside its model before
+compilation: processor time of one inference on the simulated chip, of the chip's arithmetic on the
+CPU (of the whole network, the host's operators included), and of LiteRT with one thread; each the
+least of N. Models of several programs, and those whose network the oracle does not compute, are
+named. Exits with 1 where the oracle takes longer than the chip's run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.comparison.expectation import References, device_inputs
+from darwinn_testbench.errors import InputError
+
+from benchmarks.common import alone, machine, parser
+from benchmarks.many_inputs import best, litert
+
+ENOUGH = 2.0
+"""Seconds after which nothing is repeated."""
+SHORT = 0.01
+"""Seconds below which a run is all overhead: no oracle fails there."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one inference of each; None where LiteRT is not installed."""
+
+    chip: float
+    oracle: float
+    litert: float | None
+
+
+def pairs() -> Iterator[tuple[str, Path, Path]]:
+    """Name, compiled model and model before compilation, of both folders."""
+    for variable in ("DARWINN_CORPUS", "DARWINN_WILD"):
+        root = Path(os.environ.get(variable) or "/nowhere")
+        for path in sorted((root / "darwinn").glob("*_edgetpu.tflite")):
+            name = path.name.removesuffix("_edgetpu.tflite")
+            original = root / "tflite" / f"{name}.tflite"
+            if original.exists():
+                yield name, path, original
+
+
+def _least(action: Callable[[], object], repeat: int) -> float:
+    begin = time.process_time()
+    action()
+    first = time.process_time() - begin
+    return first if first > ENOUGH else min(first, best(action, repeat))
+
+
+def measure(path: Path, original: Path, repeat: int) -> Times | str:
+    """The times of a pair, or why there are none."""
+    (model, *more) = open_models(path)
+    if more:
+        return f"{1 + len(more)} programs"
+    try:
+        references = References(original, model)
+    except InputError as error:
+        return str(error).split(": ", 1)[-1]
+    (tensors,) = random_inputs(references.ports, seed=0, runs=1)
+    inputs = list(tensors.values())
+    session = Session(model)
+    given = device_inputs(model.ports, tensors, references.expect(tensors, session.states))
+    session.infer(given)
+    chip = _least(lambda: session.infer(given), repeat)
+    oracle = _least(lambda: references.cpu.chip.run(inputs), repeat)
+    return Times(chip, oracle, litert(original, repeat))
+
+
+def main() -> int:
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", default="", metavar="WORD", help="models with this word")
+    options = arguments.parse_args()
+    chosen = [each for each in pairs() if options.only in each[0]]
+    if not chosen:
+        print("DARWINN_CORPUS and DARWINN_WILD have no such model", file=sys.stderr)
+        return 2
+    print(machine())
+    print(f"{'model':<50} {'chip ms':>9} {'oracle ms':>9} {'ratio':>6} {'LiteRT ms':>9}")
+    ratios, late = [], 0
+    for name, path, original in chosen:
+        found = alone(measure, path, original, options.repeat)
+        if isinstance(found, str):
+            print(f"{name:<50} not measured: {found}", flush=True)
+            continue
+        ratio = found.oracle / found.chip
+        ratios.append(ratio)
+        over = ratio > 1 and found.oracle > SHORT
+        late += over
+        litert = "" if found.litert is None else f"{1e3 * found.litert:9.2f}"
+        print(
+            f"{name:<50} {1e3 * found.chip:9.2f} {1e3 * found.oracle:9.2f} {ratio:6.2f} "
+            f"{litert:>9}{'  LONGER' if over else ''}",
+            flush=True,
+        )
+    print(f"{len(ratios)} models, median ratio {np.median(ratios):.2f}, longer: {late}")
+    return int(bool(late))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
