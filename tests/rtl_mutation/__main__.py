@@ -99,7 +99,8 @@ class Project:
         chosen = self.mutants if options.every else drawn(self.mutants, options.seed)
         for mutant in chosen:
             place = f"{mutant.file}:{mutant.line}: {mutant.kind}: {mutant.before} -> {mutant.after}"
-            if options.only in place and len(by_file[mutant.file]) < options.mutants:
+            chosen_here = any(word in place for word in options.only)
+            if chosen_here and len(by_file[mutant.file]) < options.mutants:
                 by_file[mutant.file].append(mutant)
         turns = ((n, each) for some in by_file.values() for n, each in enumerate(some))
         return [each for _, each in sorted(turns, key=lambda turn: (turn[0], turn[1].file))]
@@ -136,6 +137,7 @@ class Campaign:
         self._kept = Kept(options.out / "rtl-mutations.jsonl")
         self._end = None if options.seconds is None else time.monotonic() + options.seconds
         self._jobs: int = options.jobs
+        self._near: bool = options.near
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         """Outcomes of the mutants, as far as there is time: what is known first."""
@@ -172,12 +174,12 @@ class Campaign:
             write_copy(source_folder(), folder, self._project.sources, numbered)
             passed: dict[int, float] = dict.fromkeys(numbered, 0.0)
             done = before
-            for far in (False, True):
+            for far in (False,) if self._near else (False, True):
                 tests = {n: asked[n].far if far else asked[n].near for n in passed}
                 tried = self._tried(folder, {n: some for n, some in tests.items() if some})
                 for number, by, seconds in tried:
                     passed[number] += seconds
-                    if not by and not far and asked[number].far:
+                    if not by and not far and asked[number].far and not self._near:
                         continue  # the others are asked as well
                     done += 1
                     outcome = self._outcome(numbered[number], by, passed.pop(number))
@@ -218,7 +220,8 @@ class Campaign:
             by=by or f"{len(tests)} tests pass",
             seconds=round(seconds, 1),
         )
-        self._kept.add(outcome)
+        if by or not self._near:
+            self._kept.add(outcome)
         return outcome
 
 
@@ -245,9 +248,13 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--seed", type=int, metavar="N", help="drawn and printed without")
     options.add_argument(
         "--only",
-        default="",
+        nargs="+",
+        default=[""],
         metavar="WORD",
-        help='those with it in "FILE:LINE: KIND: BEFORE -> AFTER"',
+        help='those with one of them in "FILE:LINE: KIND: BEFORE -> AFTER"',
+    )
+    options.add_argument(
+        "--near", action="store_true", help="ask the benches of units alone, and keep no survivors"
     )
     options.add_argument(
         "--every", action="store_true", help="every mutant of a place, not one that is drawn"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nightly import nightly_too
 from slow_model import mesh_bus as slow
 from slow_model.traversal import walk
-from stimulus import NO_AIMS, Aims, near_edges
+from stimulus import NO_AIMS, Aims, Walk, near_edges
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
@@ -61,3 +61,18 @@ def test_random_instructions_send_and_write_the_words_of_the_slow_model(nightly:
         coverage.hit("stalls", when=share and sent)
 
     check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly, instructions=len(LINKS))
+
+
+def test_an_immediate_takes_no_word_that_has_arrived() -> None:
+    """Words that wait while a constant is written are there for the next instruction."""
+    pair, constant, words = TileAndModel({}), bytes([7, 0, 0, 0]), (0x1234, 0x5678)
+    for word in words:
+        pair.rtl.send_word(0, word)
+    write = Walk((2, 1, 1, 1), (1, 0, 0, 0), base=20).fields("MeshSouth", "narrow_write")
+    pair.give("MeshSouth", {"immediate_valid": 1, "immediate": 7, "narrow_write_base": 10})
+    pair.give("MeshSouth", write)
+    pair.slow.write_narrow_word(10, constant)
+    for place, word in enumerate(words, 20):
+        pair.slow.write_narrow_word(place, word.to_bytes(4, "little"))
+    pair.run()
+    assert pair.rtl.idle

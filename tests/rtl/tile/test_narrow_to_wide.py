@@ -50,11 +50,14 @@ def test_random_instructions_pack_the_rows_of_the_slow_model(nightly: bool) -> N
     check_unit(coverage, TRAVERSALS, cases, check, nightly=nightly)
 
 
-def _one_row(*, guarded: bool) -> dict[str, Any]:
+WATCHERS = 6
+
+
+def _one_row(*, guarded: bool, slot: int = 0) -> dict[str, Any]:
     write = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=100, double=(0, 10, 0))
-    valid = [int(guarded), 0, 0, 0, 0, 0]
+    valid = [int(guarded and k == slot) for k in range(WATCHERS)]
     return write.fields(NAME, "wide_write") | {
-        "watcher_flag": [16, 0, 0, 0, 0, 0],
+        "watcher_flag": [16] * WATCHERS,
         "watcher_valid": valid,
         "watcher_side": valid,
     }
@@ -74,11 +77,21 @@ def test_the_double_buffer_goes_on_across_guarded_instructions(
     guarded: bool, reset: int | None, rows: list[int]
 ) -> None:
     """docs/chip-facts.md: the side is kept until a fence loads the flag that counts the rows."""
+    _check_rows(_one_row(guarded=guarded), reset, rows)
+
+
+@pytest.mark.parametrize("slot", range(WATCHERS))
+def test_the_double_buffer_goes_on_whichever_watcher_guards(slot: int) -> None:
+    _check_rows(_one_row(guarded=True, slot=slot), None, [100, 110, 100])
+
+
+def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int]) -> None:
+    """Three times the instruction, each with another word, and a fence behind each."""
     pair = TileAndModel({})
     for word in range(3):
         pair.give("MeshSouth", {"immediate_valid": 1, "immediate": 0xA0 + word})
         pair.give("TileFence", {"wait_idle": 0x3FF})
-        pair.give(NAME, _one_row(guarded=guarded))
+        pair.give(NAME, fields)
         pair.give(
             "TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset}
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.timing.description import chip_description
 from functional_coverage import ROUNDS, Coverage
 from nightly import check_cases, nightly_too
 from slow_model import tile_fence as slow
-from tile_units import TileAndModel
+from stimulus import Walk
+from tile_units import LIMIT, TileAndModel
 from unit_cases.tile_fence import AFTER, TILE_BINS, Case, busy, cover, never, tile_cases
 
 
@@ -45,3 +47,23 @@ def test_a_full_unit_queue_holds_back_other_units() -> None:
         pair.give(*AFTER)
         pair.run(limit=200)
         assert pair.rtl.fences == passed
+
+
+def test_a_load_takes_the_place_of_an_increment_in_its_cycle() -> None:
+    """A unit counts in every cycle; the flag goes on from the value that a fence loads."""
+    words, loaded, flag = 100, 1000, int(TileFlag.MESH_INBOUND_FROM_NORTH)
+    pair = TileAndModel({})
+    write = Walk((words, 1, 1, 1), (1, 0, 0, 0)).fields("MeshSouth", "narrow_write")
+    pair.give("MeshSouth", write | {"immediate_valid": 1, "write_producer_increment": 1})
+    for value in (5000, loaded):
+        pair.give("TileFence", {"reset_flags": 1 << flag, "reset_value": value})
+        for _ in range(5):
+            pair.give("TileFence", {})  # a cycle each
+    for place in range(words):
+        pair.slow.write_narrow_word(place, bytes(4))
+    pair.rtl.run(LIMIT)
+    # The fence that loads this leaves the queue seven cycles behind the mesh's instruction, whose
+    # first word is written after three: with the fifth.
+    lost = 5
+    pair.slow.flags[flag] = loaded + words - lost
+    pair.run()

@@ -53,3 +53,34 @@ def test_a_load_of_scales_begins_at_the_half_that_is_free(counted: int) -> None:
     loaded = pair.slow.row(20)
     first = 2 * HALF * (counted & 1)
     assert [int(word).to_bytes(4, "little") for word in pair.rtl.scale_bias[first:][:64]] == loaded
+
+
+@pytest.mark.parametrize("busy", [1, 2, 30])
+def test_a_guard_is_asked_once_for_a_word_that_waits_for_its_row(busy: int) -> None:
+    """The write side has passed its guard; the row may be read only when another unit is done.
+
+    Each row's first word has a guard that counts rows: asked again it would wait for a row more.
+    """
+    pair, rows = TileAndModel({11: 2}), 2
+    constant = Walk((busy, 1, 1, 1), (1, 0, 0, 0), base=500).fields("MeshSouth", "narrow_write")
+    at_end = {"write_producer_increment": 1, "write_producer_depth": 7}
+    pair.give("MeshSouth", constant | at_end | {"immediate_valid": 1, "immediate": 5})
+    write = Walk((64, rows, 1, 1, 1, 1), (1, 64, 0, 0, 0, 0)).fields(NAME, "narrow_write")
+    read = Walk((rows, 1, 1, 1), (1, 0, 0, 0), base=20).fields(NAME, "wide_read")
+    watchers = {
+        "watcher_valid": [1, 1, 0, 0, 0, 0],
+        "watcher_side": [1, 0, 0, 0, 0, 0],
+        "watcher_flag": [11, 3, 0, 0, 0, 0],
+        "watcher_depth": [1, 7, 0, 0, 0, 0],
+        "watcher_expected": [1, 1, 0, 0, 0, 0],
+        "watcher_stride": [1, 0, 0, 0, 0, 0],
+    }
+    pair.give(NAME, write | read | watchers | {"row_loop": 1})
+    for place in range(busy):
+        pair.slow.write_narrow_word(500 + place, bytes([5, 0, 0, 0]))
+    for row in range(rows):
+        for place, word in enumerate(pair.slow.row(20 + row)):
+            pair.slow.write_narrow_word(64 * row + place, word)
+    pair.slow.flags[3] = 1
+    pair.run()
+    assert pair.rtl.idle
