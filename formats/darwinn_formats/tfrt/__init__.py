@@ -7,7 +7,7 @@ text form, a subset of MLIR; ``disassemble`` lists what a file says.
 from darwinn_formats.errors import FormatError
 from darwinn_formats.tfrt.describe import describe, disassemble
 from darwinn_formats.tfrt.encoding import DType, FunctionKind, Kind
-from darwinn_formats.tfrt.lowering import from_text, lower
+from darwinn_formats.tfrt.lowering import diagnose, from_text, lower
 from darwinn_formats.tfrt.model import (
     Aggregate,
     Array,
@@ -68,6 +68,7 @@ __all__ = [
     "UnknownSection",
     "Untyped",
     "describe",
+    "diagnose",
     "disassemble",
     "dump",
     "from_text",

@@ -26,7 +26,7 @@ from darwinn_formats.tfrt.model import (
     String,
     Symbol,
 )
-from darwinn_formats.tfrt.text.attribute_text import print_attribute
+from darwinn_formats.tfrt.text.attribute_text import cannot_encode, print_attribute
 from darwinn_formats.tfrt.text.location_text import error_at
 from darwinn_formats.tfrt.text.parser import parse
 from darwinn_formats.tfrt.text.syntax import (
@@ -40,6 +40,7 @@ from darwinn_formats.tfrt.text.syntax import (
     TextFunction,
     Unit,
 )
+from darwinn_formats.tfrt.text.verifier import verify
 
 STREAMS: Final = "_bef_streams"
 """Attribute with the streams that a file states where they are not those of the analysis.
@@ -54,13 +55,26 @@ NOT_STORED: Final = frozenset({streams.COST, STREAMS})
 """Attributes of operations that are for the converter only."""
 
 
-def from_text(text: str, file: str = "-") -> BefFile:
+def from_text(text: str, file: str = "-", *, verified: bool = True) -> BefFile:
     """Convert the text form; ``file`` is the name that locations get.
 
     Raises:
-        TextError: with line and column.
+        TextError: with line and column; also for what the original's verifiers refuse, unless the
+            text need not be ``verified``.
     """
-    return lower(parse(text, file), file)
+    return lower(parse(text, file, verified=verified), file)
+
+
+def diagnose(text: str, file: str = "-") -> list[TextError]:
+    """Why a text cannot be converted: all errors of the verifiers, else the first other one."""
+    try:
+        module = parse(text, file, verified=False)
+        errors = verify(module, file)
+        if not errors:
+            lower(module, file)
+    except TextError as error:
+        return [error]
+    return errors
 
 
 def lower(module: Module, file: str = "-") -> BefFile:
@@ -164,7 +178,7 @@ class _Lowering:
             case FunctionReference():
                 return
             case Unit():
-                reason = f"a BEF file cannot hold the attribute {name!r}, which has no value"
+                reason = f"{cannot_encode(name)}, which has no value"
                 raise self.error(operation.location, reason)
             case SymbolReference():
                 attribute = self.symbol(attribute, operation)

@@ -24,7 +24,11 @@ from darwinn_testbench.reference.tfrt import (
     SINGLE,
     Driver,
     Options,
+    ReportedError,
     TfrtReference,
+    complaints,
+    expected_errors,
+    parts_of,
     queue_of,
 )
 
@@ -96,18 +100,44 @@ def _text_of(source: Source) -> tuple[str, str]:
         raise FormatError("text", reason, offset=error.start, file=name_of(source)) from None
 
 
-def _run_suite(source: Source, opening: Opening, complaints: TextIO) -> int:
-    is_text = not is_bef(head_of(source))
-    file = _load_text(source) if is_text else tfrt.load(source)
+def _run_suite(source: Source, opening: Opening, log: TextIO) -> int:
+    if is_bef(head_of(source)):
+        return _run_driver(tfrt.load(source), None, opening, log)
+    name, text = _text_of(source)
+    return max(_run_part(name, part, opening, log) for part in parts_of(text))
+
+
+def _run_part(name: str, text: str, opening: Opening, log: TextIO) -> int:
+    """Run a part of a text; or judge the errors of its conversion, where it expects any."""
+    errors = tfrt.diagnose(text, name)
+    if not errors:
+        return _run_driver(tfrt.from_text(text, name), text, opening, log)
+    expected = expected_errors(text)
+    if not expected:
+        raise errors[0]
+    reported = [ReportedError(e.line, e.reason, f"{name}:{e.line}:{e.column}") for e in errors]
+    found = complaints(reported, expected)
+    log.writelines(f"{complaint}\n" for complaint in found)
+    return int(bool(found))
+
+
+def _run_driver(file: tfrt.BefFile, text: str | None, opening: Opening, log: TextIO) -> int:
     driver = Driver(
         file,
-        _text_of(source)[1] if is_text else None,
+        text,
         _options(file, opening),
         output=opening.output,
-        log=complaints,
+        log=log,
         natives=dict(opening.natives or {}),
     )
     return driver.run()
+
+
+def _expects_errors(source: Source) -> bool:
+    """Whether a text consists of parts, or says which errors its conversion reports."""
+    name, text = _text_of(source)
+    several = len(parts_of(text)) > 1
+    return several or bool(expected_errors(text) and tfrt.diagnose(text, name))
 
 
 def _open_text(source: Source, opening: Opening) -> Reference:
@@ -124,4 +154,4 @@ HANDLER = Handler(
     has_host=True,
 )
 
-TEXT_HANDLER = replace(HANDLER, load=_load_text, open=_open_text)
+TEXT_HANDLER = replace(HANDLER, load=_load_text, open=_open_text, only_suite=_expects_errors)

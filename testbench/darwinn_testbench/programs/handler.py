@@ -85,6 +85,7 @@ class Handler(Generic[LoadedT]):
         suite: runs every function of a loaded file as a test, prints as the original does, gives
             the exit status and writes what was not expected to the last argument; None where
             programs are no tests.
+        only_suite: whether a file can be nothing but a test, which need not even load.
         has_host: whether programs have a host that ``Opening.host`` speaks of.
         with_data: the same for programs whose data is in further files; None where there are none.
         original: the original runtime of a file; None if there is none to be installed.
@@ -97,6 +98,7 @@ class Handler(Generic[LoadedT]):
     functions: Callable[[LoadedT], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
     suite: Suite | None = None
+    only_suite: Callable[[Source], bool] = lambda _: False
     has_host: bool = False
     with_data: Callable[[Sequence[Source]], Handler[LoadedT]] | None = None
     original: Callable[[Source], Reference] | None = None

@@ -165,6 +165,8 @@ def _suite_of(source: Source, function: str | None) -> Suite | None:
     found = format_of(source)
     if found is None or found.handler.suite is None or function is not None:
         return None
+    if found.handler.only_suite(source):
+        return found.handler.suite
     functions = found.handler.functions(found.handler.load(source))
     names = [each.name for each in functions if each.name != REGION and each.instructions]
     return None if len(names) <= 1 or DEFAULT_FUNCTIONS.intersection(names) else found.handler.suite

@@ -79,7 +79,8 @@ def test_what_loads_can_be_written_listed_and_converted() -> None:
             text = tfrt.to_text(file, exact=True)
         except tfrt.FormatError:
             continue
-        tfrt.dump(tfrt.from_text(text))
+        # A change may be of a type that an operation cannot have.
+        tfrt.dump(tfrt.from_text(text, verified=False))
 
 
 def section(number: int, contents: bytes) -> bytes:

@@ -145,8 +145,8 @@ def _name_text(name: str) -> str:
 # --- parsing -------------------------------------------------------------------------------------
 
 
-def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
-    """The attribute at the reader's position."""
+def parse_attribute(reader: TokenReader, depth: int = 0, name: str = "") -> AnyAttribute:
+    """The attribute of that name at the reader's position."""
     token = reader.token
     if depth > MAXIMUM_DEPTH:
         raise reader.error(f"lists are nested more than {MAXIMUM_DEPTH} deep")
@@ -163,7 +163,7 @@ def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
         reader.take()
         return Unit()
     if token.text == "[":
-        return _parse_list(reader, depth)
+        return _parse_list(reader, depth, name)
     if token.text == "dense":
         return parse_dense(reader)
     if token.kind == "alias":
@@ -171,7 +171,12 @@ def parse_attribute(reader: TokenReader, depth: int = 0) -> AnyAttribute:
     text = reader.type()
     if text in DTYPE_OF_TEXT:
         return Type(DTYPE_OF_TEXT[text])
-    raise reader.error(f"a BEF file cannot hold the attribute {text!r}", token)
+    raise reader.error(f"{cannot_encode(name)}: {text}", token)
+
+
+def cannot_encode(name: str) -> str:
+    """Why an attribute of a kind that files do not have is refused."""
+    return f"BEF files cannot encode the '{name}' attribute"
 
 
 def parse_attributes(reader: TokenReader) -> Attributes:
@@ -185,7 +190,7 @@ def parse_attributes(reader: TokenReader) -> Attributes:
         name = reader.name_string() if token.kind == "string" else reader.of_kind("name", "a name")
         if name in found:
             raise reader.error(f"attribute {name!r} is there twice", token)
-        found[name] = parse_attribute(reader) if reader.accept("=") else Unit()
+        found[name] = parse_attribute(reader, name=name) if reader.accept("=") else Unit()
 
     reader.entries("{", "}", entry)
     return dict(sorted(found.items()))
@@ -214,9 +219,9 @@ def _parse_number(reader: TokenReader) -> Scalar:
         raise reader.error(str(error), token) from None
 
 
-def _parse_list(reader: TokenReader, depth: int) -> AnyAttribute:
+def _parse_list(reader: TokenReader, depth: int, name: str) -> AnyAttribute:
     start = reader.token
-    elements = reader.entries("[", "]", lambda: parse_attribute(reader, depth + 1))
+    elements = reader.entries("[", "]", lambda: parse_attribute(reader, depth + 1, name))
     references = [entry.name for entry in elements if isinstance(entry, FunctionReference)]
     if references:
         if len(references) != len(elements):
@@ -225,7 +230,7 @@ def _parse_list(reader: TokenReader, depth: int) -> AnyAttribute:
     plain: list[Attribute] = []
     for entry in elements:
         if isinstance(entry, FunctionReference | FunctionReferences | SymbolReference | Unit):
-            raise reader.error("a BEF file cannot hold this list", start)
+            raise reader.error(f"{cannot_encode(name)}: a list of this", start)
         plain.append(entry)
     return list_attribute(plain)
 

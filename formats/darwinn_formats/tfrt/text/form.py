@@ -105,22 +105,45 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class Form:
-    """A sequence of pieces; ``printed`` where operations are printed so, and not only read."""
+    """A sequence of pieces, and what is known of the operation.
+
+    Attributes:
+        printed: whether the original defines the operation: such ones are printed so, and verified.
+        operand_types: of all operands; None where they differ.
+        first_types: of the first operands.
+        result_types: of all results; None where they differ.
+    """
 
     pieces: tuple[Piece, ...]
     printed: bool = True
+    operand_types: tuple[str, ...] | None = None
+    first_types: tuple[str, ...] = ()
+    result_types: tuple[str, ...] | None = None
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """Attributes that the form has a place for."""
+        return frozenset[str]().union(*(piece.bound for piece in self.pieces))
+
+    @property
+    def wanted_types(self) -> tuple[str, ...]:
+        """Types of all operands, or of the first ones."""
+        return self.first_types if self.operand_types is None else self.operand_types
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         """Read what follows the name of an operation."""
+        token = parser.token
         for piece in self.pieces:
             piece.parse(parser, draft)
+        parser.check_uses(self.wanted_types, draft, token)
 
     def print(self, printer: ValueNames, operation: Operation) -> str | None:
         """An operation without its results and location; None where it does not fit."""
-        if not self.printed:
+        actual = [printer.types[value] for value in operation.operands]
+        wanted = self.wanted_types
+        if not self.printed or tuple(actual[: len(wanted)]) != wanted:
             return None
-        bound = frozenset[str]().union(*(piece.bound for piece in self.pieces))
-        sheet = Sheet(printer, operation, operation.name, bound=bound)
+        sheet = Sheet(printer, operation, operation.name, bound=self.bound)
         try:
             for piece in self.pieces:
                 piece.print(sheet)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from darwinn_formats.tfrt.encoding import FunctionKind
-from darwinn_formats.tfrt.model import FileLineColumn
+from darwinn_formats.tfrt.model import FileLineColumn, Location, UnknownLocation
 from darwinn_formats.tfrt.text.attribute_text import parse_attributes
 from darwinn_formats.tfrt.text.lexer import Token
 from darwinn_formats.tfrt.text.location_text import error_at, parse_location
@@ -24,25 +24,28 @@ from darwinn_formats.tfrt.text.syntax import (
     SYNC,
     Attributes,
     Block,
-    FunctionReference,
-    FunctionReferences,
     Module,
     Operation,
     TextFunction,
 )
 from darwinn_formats.tfrt.text.values import Draft, Scope, ValueReader
+from darwinn_formats.tfrt.text.verifier import verify
 
 MAXIMUM_DEPTH: Final = 64
 """Regions in regions."""
 
 
-def parse(text: str, file: str = "-") -> Module:
+def parse(text: str, file: str = "-", *, verified: bool = True) -> Module:
     """Parse a module; ``file`` is the name that locations get.
 
     Raises:
-        TextError: with line and column, for text that is not a module.
+        TextError: with line and column, for text that is not a module, or, unless it need not be
+            ``verified``, one that the original's verifiers refuse.
     """
-    return Parser(text, file).module()
+    module = Parser(text, file).module()
+    for error in verify(module, file) if verified else ():
+        raise error
+    return module
 
 
 class Parser(ValueReader):
@@ -61,20 +64,23 @@ class Parser(ValueReader):
             self.define(name, [type_name], token)
         operations: list[Operation] = []
         returned: tuple[int, ...] | None = None
+        where: Location = UnknownLocation()
         while not self.accept("}"):
             if returned is not None and self.token.kind != "end":
                 raise self.error(f"{RETURN} is the last operation of a block")
             operation = self.operation()
             if operation.name == RETURN:
-                returned = operation.operands
+                returned, where = operation.operands, operation.location
             else:
                 operations.append(operation)
         if returned is None:
-            last = self.tokens[self.position - 1]
-            raise self.error(f"a block ends with {RETURN}", last)
+            reason = f"all functions need to have a {RETURN}"
+            if operations:
+                raise error_at(operations[-1].location, self.file, reason)
+            raise self.error(reason, self.tokens[self.position - 1])
         self.scope = outer
         self.depth -= 1
-        return Block(tuple(types), tuple(operations), returned)
+        return Block(tuple(types), tuple(operations), returned, where)
 
     def generic_region(self) -> Block:
         """``{ ^label(%a: type): operations }``; the label only where there are arguments."""
@@ -186,7 +192,7 @@ class Parser(ValueReader):
         if self.token.kind != "end":
             raise self.error(f"a function is expected, not {self.token.text!r}")
         module = Module(tuple(functions), attributes, compiled)
-        self.check_functions(module)
+        self.check_names(module)
         return module
 
     def module_head(self) -> tuple[str, Attributes]:
@@ -259,11 +265,11 @@ class Parser(ValueReader):
             block = self.block(names, types)
         location = parse_location(self) or FileLineColumn(self.file, token.line, token.column)
         if native != (block is None):
-            reason = "a native function has no body" if native else "the body is missing"
+            reason = "external functions are not allowed"
+            if native:
+                reason = "a native function has no body"
             raise self.error(reason, name_token)
         kind = FunctionKind.NATIVE if native else FunctionKind.SYNC if sync else FunctionKind.ASYNC
-        if block is not None:
-            self.check_block(block, results, kind, name_token)
         return TextFunction(name, kind, tuple(types), tuple(results), block, attributes, location)
 
     def function_argument(self, names: list[str], types: list[str]) -> None:
@@ -274,49 +280,10 @@ class Parser(ValueReader):
             names.append("")
             types.append(self.type())
 
-    def check_block(
-        self, block: Block, results: list[str], kind: FunctionKind, token: Token
-    ) -> None:
-        """Whether a block returns what its function says, and what its kind allows."""
-        if list(block.result_types()) != results:
-            returned = ", ".join(block.result_types())
-            raise self.error(f"({returned}) is returned, not ({', '.join(results)})", token)
-        if kind is not FunctionKind.SYNC:
-            return
-        if len(set(block.returned)) != len(block.returned):
-            raise self.error("a sync function returns no value twice", token)
-        if any(value < len(block.argument_types) for value in block.returned):
-            raise self.error("a sync function returns none of its arguments", token)
-
-    def check_functions(self, module: Module) -> None:
-        """Whether function names are unique and every function that is named is there."""
+    def check_names(self, module: Module) -> None:
+        """Whether function names are unique."""
         names: set[str] = set()
         for function in module.functions:
             if function.name in names:
                 raise self.error(f"function @{function.name} is there twice")
             names.add(function.name)
-        for function in module.functions:
-            if function.block is not None:
-                self.check_references(function.block, names)
-
-    def check_references(self, block: Block, names: set[str]) -> None:
-        """Whether the functions that operations name are there."""
-        for operation in block.operations:
-            for attribute in operation.attributes.values():
-                missing = [name for name in references(attribute) if name not in names]
-                if missing:
-                    reason = f"function @{missing[0]} is not defined"
-                    raise error_at(operation.location, self.file, reason)
-            for region in operation.regions:
-                self.check_references(region, names)
-
-
-def references(attribute: object) -> tuple[str, ...]:
-    """Functions that an attribute names."""
-    match attribute:
-        case FunctionReference(name):
-            return (name,)
-        case FunctionReferences(names):
-            return names
-        case _:
-            return ()

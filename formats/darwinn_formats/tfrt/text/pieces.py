@@ -104,7 +104,7 @@ class EnclosedOperands(Piece):
             if self.typed:
                 parser.expect(":")
                 token = parser.token
-                parser.check_types([parser.type()], draft.operand_types[-1:], token)
+                parser.check_types([parser.type()], draft, len(draft.operands) - 1, token)
 
         parser.entries("(", ")", entry)
 
@@ -389,7 +389,7 @@ class OperandTypes(Piece):
         elif types and not (self.optional and parser.token.text != ":"):
             parser.expect(":")
             token = parser.token
-            parser.check_types(parser.type_list(), types, token)
+            parser.check_types(parser.type_list(), draft, self.skip, token)
         if self.as_results:
             draft.result_types += types
 

@@ -70,6 +70,7 @@ class Block:
     argument_types: tuple[str, ...]
     operations: tuple[Operation, ...]
     returned: tuple[int, ...]
+    return_location: Location = field(default=UnknownLocation(), compare=False)
 
     def value_types(self) -> list[str]:
         """Types of all values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from darwinn_formats.tfrt.text.lexer import Token
@@ -88,15 +89,27 @@ class ValueReader(TokenReader, ABC):
         self.expect(":")
         token = self.token
         types = self.entries("(", ")", self.type)
-        actual = draft.operand_types[skip:]
-        implied = [chain] if chain and actual == [chain, *types] else []
-        self.check_types([*implied, *types], actual, token)
+        implied = [chain] if chain and draft.operand_types[skip:] == [chain, *types] else []
+        self.check_types([*implied, *types], draft, skip, token)
         self.expect("->")
         draft.result_types += [*implied, *self.types()]
 
-    def check_types(self, stated: list[str], actual: list[str], token: Token) -> None:
-        """Whether the types that are written are those that the values have."""
-        if stated != actual:
-            raise self.error(
-                f"the operands are of types ({', '.join(actual)}), not ({', '.join(stated)})", token
-            )
+    def check_types(self, stated: list[str], draft: Draft, skip: int, token: Token) -> None:
+        """Whether the types that are written are those that the operands have."""
+        names, actual = draft.operand_names[skip:], draft.operand_types[skip:]
+        if len(stated) != len(actual):
+            counts = f"{len(actual)} operands present, but expected {len(stated)}"
+            raise self.error(f"number of operands and types do not match: got {counts}", token)
+        self._check_uses(names, stated, actual, token)
+
+    def check_uses(self, wanted: Sequence[str], draft: Draft, token: Token) -> None:
+        """Whether the first operands are of the types that an operation is defined for."""
+        self._check_uses(draft.operand_names, wanted, draft.operand_types, token)
+
+    def _check_uses(
+        self, names: Sequence[str], wanted: Sequence[str], actual: Sequence[str], token: Token
+    ) -> None:
+        for name, expected, given in zip(names, wanted, actual, strict=False):
+            if expected != given:
+                reason = f"use of value '{name}' expects different type than prior uses"
+                raise self.error(f"{reason}: '{expected}' vs '{given}'", token)

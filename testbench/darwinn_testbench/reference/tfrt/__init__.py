@@ -5,8 +5,13 @@ from darwinn_testbench.reference.tfrt.driver import (
     SINGLE,
     Driver,
     Options,
-    expected_errors,
     queue_of,
+)
+from darwinn_testbench.reference.tfrt.expected import (
+    ReportedError,
+    complaints,
+    expected_errors,
+    parts_of,
 )
 from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.tensors import DenseHostTensor
@@ -26,9 +31,12 @@ __all__ = [
     "KernelDefinition",
     "KernelError",
     "Options",
+    "ReportedError",
     "Style",
     "TfrtReference",
+    "complaints",
     "dense",
     "expected_errors",
+    "parts_of",
     "queue_of",
 ]

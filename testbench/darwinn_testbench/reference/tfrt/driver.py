@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,11 @@ from darwinn_formats.tfrt.text.location_text import location_text
 
 from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.reference.tfrt.executor import execute
+from darwinn_testbench.reference.tfrt.expected import (
+    ReportedError,
+    complaints,
+    expected_errors,
+)
 from darwinn_testbench.reference.tfrt.host import Diagnostic, Host
 from darwinn_testbench.reference.tfrt.kernels.native import native_functions
 from darwinn_testbench.reference.tfrt.kernels.numbers import float_text
@@ -131,16 +135,16 @@ class Driver:
             plans = prepare(self.file, host, KERNELS, natives)
             for plan in self._chosen(plans):
                 self._function(host, plan)
-        complaints = self._complaints(host.diagnostics)
-        if unknown and complaints:
+        found = self._complaints(host.diagnostics)
+        if unknown and found:
             raise Unsupported("kernels", [name for name, _ in self._unknown_kernels()])
-        for complaint in complaints:
+        for complaint in found:
             log.write(f"{complaint}\n")
         leaked = host.leaked if self.options.allocator == LEAK_CHECK else []
         if leaked:
             sizes = f"{len(leaked)} alive allocations, {sum(leaked)} alive bytes"
             host.print(f"Memory leak detected: {sizes}")
-        return int(bool(complaints or leaked))
+        return int(bool(found or leaked))
 
     def _unknown_kernels(self) -> list[tuple[str, Location | None]]:
         return [
@@ -198,44 +202,13 @@ class Driver:
     def _complaints(self, diagnostics: list[Diagnostic]) -> list[str]:
         """Errors that were not expected, and those that were expected but did not come."""
         expected = [] if self.source is None else expected_errors(self.source)
-        left = list(expected)
-        complaints = []
-        for diagnostic in diagnostics:
-            message = _message(diagnostic)
-            line = _line(diagnostic.location)
-            match = next((e for e in left if e.line == line and e.text in message), None)
-            if match is not None:
-                left.remove(match)
-                continue
-            place = "" if diagnostic.location is None else location_text(diagnostic.location)
-            complaints.append(f"{place}: error: {message}".removeprefix(": "))
-        complaints += [f"line {e.line}: expected error {e.text!r} was not produced" for e in left]
-        return complaints
+        return complaints(list(map(_reported, diagnostics)), expected)
 
 
-def _message(diagnostic: Diagnostic) -> str:
-    return f"runtime error: {diagnostic.message}"
-
-
-def _line(location: Location | None) -> int:
-    return location.line if isinstance(location, FileLineColumn) else 0
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedError:
-    """A comment that says that the operation of a line reports an error with this text."""
-
-    line: int
-    text: str
-
-
-_EXPECTED: Final = re.compile(r"//\s*expected-error\s*(?:@([+-]\d+)\s*)?\{\{(.*?)\}\}")
-
-
-def expected_errors(source: str) -> list[ExpectedError]:
-    """All ``expected-error [@+N] {{text}}`` comments of a text."""
-    return [
-        ExpectedError(number + int(match.group(1) or 0), match.group(2))
-        for number, line in enumerate(source.splitlines(), 1)
-        for match in _EXPECTED.finditer(line)
-    ]
+def _reported(diagnostic: Diagnostic) -> ReportedError:
+    location = diagnostic.location
+    return ReportedError(
+        location.line if isinstance(location, FileLineColumn) else 0,
+        f"runtime error: {diagnostic.message}",
+        "" if location is None else location_text(location),
+    )
