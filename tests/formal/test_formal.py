@@ -1,0 +1,94 @@
+"""The proofs hold, find their faults and reach their covers; the runner tells them apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.rtl.build import source
+from weaving import Edit
+
+from tests.formal.__main__ import Result, main, perform, table
+from tests.formal.proofs import PROOFS, Proof, Property
+from tests.formal.yosys import WRAPPERS, Answer, DesignRefused, Question, Reply, ask
+
+ROOT = Path(__file__).parents[2]
+PLANNER = next(proof for proof in PROOFS if proof.name == "planner-8")
+
+
+def require_yosys() -> None:
+    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+
+
+def _name(proof: Proof) -> str:
+    return proof.name
+
+
+@pytest.mark.parametrize("proof", [each for each in PROOFS if not each.nightly], ids=_name)
+def test_proof_holds(proof: Proof) -> None:
+    require_yosys()
+    result = perform(proof)
+    assert result.good, result.line()
+
+
+def test_every_assertion_is_a_property_with_a_fault_that_has_its_place() -> None:
+    named: dict[str, set[str]] = {}
+    for proof in PROOFS:
+        named.setdefault(proof.wrapper, set()).update(each.label for each in proof.properties)
+        for each in proof.properties:
+            each.fault.span(source(each.fault.file).read_text())
+    for path in WRAPPERS.glob("*_proof.sv"):
+        text = path.read_text()
+        assert set(re.findall(r"\b(assert_\w+) *:", text)) == named.pop(path.stem), path.name
+        covers = {cover for each in PROOFS if each.wrapper == path.stem for cover in each.covers}
+        assert set(re.findall(r"\b(cover_\w+) *:", text)) == covers, path.name
+    assert not named
+    assert len({proof.name for proof in PROOFS}) == len(PROOFS)
+
+
+def test_what_does_not_hold_is_said_with_its_cycle_and_its_waves(tmp_path: Path) -> None:
+    require_yosys()
+    fault = PLANNER.properties[1].fault
+    text = source(fault.file).read_text()
+    begin, end = fault.span(text)
+    changed = {fault.file: text[:begin] + fault.replacement + text[end:]}
+    question = Question("prove", "", 3, induction=True)
+    (reply,), _ = ask("planner_proof", {}, [question], tmp_path, changed=changed, traces=True)
+    assert reply == Reply(Answer.FOUND, 1)
+    assert "$enddefinitions" in (tmp_path / "planner_proof.vcd").read_text()
+    result = Result("planner-8", "burst_planner", 6, reply.answer, reply.cycles, (), (), 0.1)
+    assert not result.good
+    assert "DOES NOT HOLD in cycle 1" in result.line()
+
+
+def test_a_fault_that_changes_nothing_is_not_found() -> None:
+    require_yosys()
+    harmless = Edit("burst_planner.sv", "words_left «<» 33'(beats)", "<=")
+    properties = (Property("assert_length", "", harmless),)
+    result = perform(replace(PLANNER, properties=properties))
+    assert result.holds == Answer.PROVED
+    assert result.missed == ("assert_length",)
+    assert not result.good
+    assert "fault of assert_length" in result.line()
+
+
+def test_a_label_that_is_not_there_is_refused() -> None:
+    require_yosys()
+    with pytest.raises(DesignRefused, match="minimum number 1"):
+        perform(replace(PLANNER, covers=("cover_nothing",)))
+
+
+def test_the_runner(capsys: pytest.CaptureFixture[str]) -> None:
+    require_yosys()
+    assert main(["planner-8", "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert (result["name"], result["holds"], result["good"]) == ("planner-8", "proved", True)
+    assert main(["nothing-of-the-kind"]) == 2
+    assert "no proof has nothing-of-the-kind in its name" in capsys.readouterr().err
+
+
+def test_the_document_has_the_table() -> None:
+    assert table() in (ROOT / "docs" / "rtl.md").read_text(), "python -m tests.formal --list"

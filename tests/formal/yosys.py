@@ -1,0 +1,202 @@
+"""A design in yosys: elaborated once by its slang front end, then asked one question after another.
+
+A question is answered by yosys' own temporal induction with MiniSat. ``prove`` asks whether all
+assertions hold in every state that can be reached; ``refute`` and ``reach`` look for a way from
+reset to a state in which one assertion does not hold, or one cover does. Whatever is not reset, and
+every input, has any value; memories begin with any contents.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from darwinn_testbench.rtl.build import Design, generate, source_folder
+
+WRAPPERS = Path(__file__).with_name("wrappers")
+"""Modules that hold the properties, each around what it proves them of."""
+
+SECONDS = 600
+"""A question that takes longer has no answer."""
+
+_COVERS = r"""
+module \$cover (input A, input EN);
+  \$assert _TECHMAP_REPLACE_ (.A(!A), .EN(EN));
+endmodule
+"""
+"""A cover is reached where the assertion that it never is fails."""
+
+_READY = """\
+hierarchy -top {top}
+proc
+flatten
+async2sync
+chformal -early
+opt_clean
+setundef -undriven -anyseq
+opt -keepdc -fast
+memory_collect
+memory_map -formal
+formalff -clk2ff -ff2anyinit
+setundef -anyseq
+opt -keepdc -fast
+delete -output
+design -save ready
+"""
+"""Word level, without memories; what has no value yet may have any."""
+
+_PROGRAM = """
+import sys, time
+from pyosys import libyosys
+libyosys.run_pass("script " + sys.argv[1])
+print("SECONDS", time.process_time())
+"""
+
+
+class Answer(StrEnum):
+    """What came of a question."""
+
+    PROVED = "proved"
+    """By induction: it holds in every cycle after reset, however many there are."""
+    BOUNDED = "bounded"
+    """It holds in as many cycles after reset as were asked for."""
+    FOUND = "found"
+    """There is a way from reset to where it does not hold, or to what was to be reached."""
+    UNKNOWN = "unknown"
+    """Neither: the induction does not close, or the time is over."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask: ``prove`` of all assertions, ``refute`` of the one with this ``label``,
+    ``reach`` of that cover; over how many cycles, and whether by induction."""
+
+    kind: str
+    label: str
+    cycles: int
+    induction: bool = False
+
+    def script(self, trace: Path | None) -> str:
+        """Commands of yosys that ask it; a way that is found is written to ``trace`` as waves."""
+        chosen = {
+            "prove": "chformal -cover -remove\n",
+            "refute": f"chformal -cover -remove\ndelete t:$assert n:{self.label} %d\n",
+            "reach": "chformal -assert -remove\ntechmap -map {covers}\n"
+            f"delete t:$assert n:{self.label} %d\n",
+        }[self.kind]
+        method = "" if self.induction else " -tempinduct-baseonly"
+        # Where no waves are wanted, only the clock is shown: tables of wide signals take long.
+        waves = f" -dump_vcd {trace}" if trace else " -show clk"
+        return (
+            f"log ASKED {self.kind} {self.label}\ndesign -load ready\n{chosen}"
+            # A label that is not there would leave nothing to be asked.
+            f"select -assert-min 1 t:$assert\nopt_clean\n"
+            f"sat -tempinduct{method} -prove-asserts -set-assumes -maxsteps {self.cycles}"
+            f" -timeout {SECONDS}{waves}\n"
+        )
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer, after how many cycles it was found (the length of the induction, of the bound, or
+    of the way)."""
+
+    answer: Answer
+    cycles: int
+
+
+class DesignRefused(Exception):
+    """Yosys cannot read the design, or has failed; the text is the end of what it says."""
+
+
+_ANSWERS = (
+    (r"Induction step proven: SUCCESS!", Answer.PROVED),
+    (r"proved base case for \d+ steps: SUCCESS!", Answer.BOUNDED),
+    (r"model found for base case: FAIL!", Answer.FOUND),
+)
+
+
+def _reply(log: str) -> Reply:
+    steps = re.findall(r"\[(?:base case|induction step) (\d+)\]", log)
+    answers = (answer for pattern, answer in _ANSWERS if re.search(pattern, log))
+    return Reply(next(answers, Answer.UNKNOWN), int(steps[-1]) if steps else 0)
+
+
+def ask(
+    top: str,
+    parameters: Mapping[str, int | str],
+    questions: Sequence[Question],
+    work: Path,
+    *,
+    changed: Mapping[str, str] | None = None,
+    traces: bool = False,
+) -> tuple[list[Reply], float]:
+    """Answers to ``questions`` about wrapper ``top``, in their order, and the seconds of processor
+    time that they took.
+
+    ``changed`` are texts that take the place of sources, by file name; ``work`` is an empty folder;
+    with ``traces`` it keeps the waves of what is found. Raises :class:`DesignRefused`.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    covers = work / "covers.v"
+    covers.write_text(_COVERS)
+    words = " ".join(
+        [
+            *("read_slang -j 1 -D SYNTHESIS --top", top),
+            *(f"-G {name}={value}" for name, value in parameters.items()),
+            *map(str, _sources(top, work, changed or {})),
+            *(f"-y {folder}" for folder in _folders()),
+            "-Y .sv",
+        ]
+    )
+    script = work / "script.ys"
+    asked = [
+        question.script(work / f"{question.label or top}.vcd" if traces else None).replace(
+            "{covers}", str(covers)
+        )
+        for question in questions
+    ]
+    script.write_text("\n".join([words, _READY.format(top=top), *asked]))
+    log = _run(script)
+    *sections, seconds = re.split(r"^(?:ASKED .*|SECONDS (?=.*$))", log, flags=re.MULTILINE)
+    return [_reply(section) for section in sections[1:]], float(seconds)
+
+
+def _folders() -> list[Path]:
+    """Where modules are found by their names."""
+    return sorted({WRAPPERS, *(path.parent for path in source_folder().rglob("*.sv"))})
+
+
+def _sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
+    """Packages, the wrapper, and what is changed; yosys finds the other modules by their names."""
+    read = [
+        *generate(work, Design(top)),
+        *sorted((source_folder() / "pkg").glob("*.sv")),
+        *sorted(source_folder().rglob("axi_*.sv")),
+        WRAPPERS / f"{top}.sv",
+    ]
+    for name, text in changed.items():
+        (work / name).write_text(text)
+    return [
+        *(path for path in read if path.name not in changed),
+        *(work / name for name in changed),
+    ]
+
+
+def _run(script: Path) -> str:
+    """What yosys says while it does what ``script`` says."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode or "SECONDS" not in done.stdout:
+        raise DesignRefused(done.stdout[-4000:])
+    return done.stdout
