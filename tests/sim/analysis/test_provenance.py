@@ -14,8 +14,15 @@ from darwinn_sim.host.buffers import layer_bytes
 from darwinn_testbench.compiler import (
     compile_network,
     compile_stand_alone,
+    dense_program,
     random_convolution,
     random_dense,
+)
+from darwinn_testbench.compiler.parameters import (
+    BIAS_ROW,
+    DENSE_WEIGHT_ROW,
+    SCALE_ROW,
+    ZERO_POINT_ROW,
 )
 
 PACKAGES = {
@@ -105,3 +112,36 @@ def test_a_dense_layer_takes_results_at_all_places_and_a_convolution_has_padding
     # Of 3 x 3 positions a corner has 4 within the picture, an edge 6.
     assert {first for first, _, _ in edges} <= {4, 6, 9} and len(edges) > 1
     assert {size for _, _, size in edges} == {9}
+
+
+@pytest.mark.parametrize("name", ["dense", "dense, streamed"])
+def test_each_tile_of_a_dense_layer_reads_its_own_block(name: str) -> None:
+    """Word for word: zero points and weights of its lanes as parameters, scales and biases."""
+    network = random_dense((100, 70, 12), 3)
+    expected: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
+    begin = 0
+    for number, layer in enumerate(dense_program.place(network)):
+        for block in layer.blocks:
+            words = [
+                {begin + row * block.row_words + lane for lane in range(block.lanes)}
+                for row in range(len(block.rows))
+            ]
+            rows = words[ZERO_POINT_ROW : DENSE_WEIGHT_ROW + -(-layer.inputs // 4)]
+            scales = words[SCALE_ROW] | words[BIAS_ROW]
+            expected[number, block.tile] = set[int]().union(*rows), scales
+            begin += block.rows.size // 4
+    found = provenance(name)
+    of_layer = {k: each.number for each in found.layers for k in each.instructions}
+    seen = set()
+    for (instruction, tile), reads in found.reads.items():
+        parameters, scales = expected[of_layer[instruction], tile]
+        seen.add((of_layer[instruction], tile))
+        for origin, wanted in ((reads.parameters, parameters), (reads.scales, scales)):
+            read, other = origin.cached, origin.streamed
+            if name.endswith("streamed"):
+                read, other = other, read
+            assert set(read.tolist()) == wanted
+            assert not other.size
+            assert not origin.computed
+    assert seen == expected.keys()
+    assert len(found.layers) == 2
