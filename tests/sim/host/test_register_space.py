@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.register_space import MAX_UNKNOWN, RegisterSpace
+from hypothesis import given
+from hypothesis import strategies as st
 
 SCU_CTRL_2, SCU_CTRL_3 = 0x1A314, 0x1A318
 NOWHERE = 0x4F000
@@ -97,3 +99,50 @@ def test_an_unknown_register_gives_no_more_bits_than_are_asked_for() -> None:
     space.write(NOWHERE, 0x0123_4567_89AB_CDEF, 64)
     assert space.read(NOWHERE, 64) == 0x0123_4567_89AB_CDEF
     assert space.read(NOWHERE, 32) == 0x89AB_CDEF
+
+
+def bits(high: int, low: int) -> int:
+    return (1 << high + 1) - (1 << low)
+
+
+@given(
+    st.booleans(),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2**32 - 1)), max_size=6
+    ),
+)
+def test_power_follows_from_what_is_forced(
+    by_usb: bool, writes: list[tuple[int, int, int]]
+) -> None:
+    """Bits 23:22 force sleep (3) or wake (2), which holds until the other is forced; bits 15:14
+    shut memories down (3). Bits 9:8 are 2 in sleep, bits 6 and 4 are 1 with memories shut down. To
+    fall asleep, or to be shut down, is a reset.
+    """
+    bench = Bench(by_usb=by_usb)
+    asleep, down, resets = by_usb, by_usb, 0
+    for sleep, memories, value in writes:
+        value = value & ~bits(23, 22) & ~bits(15, 14) | sleep << 22 | memories << 14
+        before = asleep, down
+        asleep = sleep == 3 or (asleep and sleep != 2)
+        down = memories == 3
+        resets += (asleep and not before[0]) or (down and not before[1])
+        state = (2 if asleep else 0) << 8 | down << 6 | down << 4
+        expected = value & ~bits(9, 8) & ~(1 << 6) & ~(1 << 4) | state
+        assert bench.written(value) == expected
+        assert bench.resets == resets
+    bench.space.reset()
+    assert bench.space.read(SCU_CTRL_3, 32) == (0x50C5025C if by_usb else 0x5005004C)
+    assert bench.resets == resets
+
+
+def test_of_unknown_registers_so_many_are_kept() -> None:
+    space = Bench(by_usb=True).space
+    first = 0x60000
+    for number in range(MAX_UNKNOWN + 1):
+        space.write(first + 8 * number, number + 1, 64)
+    kept = [space.read(first + 8 * number, 64) for number in range(MAX_UNKNOWN + 1)]
+    assert kept == [*range(1, MAX_UNKNOWN + 1), 0]
+    space.write(first, 5, 64)
+    assert space.read(first, 64) == 5
+    space.reset()
+    assert space.read(first, 64) == 0

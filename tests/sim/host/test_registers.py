@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -104,3 +105,32 @@ def test_write_hook_sees_the_stored_value() -> None:
 def test_hook_of_an_unknown_register_is_refused() -> None:
     with pytest.raises(KeyError):
         RegisterFile().on_write("no_such_register", print)
+
+
+def test_an_offset_is_of_the_register_that_begins_there() -> None:
+    """Each byte about each register: its repetitions begin there, and nothing else."""
+    registers = RegisterFile(EVERY)
+    beginning = {
+        entry.offset + k * entry.width // 8: entry for entry in EVERY for k in range(entry.count)
+    }
+    for entry in EVERY:
+        ends = (entry.offset, entry.end)
+        for offset in {end + k for end in ends for k in range(-9, 10)}:
+            found = beginning.get(offset)
+            assert (offset in registers) is (found is not None)
+            for width in (32, 64):
+                if found is None or found.width != width:
+                    with pytest.raises(RegisterFault):
+                        registers.read(offset, width)
+                else:
+                    assert registers.read(offset, width) == found.reset
+
+
+@pytest.mark.parametrize("entry", USB_REGISTERS[:1] + SOC_REGISTERS[:1], ids=lambda each: each.name)
+def test_a_value_has_as_many_bits_as_its_register(entry: Register) -> None:
+    registers = RegisterFile((replace(entry, access=Access.READ_WRITE),))
+    most = (1 << entry.width) - 1
+    registers.write(entry.offset, most, entry.width)
+    assert registers.read(entry.offset, entry.width) == most
+    with pytest.raises(RegisterFault, match="does not fit"):
+        registers.write(entry.offset, most + 1, entry.width)
