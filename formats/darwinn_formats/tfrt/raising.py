@@ -30,7 +30,8 @@ from darwinn_formats.tfrt.model import (
     Untyped,
     encode,
 )
-from darwinn_formats.tfrt.text import pieces
+from darwinn_formats.tfrt.text.attribute_pieces import Function as NamedFunction
+from darwinn_formats.tfrt.text.attribute_pieces import FunctionList
 from darwinn_formats.tfrt.text.compiled import compiled_module
 from darwinn_formats.tfrt.text.operations import form_of
 from darwinn_formats.tfrt.text.printer import print_module
@@ -269,8 +270,8 @@ def function_attributes(kernel: str, functions: list[str]) -> Attributes:
     attributes: dict[str, AnyAttribute] = {}
     form = form_of(kernel)
     parts = () if form is None else form.pieces
-    wanted = sorted(part.name for part in parts if isinstance(part, pieces.Function))
-    lists = [part.name for part in parts if isinstance(part, pieces.FunctionList)]
+    wanted = sorted(part.name for part in parts if isinstance(part, NamedFunction))
+    lists = [part.name for part in parts if isinstance(part, FunctionList)]
     if lists and functions:
         return {lists[0]: FunctionReferences(tuple(functions))}
     if len(wanted) != len(functions):

@@ -199,6 +199,9 @@ FORMS = [
     "%19 = corert.const_dense_tensor dense<1> : tensor<2xi32>",
     '%20 = corert.get_op_handler %0 "cpu"',
     "%21:2 = corert.cond %19 @two @two(%0, %19) : (!corert.tensorhandle) -> (!corert.tensorhandle)",
+    '%22 = corert.executeop(%20) "own.op"(%19) {b = 1 : i32, a = "x"} : 1',
+    '%23:3 = corert.executeop.seq(%20, %0) "own.op"(%19, %22) : 2',
+    'corert.executeop(%20) "own.op"()',
     "tfrt_test.sync_benchmark @quiet(%0 : !tfrt.chain, %2 : i32) duration_secs = 1, max_count = 2, "
     "num_warmup_runs = 3",
 ]

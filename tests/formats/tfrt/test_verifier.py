@@ -17,7 +17,7 @@ func.func @loud(%a: i32) -> i32 attributes {tfrt.sync} {
   tfrt.return %b : i32
 }
 """
-HEAD = "func.func @f(%t: i1, %i: i32, %j: i32, %x: f32, %c: !tfrt.chain) {\n"
+HEAD = "func.func @f(%t: i1, %i: i32, %j: i32, %x: f32, %c: !tfrt.chain, %h: !corert.ophandler) {\n"
 OPERATIONS = [
     # Definitions.
     (
@@ -91,7 +91,18 @@ OPERATIONS = [
         "Target benchmark function must return zero value.",
     ),
     ("tfrt_test.test_cost %i {_tfrt_cost = -1 : i64} : i32", "cost value must be larger than 0"),
-    ('"corert.executeop"() {op_attrs = [1]} : () -> ()', "each op_attr should be a key-value pair"),
+    (
+        '"corert.executeop"(%h) {op_attrs = [1], op_func_attrs = [], op_name = "x"} : '
+        "(!corert.ophandler) -> ()",
+        "each op_attr should be a key-value pair",
+    ),
+    ('corert.executeop(%i) "own.op"()', "value '%i' expects different type than prior uses"),
+    ('corert.executeop(%i, %i) "own.op"()', "has 1 operands here"),
+    ('corert.executeop() "own.op"() : 1', "has 1 operands here"),
+    (
+        '"corert.executeop"(%i) {op_attrs = [], op_func_attrs = [], op_name = "x"} : (i32) -> ()',
+        "operand #0 must be !corert.ophandler type",
+    ),
     # The converter.
     ('"own.call"() {what = @none} : () -> ()', "function @none not defined"),
     ('"own.call"() {what = [@two, @none]} : () -> ()', "function @none not defined"),

@@ -38,7 +38,7 @@ MAXIMUM_DEPTH = 64
 """Lists in lists."""
 _IMPLIED: Final = frozenset({DType.I64, DType.F64})
 """Types of numbers in lists that name none."""
-_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+BARE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 """Names that need no quotes."""
 
 # --- printing ------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _dims_text(dims: tuple[int, ...] | None) -> str:
 
 def symbol_text(name: str) -> str:
     """``@name``, quoted where the name has other characters than a plain name may have."""
-    if _BARE.fullmatch(name):
+    if BARE_NAME.fullmatch(name):
         return f"@{name}"
     return "@" + quote(name.encode("utf-8", "surrogateescape"))
 
@@ -181,6 +181,11 @@ def cannot_encode(name: str) -> str:
 
 def parse_attributes(reader: TokenReader) -> Attributes:
     """``{name = attribute, ...}`` or nothing, in alphabetical order."""
+    return dict(sorted(parse_in_order(reader).items()))
+
+
+def parse_in_order(reader: TokenReader) -> Attributes:
+    """``{name = attribute, ...}`` or nothing, as it is written."""
     found: Attributes = {}
     if reader.token.text != "{":
         return found
@@ -193,7 +198,7 @@ def parse_attributes(reader: TokenReader) -> Attributes:
         found[name] = parse_attribute(reader, name=name) if reader.accept("=") else Unit()
 
     reader.entries("{", "}", entry)
-    return dict(sorted(found.items()))
+    return found
 
 
 def _parse_reference(reader: TokenReader) -> FunctionReference | SymbolReference:

@@ -111,6 +111,7 @@ class Form:
         printed: whether the original defines the operation: such ones are printed so, and verified.
         operand_types: of all operands; None where they differ.
         first_types: of the first operands.
+        other_type: of all further ones; None where they differ.
         result_types: of all results; None where they differ.
     """
 
@@ -118,6 +119,7 @@ class Form:
     printed: bool = True
     operand_types: tuple[str, ...] | None = None
     first_types: tuple[str, ...] = ()
+    other_type: str | None = None
     result_types: tuple[str, ...] | None = None
 
     @property
@@ -125,22 +127,24 @@ class Form:
         """Attributes that the form has a place for."""
         return frozenset[str]().union(*(piece.bound for piece in self.pieces))
 
-    @property
-    def wanted_types(self) -> tuple[str, ...]:
-        """Types of all operands, or of the first ones."""
-        return self.first_types if self.operand_types is None else self.operand_types
+    def wanted_types(self, count: int) -> tuple[str, ...]:
+        """Types of so many operands, or of the first of them."""
+        if self.operand_types is not None:
+            return self.operand_types
+        others = () if self.other_type is None else (self.other_type,)
+        return (*self.first_types, *others * max(0, count - len(self.first_types)))
 
     def parse(self, parser: ValueReader, draft: Draft) -> None:
         """Read what follows the name of an operation."""
         token = parser.token
         for piece in self.pieces:
             piece.parse(parser, draft)
-        parser.check_uses(self.wanted_types, draft, token)
+        parser.check_uses(self.wanted_types(len(draft.operands)), draft, token)
 
     def print(self, printer: ValueNames, operation: Operation) -> str | None:
         """An operation without its results and location; None where it does not fit."""
         actual = [printer.types[value] for value in operation.operands]
-        wanted = self.wanted_types
+        wanted = self.wanted_types(len(actual))
         if not self.printed or tuple(actual[: len(wanted)]) != wanted:
             return None
         sheet = Sheet(printer, operation, operation.name, bound=self.bound)

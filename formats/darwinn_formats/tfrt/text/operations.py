@@ -12,27 +12,31 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DType
-from darwinn_formats.tfrt.text.form import Form, Piece
-from darwinn_formats.tfrt.text.pieces import (
-    AttributeDictionary,
+from darwinn_formats.tfrt.text.attribute_pieces import (
     AttributeValue,
-    ElseRegion,
-    EnclosedOperands,
     EnclosedSetting,
     Function,
     FunctionList,
-    FunctionType,
-    MoreOperands,
     Number,
     NumberList,
+    Pairs,
+    Settings,
+    StringValue,
+    TypedNumber,
+)
+from darwinn_formats.tfrt.text.form import Form, Piece
+from darwinn_formats.tfrt.text.pieces import (
+    AttributeDictionary,
+    ElseRegion,
+    EnclosedOperands,
+    FunctionType,
+    MoreOperands,
     Operand,
     Operands,
     OperandTypes,
     Region,
+    ResultCount,
     Results,
-    Settings,
-    StringValue,
-    TypedNumber,
     Word,
 )
 
@@ -48,6 +52,13 @@ _CHAIN_RESULT = Results((CHAIN,))
 _DICTIONARY = AttributeDictionary()
 _RANGE = (Operand(), Word("to"), Operand(), Word("fixed"), Operand())
 _BENCHMARK = Settings(("duration_secs", "max_count", "num_warmup_runs"), {"num_warmup_runs": 1})
+
+_EXECUTED = (
+    StringValue("op_name"),
+    EnclosedOperands(),
+    Pairs("op_attrs"),
+    Pairs("op_func_attrs"),
+)
 
 _FORMS: Final[dict[str, tuple[Piece, ...]]] = {
     "tfrt.return": (Operands(), OperandTypes()),
@@ -126,6 +137,12 @@ _FORMS: Final[dict[str, tuple[Piece, ...]]] = {
         StringValue("op_handler_name"),
         _DICTIONARY,
         _CHAIN_RESULT,
+    ),
+    "corert.executeop": (EnclosedOperands(number=1), *_EXECUTED, ResultCount(HANDLE)),
+    "corert.executeop.seq": (
+        EnclosedOperands(number=2),
+        *_EXECUTED,
+        ResultCount(HANDLE, (CHAIN,)),
     ),
     "corert.cond": (
         Operand(),
@@ -314,6 +331,9 @@ _ELEMENT_FORMS: Final[dict[str, _ElementRow]] = {
     ),
 }
 
+_OTHER_OPERANDS: Final = {"corert.executeop": HANDLE, "corert.executeop.seq": HANDLE}
+"""Type of all further operands."""
+
 _FIRST_OPERANDS: Final = {
     "tfrt.if": ("i1",),
     "tfrt.cond": ("i1",),
@@ -324,6 +344,8 @@ _FIRST_OPERANDS: Final = {
     "tfrt.parallel_call.i32": ("i32", "i32", "i32"),
     "corert.cond": (HANDLE, CHAIN),
     "corert.while": (CHAIN,),
+    "corert.executeop": (HANDLER,),
+    "corert.executeop.seq": (HANDLER, CHAIN),
     "corert.get_op_handler": (CHAIN,),
     "corert.register_op_handler": (HANDLER,),
 }
@@ -336,7 +358,12 @@ def form_of(name: str) -> Form | None:
     if name in _FORMS:
         pieces = _FORMS[name]
         results = next((piece.types for piece in pieces if isinstance(piece, Results)), None)
-        return Form(pieces, first_types=_FIRST_OPERANDS.get(name, ()), result_types=results)
+        return Form(
+            pieces,
+            first_types=_FIRST_OPERANDS.get(name, ()),
+            other_type=_OTHER_OPERANDS.get(name),
+            result_types=results,
+        )
     pattern, element, rank = _generalise(name)
     row: _Row | _ElementRow | None = _OPERAND_FORMS.get(name) or _OPERAND_FORMS.get(pattern)
     own: tuple[Piece, ...] = ()

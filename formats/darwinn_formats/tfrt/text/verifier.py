@@ -136,7 +136,8 @@ def _against(seen: _Seen, form: Form) -> Iterator[str]:
         ("result", results, seen.results),
     ):
         yield from _types(what, wanted or (), actual)
-    yield from _types("operand", form.first_types, seen.operands)
+    if operands is None:
+        yield from _types("operand", form.wanted_types(len(seen.operands)), seen.operands)
 
 
 def _types(what: str, wanted: Sequence[str], actual: Sequence[str]) -> Iterator[str]:
