@@ -68,6 +68,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     lines = [*_conversions(rows), *_notes(rows)]
     lines += [f"{row.name}: {row.message}" for row in figures.get("dma", ()) if row.message]
     lines += [str(each) for each in figures["divergences"]]
+    lines += [f"values of {each}" for each in figures.get("pairings", ())]
     lines += [
         f"run {row.run} tensor {row.tensor}: {row.message}"
         for row in tensors

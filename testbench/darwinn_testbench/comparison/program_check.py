@@ -28,13 +28,20 @@ from darwinn_testbench.comparison.check import (
 )
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.comparison.conversion import convert, default_policy
-from darwinn_testbench.comparison.pairing import Maps, Pair, arrange, pair, parse_maps
-from darwinn_testbench.comparison.program_localise import (
+from darwinn_testbench.comparison.first_difference import (
+    Judge,
+    PairingFigures,
     RunTapped,
-    localise_device,
-    localise_programs,
+    first_differences,
 )
-from darwinn_testbench.comparison.sides import DeviceProgram, open_reference, open_side
+from darwinn_testbench.comparison.pairing import Maps, Pair, arrange, pair, parse_maps
+from darwinn_testbench.comparison.program_localise import localise_device
+from darwinn_testbench.comparison.sides import (
+    DeviceProgram,
+    TfliteProgram,
+    open_reference,
+    open_side,
+)
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
@@ -64,6 +71,7 @@ class ProgramCheck(Check):
         super().__init__(asked, self.left.file, cases_of(asked, self.left), None)
         self.calls: list[tuple[str | None, Sequence[Datum]]] = []
         self.references: list[tuple[str | None, Sequence[Datum]]] = []
+        self.pairings: list[PairingFigures] = []
 
     def begin(self, progress: ProgressCallback) -> None:
         """Nothing: a chip is prepared with its first call."""
@@ -110,7 +118,14 @@ class ProgramCheck(Check):
         try:
             if self.left.device is None:
                 own = _again(self.left.program, self.calls)
-                found = localise_programs(own, reference, number)
+                found, pairing = first_differences(
+                    own,
+                    reference,
+                    number,
+                    self._judge_of(rows),
+                    reference_follows=isinstance(self.left.program, TfliteProgram),
+                )
+                self.pairings.append(pairing)
             else:
                 found = self._localise_device(self.left.device, rows, reference, number)
         except ExecutionError as error:
@@ -119,6 +134,11 @@ class ProgramCheck(Check):
         if wrong is not None and not found:
             found = [_of_output(wrong)]
         self.divergences += found
+
+    def _judge_of(self, rows: Sequence[OutputRow]) -> Judge:
+        """How far values may be off: as outputs, which are exact unless one side has floats."""
+        exact = all(row.policy == str(Exact()) for row in rows)
+        return Judge.of(self.asked.policy, Exact() if exact else FLOAT_REFERENCE)
 
     def _localise_device(
         self, device: DeviceProgram, rows: Sequence[OutputRow], reference: RunTapped, number: int
@@ -217,6 +237,7 @@ class ProgramCheck(Check):
         device = self.left.device
         return {
             "divergences": self.divergences,
+            **({"pairings": self.pairings} if self.pairings else {}),
             **({"warnings": warnings} if (warnings := self._drawn_sizes()) else {}),
             "assumptions": () if device is None else device.session.assumed,
         }

@@ -1,10 +1,9 @@
-"""Where two programs begin to differ, seen through taps on both sides.
+"""Where a compiled model begins to differ from a program, seen through taps on both sides.
 
-A compiled model's layers are looked for among the bytes that the reference makes on the way; two
-programs are followed in step. One side is run once as it is, to see which values correspond. Then
-the side that can go on from another value is run again, and at every value that corresponds it
-takes the other side's: each value is computed from the same ones on both sides, and so an error is
-counted once.
+The model's layers are looked for among the bytes that the reference makes on the way. The reference
+is run once as it is, to see which values correspond. Then it is run again, and at every value that
+corresponds it takes the layer's: each value is computed from the same ones on both sides, and so an
+error is counted once.
 """
 
 from __future__ import annotations
@@ -15,124 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from darwinn_sim.machine.examine import TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
-from numpy.typing import NDArray
 
+from darwinn_testbench.comparison.first_difference import RunTapped, trace
 from darwinn_testbench.comparison.pairing import Layout, layouts
 from darwinn_testbench.layers.candidates import SIGN_BIT, Candidate, find_candidates
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.results import Bytes, Piece, Shape, image_shape, readings
-from darwinn_testbench.policy import NAMED, AnyArray, Exact, Policy, absolute_difference, within
-from darwinn_testbench.reference.protocol import Intermediate, Tap
-
-Trace = list[Intermediate]
-"""Every value that a call computed, in order."""
-
-RunTapped = Callable[[Tap], None]
-"""Makes the same call again, from the same state, with a tap."""
-
-
-def trace(run: RunTapped) -> Trace:
-    """The values that a call computes."""
-    seen: Trace = []
-
-    def tap(entry: Intermediate) -> None:
-        kept = entry.data.copy()
-        seen.append(Intermediate(entry.name, entry.step, entry.operation, kept, entry.location))
-
-    run(tap)
-    return seen
-
-
-# --- two programs ---------------------------------------------------------------------------------
-
-
-def localise_programs(left: RunTapped, right: RunTapped, run: int) -> list[Divergence]:
-    """The values of the left program that differ from the right one's of themselves.
-
-    The left program goes on from the right one's values. Values correspond by name if both sides
-    have the same names, else by element type, size and order.
-    """
-    own = trace(left)
-    counterparts = correspond(own, trace(right))
-    found: list[Divergence] = []
-    position = -1
-
-    def tap(entry: Intermediate) -> AnyArray | None:
-        nonlocal position
-        position += 1
-        other = counterparts.get(position)
-        # Where another value has led to other instructions, the two are no longer in step.
-        if other is None or position >= len(own) or own[position].name != entry.name:
-            return None
-        expected = other.data.reshape(entry.data.shape)
-        wrong = ~_within(entry.data, expected)
-        if wrong.any():
-            gap = absolute_difference(entry.data, expected)
-            where = f"{entry.name}, by {entry.operation}"
-            differing, greatest = int(np.count_nonzero(wrong)), float(np.nanmax(gap, initial=0))
-            found.append(_divergence(other, where, run, differing, greatest, first=not found))
-        return expected
-
-    left(tap)
-    return found
-
-
-def correspond(left: Trace, right: Trace) -> dict[int, Intermediate]:
-    """The values of the right call by positions in the left one: the longest common sequence.
-
-    Names count if both sides have the same ones throughout; else type and size of the elements.
-    """
-    if [entry.name for entry in left] == [entry.name for entry in right]:
-        together = zip(left, right, strict=True)
-        return {k: b for k, (a, b) in enumerate(together) if _kind(a) == _kind(b)}
-    kinds = [[_kind(each) for each in side] for side in (left, right)]
-    # lengths[i, j]: of the longest sequence that left[i:] and right[j:] have in common.
-    lengths = np.zeros((len(left) + 1, len(right) + 1), np.int32)
-    for i in reversed(range(len(left))):
-        for j in reversed(range(len(right))):
-            same = kinds[0][i] == kinds[1][j]
-            lengths[i, j] = (
-                lengths[i + 1, j + 1] + 1 if same else max(lengths[i + 1, j], lengths[i, j + 1])
-            )
-    pairs: dict[int, Intermediate] = {}
-    i = j = 0
-    while i < len(left) and j < len(right):
-        if kinds[0][i] == kinds[1][j]:
-            pairs[i] = right[j]
-            i, j = i + 1, j + 1
-        elif lengths[i + 1, j] >= lengths[i, j + 1]:
-            i += 1
-        else:
-            j += 1
-    return pairs
-
-
-def _divergence(
-    entry: Intermediate, where: str, run: int, differing: int, greatest: float, *, first: bool
-) -> Divergence:
-    return Divergence(
-        run=run,
-        first=first,
-        name=entry.name,
-        operation=entry.operation,
-        where=where,
-        location=entry.location,
-        elements=entry.data.size,
-        differing=differing,
-        max_difference=greatest,
-    )
-
-
-def _kind(entry: Intermediate) -> tuple[str, int]:
-    return entry.data.dtype.str, entry.data.size
-
-
-def _within(values: AnyArray, expected: AnyArray) -> NDArray[np.bool_]:
-    policy: Policy = NAMED["float32-reassociated"] if values.dtype.kind == "f" else Exact()
-    return within(policy, values, expected)
-
-
-# --- a compiled model and a program ---------------------------------------------------------------
+from darwinn_testbench.policy import AnyArray, Policy, absolute_difference, within
+from darwinn_testbench.reference.protocol import Intermediate
 
 
 def localise_device(
@@ -280,3 +169,19 @@ def _assemble(pieces: Sequence[Piece], shape: Shape, back: _Back, like: AnyArray
     if like.dtype.kind == "u":
         return octets
     return (octets ^ np.uint8(SIGN_BIT)).view(np.int8)
+
+
+def _divergence(
+    entry: Intermediate, where: str, run: int, differing: int, greatest: float, *, first: bool
+) -> Divergence:
+    return Divergence(
+        run=run,
+        first=first,
+        name=entry.name,
+        operation=entry.operation,
+        where=where,
+        location=entry.location,
+        elements=entry.data.size,
+        differing=differing,
+        max_difference=greatest,
+    )

@@ -42,8 +42,15 @@ from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.run import inputs_of, unique
-from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
+from darwinn_testbench.reference.protocol import (
+    Datum,
+    Intermediate,
+    Output,
+    Port,
+    Reference,
+    Tap,
+)
+from darwinn_testbench.reference.tflite.graph import NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 
 FUNCTION = "main"
@@ -234,20 +241,38 @@ class TfliteProgram:
     def run(
         self, inputs: Sequence[Datum], *, function: str | None = None, tap: Tap | None = None
     ) -> tuple[Output, ...]:
-        """Run the graph; LiteRT computes it as a whole, so a tap is refused."""
-        if tap is not None:
-            raise Unavailable("LiteRT cannot go on from given values")
+        """Run the graph; LiteRT computes it as a whole, so a tap sees but cannot replace values.
+
+        Raises:
+            ExecutionError: LiteRT fails.
+            Unavailable: the tap gives another value to go on from.
+        """
         try:
             values = self.litert.run([np.asarray(value) for value in inputs], self._states)
             results = self.litert.outputs_of(values)
         except ModelError as error:
             raise ExecutionError(str(error)) from error
+        if tap is not None:
+            self._show(values, tap)
         variables = (each.index for each in self.network.tensors if each.variable)
         self._states = {index: values[index] for index in variables if index in values}
         return tuple(
             Output(port.name, data, port.scale, port.zero_point)
             for port, data in zip(self.outputs(), results, strict=True)
         )
+
+    def _show(self, values: TensorValues, tap: Tap) -> None:
+        """Show what the operators have computed, in their order."""
+        names: set[str] = set()
+        for step, operator in enumerate(self.network.operators):
+            for index in operator.outputs:
+                if index not in values:
+                    continue
+                name = self.network.tensors[index].name
+                name = f"{name}#{index}" if name in names else name
+                names.add(name)
+                if tap(Intermediate(name, step, operator.name, values[index])) is not None:
+                    raise Unavailable("LiteRT cannot go on from given values")
 
     def reset(self) -> None:
         """Give variables their initial values."""

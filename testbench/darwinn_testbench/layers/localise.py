@@ -21,8 +21,9 @@ class Divergence:
 
     ``name`` and ``operation`` are those of the reference, ``location`` is where in its sources;
     ``where`` says where the other side has it, ``layers`` are the numbers of layers of a compiled
-    program that hold it. ``unseen`` are values just before it that nothing holds, so that the error
-    may be theirs. ``first`` is true of the first of a call.
+    program that hold it. ``paired`` says, of two programs, how it is known that the two values are
+    one, and in which order of dimensions. ``unseen`` are values just before it that nothing holds,
+    so that the error may be theirs. ``first`` is true of the first of a call.
     """
 
     run: int
@@ -33,6 +34,7 @@ class Divergence:
     location: str = ""
     layers: tuple[int, ...] = ()
     unseen: tuple[str, ...] = ()
+    paired: str = ""
     elements: int
     differing: int
     max_difference: float
@@ -41,9 +43,10 @@ class Divergence:
         order = "the first to differ" if self.first else "differs of itself too"
         place = f" ({self.location})" if self.location else ""
         before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
+        paired = f" (paired {self.paired})" if self.paired else ""
         return (
             f"run {self.run}: {self.name}, by {self.operation}{place}, in {self.where}: {order}, "
-            f"{self.differing} of {self.elements} by up to {self.max_difference:g}{before}"
+            f"{self.differing} of {self.elements} by up to {self.max_difference:g}{paired}{before}"
         )
 
 

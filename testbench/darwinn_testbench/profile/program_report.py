@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from darwinn_formats.files import Source
@@ -11,13 +13,14 @@ from darwinn_formats.files import Source
 from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.pages import Page, Section, render, sentence, table_of
 from darwinn_testbench.profile.operator_page import operator_sections, operator_summary
 from darwinn_testbench.profile.operators import OperatorTimeRow, profile_operators
 from darwinn_testbench.profile.report import ReportPage
 from darwinn_testbench.programs.handler import Natives
-from darwinn_testbench.report import Column, Report
+from darwinn_testbench.report import Column, Report, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
@@ -38,6 +41,7 @@ _DIVERGENCE_COLUMNS: tuple[Column[Divergence], ...] = (
     Column("differ", lambda each: each.differing, "right"),
     Column("of", lambda each: each.elements, "right"),
     Column("by at most", lambda each: each.max_difference, "right"),
+    Column("paired", lambda each: each.paired),
 )
 
 
@@ -61,7 +65,8 @@ def make_program_report(
     The arguments are those of ``verify`` and of ``profile_operators``, which also tell what is
     raised. With a reference the page says where the two begin to differ, if they do.
     """
-    verified = verify(
+    check = partial(
+        verify,
         source,
         reference,
         inputs,
@@ -75,6 +80,11 @@ def make_program_report(
         require_reference=require_reference,
         progress=progress,
     )
+    verified = check()
+    if reference is not None and verified.verdict is Verdict.MISMATCH:
+        # An original runtime, which only machine code needs, shows no values.
+        with suppress(Unavailable):
+            verified = check(localise=True)
     timed = profile_operators(
         source,
         inputs,
@@ -101,7 +111,8 @@ def _sections(verified: Report[OutputRow], timed: Report[OperatorTimeRow]) -> It
     text = f"Inputs {drawn}. {figures['excitation']}."
     yield Section("Outputs", text, [table_of(_OUTPUT_COLUMNS, verified.rows)])
     if divergences := figures["divergences"]:
-        yield Section("Where it differs", parts=[table_of(_DIVERGENCE_COLUMNS, divergences)])
+        text = sentence("; ".join(map(str, figures.get("pairings", ()))))
+        yield Section("Where it differs", text, [table_of(_DIVERGENCE_COLUMNS, divergences)])
     yield from operator_sections(timed)
 
 

@@ -21,6 +21,7 @@ from darwinn_testbench.chip.execution import TapFigures
 from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.chip.schedules import Schedules
 from darwinn_testbench.comparison.excitation import ExcitationFigures
+from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
@@ -162,6 +163,7 @@ class Verified(_Inferences, _Assumed, _OnCpu):
     excitation: ExcitationFigures
     dma: NotRequired[list[DmaFigures]]
     tensors: NotRequired[list[TensorRow]]
+    pairings: NotRequired[list[PairingFigures]]
     divergences: list[Divergence]
     operators: NotRequired[OperatorFigures]
     functions: NotRequired[FunctionTables]

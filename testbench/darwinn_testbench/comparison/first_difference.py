@@ -1,0 +1,397 @@
+"""Where two programs begin to differ: which value of one is which of the other, and the first that
+is not the same.
+
+The values of one call are taken from one program (the reference, say), and the other one is
+followed: at each value that is one of them it goes on from the other's, so that what differs next
+does so of itself. Where both compute the same values in the same order, that order says which is
+which. Where they do not, because one has put operators together that the other keeps apart, what
+is equal says so; and where nothing more is equal, each value that could be the next is tried: the
+right one is that from which on most is equal again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from darwinn_formats.limits import MEMORY, limits
+from numpy.typing import NDArray
+
+from darwinn_testbench.comparison.pairing import Layout
+from darwinn_testbench.errors import ExecutionError
+from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.policy import (
+    NAMED,
+    AnyArray,
+    FloatTolerance,
+    Policy,
+    absolute_difference,
+    within,
+)
+from darwinn_testbench.reference.protocol import Intermediate, Tap
+
+RunTapped = Callable[[Tap], None]
+"""Makes the same call again, from the same state, with a tap."""
+
+BY_NAME = "by name"
+BY_ORDER = "by type, size and order"
+BY_VALUE = "by type, size and equal values"
+
+_MOST_FOUND = 8
+"""Differences that are looked for where each takes runs of its own."""
+_MOST_TRIED, _MOST_OWN = 4, 8
+"""Values of the reference, and of the program for each, that are tried as the next pair."""
+_SAMPLE = 256
+"""Elements that are compared before all are."""
+_IMAGES = (3, 4)
+
+
+@dataclass(frozen=True)
+class PairingFigures:
+    """How the values of two programs were paired in a call: so many of both, and by what."""
+
+    run: int
+    how: str
+    paired: int
+    values: int
+    reference_values: int
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run}: {self.paired} of {self.values} values paired with the reference's "
+            f"{self.reference_values}, {self.how}"
+        )
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How far values may be off: integers by one policy, floats by another."""
+
+    integers: Policy
+    floats: Policy
+
+    @classmethod
+    def of(cls, policy: Policy | None, integers: Policy) -> Judge:
+        """The policy that is asked for, of the values that it is for."""
+        floats = NAMED["float32-reassociated"]
+        if isinstance(policy, FloatTolerance):
+            return cls(integers, policy)
+        return cls(policy or integers, floats)
+
+    def outside(self, values: AnyArray, expected: AnyArray) -> NDArray[np.bool_]:
+        """Which elements are too far off."""
+        policy = self.floats if values.dtype.kind == "f" else self.integers
+        return ~within(policy, values, expected)
+
+
+def trace(run: RunTapped) -> list[Intermediate]:
+    """The values that a call computes, in order.
+
+    Raises:
+        ExecutionError: they take more memory than may be taken.
+    """
+    seen: list[Intermediate] = []
+    held = 0
+
+    def tap(entry: Intermediate) -> None:
+        nonlocal held
+        held += entry.data.nbytes
+        if held > limits().memory:
+            raise ExecutionError(f"the values take more than {limits().memory} bytes ({MEMORY})")
+        kept = entry.data.copy()
+        seen.append(Intermediate(entry.name, entry.step, entry.operation, kept, entry.location))
+
+    run(tap)
+    return seen
+
+
+def first_differences(
+    own: RunTapped, reference: RunTapped, run: int, judge: Judge, *, reference_follows: bool = False
+) -> tuple[list[Divergence], PairingFigures]:
+    """The values of a program that differ from a reference's of themselves, in order, and how the
+    values of the two were paired.
+
+    The program goes on from the reference's values, or, where only that can
+    (``reference_follows``), the reference from the program's.
+
+    Raises:
+        ExecutionError: a call fails, or its values cannot be held.
+    """
+    follower, leader = (reference, own) if reference_follows else (own, reference)
+    theirs = trace(leader)
+    ours = trace(follower)
+    how = _how(ours, theirs)
+    if how == BY_VALUE:
+        search = _Search(follower, theirs, judge)
+        different = search.different()
+        pairs = search.pairs
+    else:
+        different, pairs = _in_step(follower, ours, theirs, judge)
+    found = [
+        _divergence(each, run, how, first=not number, swapped=reference_follows)
+        for number, each in enumerate(different)
+    ]
+    counts = (len(theirs), len(ours)) if reference_follows else (len(ours), len(theirs))
+    return found, PairingFigures(run, how, pairs, *counts)
+
+
+def _how(ours: Sequence[Intermediate], theirs: Sequence[Intermediate]) -> str:
+    """By what values are paired."""
+    kinds = [[_kind(each) for each in side] for side in (ours, theirs)]
+    if kinds[0] != kinds[1]:
+        return BY_VALUE
+    return BY_NAME if [a.name for a in ours] == [b.name for b in theirs] else BY_ORDER
+
+
+def _kind(entry: Intermediate) -> tuple[str, int, int]:
+    """What values of two programs have in common if they are one: class of type, and sizes."""
+    kind = "i" if entry.data.dtype.kind in "iu" else entry.data.dtype.kind
+    return kind, entry.data.dtype.itemsize, entry.data.size
+
+
+def _in_step(
+    own: RunTapped,
+    ours: Sequence[Intermediate],
+    theirs: Sequence[Intermediate],
+    judge: Judge,
+) -> tuple[list[_Different], int]:
+    found: list[_Different] = []
+    position = -1
+    pairs = 0
+
+    def tap(entry: Intermediate) -> AnyArray | None:
+        nonlocal position, pairs
+        position += 1
+        # Where another value has led to other instructions, the two are no longer in step.
+        if position >= len(ours) or ours[position].name != entry.name:
+            return None
+        other = theirs[position]
+        pairs += 1
+        seen = _closest(entry.data, other.data, judge)
+        if seen.outside:
+            found.append(_Different(entry, other, seen))
+        return seen.values
+
+    own(tap)
+    return found, pairs
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A reference's value as the program would have it, and how far the program's is from it."""
+
+    values: AnyArray
+    changed: str
+    outside: int
+    greatest: float
+    mean: float
+
+
+def _closest(values: AnyArray, expected: AnyArray, judge: Judge) -> _Seen:
+    """The way to see the reference's value in which the program's is nearest to it."""
+    ways = []
+    for changed, view in _views(expected, values):
+        wrong = int(np.count_nonzero(judge.outside(values, view)))
+        gap = absolute_difference(values, view)
+        greatest, mean = (float(each(gap)) if gap.size else 0.0 for each in (np.nanmax, np.nanmean))
+        ways.append(_Seen(view, changed, wrong, greatest, mean))
+        if not wrong:
+            break
+    return min(ways, key=lambda each: (each.outside, each.mean))
+
+
+def _views(theirs: AnyArray, like: AnyArray) -> Iterator[tuple[str, AnyArray]]:
+    """A reference's value in the type and shape of another, in each order that it may have.
+
+    The two are of one kind (``_kind``).
+    """
+    signed = ""
+    if theirs.dtype != like.dtype and theirs.dtype.kind in "iu":
+        signed = "sign changed"
+        bits = 8 * theirs.dtype.itemsize
+        unsigned = theirs.view(f"u{theirs.dtype.itemsize}")
+        theirs = (unsigned ^ unsigned.dtype.type(1 << (bits - 1))).view(like.dtype)
+    moved = list(_moved(theirs, like))
+    same = _sizes(theirs) == _sizes(like)
+    if same or not moved or like.ndim < min(_IMAGES):
+        yield signed, theirs.reshape(like.shape)
+    for layout, values in moved:
+        yield ", ".join(filter(None, (signed, str(layout)))), values.reshape(like.shape)
+
+
+def _moved(theirs: AnyArray, like: AnyArray) -> Iterator[tuple[Layout, AnyArray]]:
+    """An image with its channels elsewhere, as far as it may be the other value then."""
+    if theirs.ndim not in _IMAGES:
+        return
+    full = theirs.reshape((1,) * (4 - theirs.ndim) + theirs.shape)
+    for layout in (Layout.TO_NCHW, Layout.TO_NHWC):
+        moved = np.transpose(full, layout.value)
+        is_flat = like.ndim < min(_IMAGES)
+        # Of one pixel or one channel the order is the same.
+        moves = moved.tobytes() != full.tobytes() if is_flat else _sizes(moved) == _sizes(like)
+        if moves:
+            yield layout, np.ascontiguousarray(moved)
+
+
+def _sizes(values: AnyArray) -> list[int]:
+    """The dimensions of an array without those of size 1."""
+    return [size for size in values.shape if size != 1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Different:
+    """A value of who follows that is not the one that it should be."""
+
+    ours: Intermediate
+    theirs: Intermediate
+    seen: _Seen
+
+
+def _divergence(each: _Different, run: int, how: str, *, first: bool, swapped: bool) -> Divergence:
+    entry, other = (each.theirs, each.ours) if swapped else (each.ours, each.theirs)
+    return Divergence(
+        run=run,
+        first=first,
+        name=other.name,
+        operation=other.operation,
+        where=f"{entry.name}, by {entry.operation}",
+        location=other.location,
+        elements=each.theirs.data.size,
+        differing=each.seen.outside,
+        max_difference=each.seen.greatest,
+        paired=", ".join(filter(None, (how, each.seen.changed))),
+    )
+
+
+# --- programs whose values are not one another's in order -----------------------------------------
+
+
+@dataclass(eq=False)
+class _Run:
+    """A run of the program: which of the reference's values (by index) its own are (by position).
+
+    ``pairs`` were equal, ``unpaired`` are kinds of the others; ``found`` are the differences at the
+    pairs that were given.
+    """
+
+    pairs: dict[int, int] = field(default_factory=dict)
+    unpaired: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    found: dict[int, tuple[Intermediate, _Seen]] = field(default_factory=dict)
+
+
+class _Search:
+    """Follows a program along the values of a reference."""
+
+    def __init__(self, own: RunTapped, theirs: Sequence[Intermediate], judge: Judge) -> None:
+        self.own, self.theirs, self.judge = own, theirs, judge
+        self.kinds = [_kind(each) for each in theirs]
+        self.pairs = 0
+
+    def different(self) -> list[_Different]:
+        """What differs, until nothing that could be paired is left."""
+        given: dict[int, int] = {}
+        at = self.follow(given)
+        while len(given) < _MOST_FOUND:
+            following = self._next(at, given)
+            if following is None:
+                break
+            given, at = following
+        self.pairs = len(at.pairs) + len(given)
+        return [
+            _Different(entry, self.theirs[given[position]], seen)
+            for position, (entry, seen) in sorted(at.found.items())
+            if seen.outside
+        ]
+
+    def follow(self, given: Mapping[int, int]) -> _Run:
+        """Run the program; at the positions that are ``given`` it takes the reference's values."""
+        at = _Run()
+        left: dict[tuple[str, int, int], list[int]] = {}
+        for index, kind in enumerate(self.kinds):
+            if index not in given.values():
+                left.setdefault(kind, []).append(index)
+        position = -1
+
+        def tap(entry: Intermediate) -> AnyArray | None:
+            nonlocal position
+            position += 1
+            if position in given:
+                seen = _closest(entry.data, self.theirs[given[position]].data, self.judge)
+                kept = Intermediate(
+                    entry.name, entry.step, entry.operation, seen.values, entry.location
+                )
+                at.found[position] = kept, seen
+                return seen.values
+            kind = _kind(entry)
+            for index in left.get(kind, ()):
+                equal = self._equal(entry.data, self.theirs[index].data)
+                if equal is not None:
+                    left[kind].remove(index)
+                    at.pairs[position] = index
+                    return equal
+            at.unpaired[position] = kind
+            return None
+
+        self.own(tap)
+        return at
+
+    def _equal(self, values: AnyArray, expected: AnyArray) -> AnyArray | None:
+        """The reference's value as the program has it, if they are equal; one number repeated says
+        nothing.
+        """
+        if values.size > 1 and (values == values.reshape(-1)[:1]).all():
+            return None
+        step = max(1, values.size // _SAMPLE)
+        for _, view in _views(expected, values):
+            some = values.reshape(-1)[::step], view.reshape(-1)[::step]
+            if self.judge.outside(*some).any():
+                continue
+            if not self.judge.outside(values, view).any():
+                return view
+        return None
+
+    def _next(self, at: _Run, given: Mapping[int, int]) -> tuple[dict[int, int], _Run] | None:
+        """The next pair that differs: the one from which on most is equal; None if none gains."""
+        for index, positions in self._candidates(at, given):
+            best: tuple[dict[int, int], _Run] | None = None
+            most = len(at.pairs)
+            for position in positions:
+                tried = {**given, position: index}
+                follows = self.follow(tried)
+                # What is the last value of both can gain nothing.
+                is_last = best is None and self._is_last(position, index, at)
+                if position in follows.found and (len(follows.pairs) > most or is_last):
+                    best, most = (tried, follows), len(follows.pairs)
+            if best is not None:
+                return best
+        return None
+
+    def _is_last(self, position: int, index: int, at: _Run) -> bool:
+        last = max((*at.pairs, *at.unpaired), default=position)
+        return position == last and index == len(self.theirs) - 1
+
+    def _candidates(
+        self, at: _Run, given: Mapping[int, int]
+    ) -> Iterator[tuple[int, Sequence[int]]]:
+        """Values of the reference that are nothing yet, in order, and the program's that may be
+        each: of its kind, behind what comes before it and before what comes behind it.
+        """
+        pairs = {index: own for own, index in (*at.pairs.items(), *given.items())}
+        last = len(self.theirs) - 1
+        free = [index for index in range(last + 1) if index not in pairs]
+        tried = 0
+        for index in free:
+            after = max((own for other, own in pairs.items() if other < index), default=-1)
+            until = min(
+                (own for other, own in pairs.items() if other > index and own > after),
+                default=1 + max(at.unpaired, default=0),
+            )
+            ours = [
+                own
+                for own, kind in sorted(at.unpaired.items())
+                if after < own < until and kind == self.kinds[index]
+            ]
+            if ours and (tried < _MOST_TRIED or index == last):
+                tried += 1
+                yield index, ours[-1:] if tried > _MOST_TRIED else ours[:_MOST_OWN]
