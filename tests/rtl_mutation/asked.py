@@ -26,11 +26,12 @@ _ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
 _SIDE = f"{_CHIP}/test_scalar_side.py"
 _TIMING = f"{_CHIP}/test_timing.py"
 _TILES = f"{_CHIP}/test_tiles.py"
+_MOMENTS = f"{_CHIP}/test_ring_and_dispatch.py"
 _PLAYED = (
     f"{_CHIP}/test_engine.py::test_samples_run_on_the_rtl",
     f"{_CHIP}/test_engine.py::test_random_stalls_change_no_byte",
 )
-_WHOLE = (_SIDE, _TILES, *_PLAYED, _TIMING)
+_WHOLE = (_MOMENTS, _SIDE, _TILES, *_PLAYED, _TIMING)
 
 
 def _tile(*names: str) -> tuple[str, ...]:
@@ -61,9 +62,9 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/pkg/tile_pkg.sv", _ALL_OF_TILE),
     ("rtl/pkg/float32_pkg.sv", _ALL_OF_TILE),
     ("rtl/ring/ring_[cp]*.sv", _ALL_OF_TILE),
-    ("rtl/ring/ring_[bio]*.sv", (_SIDE, _TILES)),
-    ("rtl/scalar/*.sv", (_SIDE, _TILES)),
-    ("rtl/chip.sv", (_SIDE, _TILES)),
+    ("rtl/ring/ring_[bio]*.sv", (_MOMENTS, _SIDE, _TILES)),
+    ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
+    ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS,)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),

@@ -1,0 +1,213 @@
+"""Moments at the ring, the dispatch and the scalar fence that whole programs do not bring about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from chip_runs import rtl_chip
+from darwinn_sim import chip
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.isa.builder import build
+from darwinn_sim.isa.codes import ScalarFlag, TileFlag
+from darwinn_sim.isa.table import BY_NAME
+from stimulus import Walk
+
+OUTFEED = 1 << chip.TILES
+ROW = chip.ROW_WORDS
+RESULT = chip.SCALAR_MEMORY_WORDS // 2
+"""Where rows come back to in scalar memory; those that go out stand at its beginning."""
+ALL = (1 << chip.TILES) - 1
+SHORT = 200
+"""Cycles without any progress after which a wait is taken for one without end."""
+
+
+def _line(name: str, traversal: str, count: int, base: int = 0) -> dict[str, Any]:
+    loops = BY_NAME[name].field(f"{traversal}_limit").count
+    still = [1] * (loops - 1), [0] * (loops - 1)
+    return Walk((count, *still[0]), (1, *still[1]), base=base).fields(name, traversal)
+
+
+class Chip:
+    """The RTL's chip after reset, with random words in scalar memory."""
+
+    def __init__(self) -> None:
+        self.rtl = rtl_chip()
+        self.rtl.reset()
+        words = self.rtl.scalar_memory.size
+        self.rtl.scalar_memory[:] = np.random.default_rng(7).integers(1 << 32, size=words)
+        self.rows = self.rtl.scalar_memory[: RESULT // ROW * ROW].reshape(-1, ROW).copy()
+        self.rtl.scalar_flags[:] = 0
+
+    def give(self, name: str, fields: dict[str, Any], tiles: int = 0) -> None:
+        self.rtl.hand_over(
+            name, build([(name, fields | ({"tiles": tiles} if tiles else {}))]), tiles
+        )
+
+    def infeed(self, row: int, targets: int, channel: int = 0, **more: int) -> None:
+        """Send a row of scalar memory."""
+        walk = _line("RingInfeed", "buffer", ROW, ROW * row)
+        fixed = {"fifo": 2, "row_words": ROW - 1, "targets": targets, "consumer_b": channel}
+        self.give("RingInfeed", walk | fixed | more)
+
+    def consume(self, tile: int, channel: int, rows: int, base: int) -> None:
+        name = f"RingConsumer{'AB'[channel]}"
+        counts = {"producer_increment": 1, "producer_depth": 0}
+        self.give(name, _line(name, "wide_write", rows, base) | counts, 1 << tile)
+
+    def send(self, tile: int, row: int, *, token: int = 0) -> None:
+        """Have a tile send a row of wide memory to the outfeed."""
+        counts = {"token_producer_increment": token, "token_producer_depth": 7}
+        fields = {"wide_read_base": row, "targets": OUTFEED}
+        self.give("RingProducer", fields | counts, 1 << tile)
+
+    def collect(self, rows: int) -> None:
+        walk = _line("RingOutfeed", "buffer", ROW * rows, RESULT)
+        self.give("RingOutfeed", walk | {"row_words": ROW - 1})
+
+    def collected(self, rows: int) -> list[int]:
+        """Which rows have come back, by the numbers of those that went out."""
+        came = self.rtl.scalar_memory[RESULT : RESULT + ROW * rows].reshape(rows, ROW)
+        return [int(np.flatnonzero((self.rows == row).all(axis=1))[0]) for row in came]
+
+    def flag(self, tile: int, flag: TileFlag) -> int:
+        return int(self.rtl.tile_flags[tile, flag])
+
+
+@pytest.mark.parametrize("full", [0, 1])
+def test_rows_wait_for_room_on_their_own_channel(full: int) -> None:
+    """While nobody takes the row on one channel, the other goes on, and no row is lost."""
+    playing, free = Chip(), 1 - full
+    flags = (TileFlag.RING_BUS_READ_A, TileFlag.RING_BUS_READ_B)
+    playing.infeed(0, 1, full)
+    playing.consume(0, free, 1, base=100)
+    playing.infeed(1, 1, free)
+    playing.rtl.run(400)
+    assert playing.flag(0, flags[free]) == 1
+    playing.infeed(2, 1, full)  # there is no room for it yet
+    playing.rtl.run(400)
+    playing.consume(0, full, 2, base=101)
+    playing.rtl.run(400)
+    assert playing.flag(0, flags[full]) == 2
+    for row in (100, 101, 102):
+        playing.send(0, row)
+    playing.collect(3)
+    playing.rtl.settle()
+    assert playing.collected(3) == [1, 0, 2]
+
+
+def _rows_in_tiles(playing: Chip, tiles: list[int]) -> None:
+    """A row of its own number for each of these tiles, into row 5 of their wide memories."""
+    for tile in tiles:
+        playing.consume(tile, 0, 1, base=5)
+        playing.infeed(tile, 1 << tile)
+    playing.rtl.settle()
+
+
+def test_the_infeed_goes_first_and_then_tiles_in_order() -> None:
+    """All have a row while the ring carries another one.
+
+    The infeed gathers its next row while the first tile's is carried, and goes before the others.
+    """
+    playing, tiles = Chip(), [0, 2, 3, 9, 15]
+    _rows_in_tiles(playing, tiles)
+    playing.infeed(5, OUTFEED)
+    playing.rtl.run(80)  # it is on the ring
+    for tile in reversed(tiles):
+        playing.send(tile, 5)
+    playing.infeed(6, OUTFEED)
+    playing.rtl.run(20)
+    playing.collect(len(tiles) + 2)
+    playing.rtl.settle()
+    assert playing.collected(len(tiles) + 2) == [5, tiles[0], 6, *tiles[1:]]
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_no_turn_is_lost_where_two_end_at_once(channel: int) -> None:
+    """The infeed ends a turn in every cycle, and in one of them a row of a tile ends another."""
+    playing, elements = Chip(), 6 * ROW
+    _rows_in_tiles(playing, [3])
+    before = playing.rtl.tile_flags[:, 17 + channel].copy()
+    turn = {"token_producer_increment": 1, "token_producer_depth": 0, "consumer_b": channel}
+    walk = _line("RingInfeed", "buffer", elements)
+    playing.collect(1 + elements // ROW)
+    fields = {"wide_read_base": 5, "targets": OUTFEED, "token_producer_increment": 1}
+    playing.give("RingProducer", fields | {"token_producer_depth": 7, "consumer_b": channel}, 8)
+    playing.rtl.run(45)
+    playing.give("RingInfeed", walk | {"fifo": 2, "row_words": ROW - 1, "targets": OUTFEED} | turn)
+    playing.rtl.settle()
+    turns = playing.rtl.tile_flags[:, 17 + channel] - before
+    assert turns.tolist() == [elements + 1] * chip.TILES
+    scalar = (ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B)[channel]
+    assert int(playing.rtl.scalar_flags[scalar]) == 1
+
+
+def test_an_instruction_reaches_each_of_its_tiles_once() -> None:
+    """Tile 0 has no room for a thousand cycles, while tile 1 could take it again and again."""
+    playing = Chip()
+    busy = _line("MeshNorth", "narrow_write", 1000) | {"immediate_valid": 1}
+    one = {"immediate_valid": 1, "write_producer_increment": 1, "write_producer_depth": 7}
+    playing.give("MeshNorth", busy, 1)
+    playing.give("TileFence", {"wait_idle": 0x3FF}, 1)
+    for _ in range(64):
+        playing.give("TileFence", {}, 1)
+    playing.give("MeshNorth", one, 0b11)
+    playing.give("MeshNorth", one, 0b10)
+    playing.rtl.settle()
+    counts = playing.rtl.tile_flags[:, TileFlag.MESH_INBOUND_FROM_SOUTH].tolist()
+    assert counts == [1, 2, *[0] * (chip.TILES - 2)]
+
+
+def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
+    """Whether the scalar core passes a fence, or would wait for ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("darwinn_testbench.rtl.chip.player.STANDSTILL", SHORT)
+        try:
+            playing.give("ScalarFence", fields)
+        except SimulationError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("flag", range(chip.SCALAR_FLAGS))
+def test_a_scalar_fence_waits_for_each_flag_and_loads_each(flag: int) -> None:
+    """A flag has reached a value up to half a turn behind it; those not named may be anything."""
+    for value, awaited, passes in (
+        (300, 300, True),
+        (300, 301, False),
+        (5, 65530, True),
+        (65530, 5, False),
+        (0x8000 + 7, 8, True),
+        (0x8000 + 7, 7, False),
+    ):
+        playing = Chip()
+        playing.rtl.scalar_flags[:] = awaited - 1
+        playing.rtl.scalar_flags[flag] = value
+        expected = [awaited] * chip.SCALAR_FLAGS
+        fields = {"expected": expected, "expected_valid": 1 << flag}
+        loads = {"reset_flags": 1 << flag, "reset_value": 4242}
+        assert _passes(playing, fields | loads) == passes, (value, awaited)
+        if passes:  # the other one still waits, and may not be taken back
+            playing.rtl.run(2)
+        wanted = [(awaited - 1) % 65536] * chip.SCALAR_FLAGS
+        wanted[flag] = 4242 if passes else value
+        assert playing.rtl.scalar_flags.tolist() == wanted
+
+
+@pytest.mark.parametrize("count", [1, 17, 300])
+def test_a_scalar_fence_counts_the_fences_of_each_tile(count: int) -> None:
+    """Tile 4 has passed one less than tiles 0 and 15; what is not asked for may be missing."""
+    playing, most = Chip(), 1 << 0 | 1 << 15
+    for number in range(count):
+        playing.give("TileFence", {"increment": 1}, most | (1 << 4 if number else 0))
+        playing.give("TileFence", {}, ALL)  # counts nowhere
+    playing.rtl.settle()
+    assert _passes(playing, {"tile_fence_valid": most, "tile_fence_count": count})
+    assert _passes(playing, {"tile_fence_valid": 1 << 4, "tile_fence_count": count - 1})
+    forget = {"reset_tile_fences": 1 << 15}
+    assert _passes(playing, {"tile_fence_valid": most, "tile_fence_count": count} | forget)
+    assert _passes(playing, {"tile_fence_valid": 1, "tile_fence_count": count})
+    assert not _passes(playing, {"tile_fence_valid": 1 << 15, "tile_fence_count": 1})
+    playing.rtl.reset()
+    assert not _passes(playing, {"tile_fence_valid": 1 << 4, "tile_fence_count": count})
