@@ -13,6 +13,7 @@ from darwinn_testbench.cli.console import Lines, RowType, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.programs.contents import PartRow, list_program
 from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.handler import MlirForm
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
 
@@ -25,9 +26,19 @@ EXAMPLES = """**Examples**
 `darwinn disasm --output program.txt tiny.coral`
 
 `darwinn disasm --function forward program.pte`
+
+`darwinn disasm --mlir plain program.bef`
 """
 
 Chunk = Annotated[int | None, option("--chunk N", "Only this chunk.", min=0)]
+Mlir = Annotated[
+    MlirForm | None,
+    option(
+        "--mlir",
+        "Print a BEF file as MLIR: plain as TFRT's own tools do, with locations, in generic "
+        "forms, or exact, so that converting the text gives the same bytes.",
+    ),
+]
 Output = Annotated[Path | None, option("--output -o PATH", "Write the listing here.")]
 
 
@@ -37,6 +48,7 @@ def command(
     chunk: Chunk = None,
     function: options.Function = None,
     data: options.DataFiles = None,
+    mlir: Mlir = None,
     output: Output = None,
     json: options.Json = False,
 ) -> None:
@@ -51,10 +63,9 @@ def command(
     program = format_of(source)
     if program is not None:
         options.only_for("DarwiNN files", executable=executable, chunk=chunk)
-        _finish(
-            list_program(source, program, data or (), function=function), file, output, json, _lines
-        )
-    options.only_for("programs of other formats", function=function, data=data)
+        listed = list_program(source, program, data or (), function=function, mlir=mlir)
+        _finish(listed, file, output, json, _lines)
+    options.only_for("programs of other formats", function=function, data=data, mlir=mlir)
     _finish(disassemble(source, executable=executable, chunk=chunk), file, output, json, _listing)
 
 

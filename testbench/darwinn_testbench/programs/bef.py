@@ -16,6 +16,7 @@ from darwinn_testbench.programs.handler import (
     REGION,
     FunctionFigures,
     Handler,
+    MlirForm,
     Opening,
     head_of,
 )
@@ -144,12 +145,22 @@ def _open_text(source: Source, opening: Opening) -> Reference:
     return _open_functions(_load_text(source), opening)
 
 
+def _mlir(file: tfrt.BefFile, form: MlirForm) -> str:
+    return tfrt.to_text(
+        file,
+        locations=form is MlirForm.LOCATIONS,
+        generic=form is MlirForm.GENERIC,
+        exact=form is MlirForm.EXACT,
+    )
+
+
 HANDLER = Handler(
     tfrt.load,
     tfrt.describe,
     tfrt.disassemble,
     _functions,
     _open,
+    mlir=_mlir,
     suite=_run_suite,
     has_host=True,
 )

@@ -11,6 +11,7 @@ from darwinn_formats.files import Source, content_of, name_of
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import Format
+from darwinn_testbench.programs.handler import MlirForm
 from darwinn_testbench.report import Report, Row, Verdict
 
 _PARTS = ("method ", "module ", "function ")
@@ -76,11 +77,16 @@ def inspect_program(
 
 
 def list_program(
-    source: Source, found: Format, data: Sequence[Source] = (), *, function: str | None = None
+    source: Source,
+    found: Format,
+    data: Sequence[Source] = (),
+    *,
+    function: str | None = None,
+    mlir: MlirForm | None = None,
 ) -> Report[PartRow]:
     """The program of a file of the format ``found`` as text, or one function of it.
 
-    ``data`` are files of external data.
+    ``data`` are files of external data. As MLIR, which BEF files are printed as, it is one part.
 
     Raises:
         FormatError, TextError: the file is not valid.
@@ -88,6 +94,13 @@ def list_program(
         OSError: the file cannot be read.
     """
     handler = found.handler_with(data)
+    if mlir is not None:
+        if handler.mlir is None or function is not None:
+            asked = "a single function" if handler.mlir else f"{found.name} programs"
+            raise InputError(f"{name_of(source)}: --mlir prints modules of BEF files, not {asked}")
+        lines = handler.mlir(handler.load(source), mlir).splitlines()
+        part = PartRow(name="module", verdict=Verdict.PASS, index=0, lines=tuple(lines))
+        return Report(command="disasm", file=name_of(source), rows=(part,))
     parts = list(_parts(handler.listing(handler.load(source))))
     rows = [
         PartRow(name=name, verdict=Verdict.PASS, index=index, lines=lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, TextIO, TypeVar
 
@@ -19,6 +20,20 @@ Natives = Mapping[str, Callable[..., Any]]
 
 _HEAD_BYTES = 1 << 18
 """How much of a file says what it is: a zip archive has names before the module."""
+
+
+class MlirForm(StrEnum):
+    """How a program is printed as MLIR."""
+
+    PLAIN = "plain"
+    """As the original's tools print it."""
+    LOCATIONS = "locations"
+    """With the place of each operation."""
+    GENERIC = "generic"
+    """Every operation in its generic form."""
+    EXACT = "exact"
+    """So that converting the text gives the same bytes."""
+
 
 REGION = "(region)"
 """How functions within kernels are called, which have no names."""
@@ -81,6 +96,7 @@ class Handler(Generic[LoadedT]):
         describe: what is in a loaded file, as JSON values.
         listing: lines of the program of a loaded file; those of a part are indented.
         functions: what can be called in a loaded file.
+        mlir: text of a loaded file as MLIR; None where programs have none.
         open: the CPU reference of a file.
         suite: runs every function of a loaded file as a test, prints as the original does, gives
             the exit status and writes what was not expected to the last argument; None where
@@ -97,6 +113,7 @@ class Handler(Generic[LoadedT]):
     listing: Callable[[LoadedT], Iterable[str]]
     functions: Callable[[LoadedT], Iterable[FunctionFigures]]
     open: Callable[[Source, Opening], Reference]
+    mlir: Callable[[LoadedT, MlirForm], str] | None = None
     suite: Suite | None = None
     only_suite: Callable[[Source], bool] = lambda _: False
     has_host: bool = False

@@ -117,3 +117,37 @@ def test_text_that_is_not_the_text_form_is_left_to_others(tmp_path: Path) -> Non
         assert format_of(text) is None
     with pytest.raises(FormatError):
         inspect(b"hello")
+
+
+def listed(path: Path, *words: str) -> tuple[int, str]:
+    """Exit status and text of a listing written to a file."""
+    output = path.with_suffix(".txt")
+    code = run_command_line(["disasm", str(path), *words, "--output", str(output)])
+    return code, output.read_text("utf-8") if output.exists() else ""
+
+
+def test_bef_files_are_listed_as_mlir_in_every_form(tmp_path: Path) -> None:
+    path = written("bef", tmp_path)
+    file = tfrt.load(path)
+    assert listed(path, "--mlir", "plain") == (0, tfrt.to_text(file))
+    assert listed(path, "--mlir", "locations") == (0, tfrt.to_text(file, locations=True))
+    assert listed(path, "--mlir", "generic") == (0, tfrt.to_text(file, generic=True))
+    code, text = listed(path, "--mlir", "exact")
+    assert code == 0
+    assert tfrt.dump(tfrt.from_text(text)) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "said"),
+    [
+        ("bef", ["--function", "add"], "not a single function"),
+        ("pte", [], "not ExecuTorch programs"),
+        ("vmfb", [], "not IREE programs"),
+    ],
+)
+def test_mlir_of_what_has_none_is_refused(
+    kind: str, words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(kind, tmp_path)
+    assert run_command_line(["disasm", str(path), "--mlir", "plain", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -182,5 +182,5 @@ def test_what_a_dispatch_computes_follows_from_its_name(name: str, operation: st
 def test_views_of_a_file_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tensors.mlir"
     path.write_text(TENSORS)
-    assert run_command_line(["profile", str(path), "--runs", "1"]) == 0
+    assert run_command_line(["profile", str(path), "--runs", "1", "--json"]) == 0
     assert "tfrt_dht.fill_tensor_with_constant.f32" in capsys.readouterr().out
