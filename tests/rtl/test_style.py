@@ -22,12 +22,13 @@ def test_lint_is_clean(top: str, data_bytes: int) -> None:
     assert verilator(design(top, DataBytes=data_bytes)) == ""
 
 
-def test_lint_of_a_tile_is_clean() -> None:
+@pytest.mark.parametrize("top", ["tile", "arithmetic"])
+def test_lint_of_a_tile_is_clean(top: str) -> None:
     require_toolchain()
+    from darwinn_testbench.rtl.build import Design
     from darwinn_testbench.rtl.lint import verilator
-    from darwinn_testbench.rtl.tile.bench import DESIGN
 
-    assert verilator(DESIGN) == ""
+    assert verilator(Design(top)) == ""
 
 
 @pytest.mark.parametrize("tiles", [1, 2])
@@ -44,7 +45,9 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
     pytest.importorskip("pyslang")
     from darwinn_testbench.rtl.lint import NOT_MENDED, slang
 
-    found = list(slang(design("harness"), ["chip_player", "harness", "tile", "workload"]))
+    found = list(
+        slang(design("harness"), ["arithmetic", "chip_player", "harness", "tile", "workload"])
+    )
     assert [finding for finding in found if not finding.reason] == []
     reasons = {finding.reason for finding in found}
     assert [row for row in NOT_MENDED if row[2] not in reasons] == []
