@@ -390,13 +390,13 @@ class _Finder:
         operator = parts.operatorToken.rawText
         left, right = self._text(parts.left), self._text(parts.right)
         for other in _OPERATORS.get(operator, ()):
-            self._put("operator", parts, f"{left} {other} {right}")
+            self._put("operator", parts, f"({left} {other} {right})")
         if operator in _NOT_COMMUTATIVE:
-            self._put("swapped operands", parts, f"{right} {operator} {left}")
+            self._put("swapped operands", parts, f"({right} {operator} {left})")
         if operator in _CARRYING and not node.type.isSigned and _width(node) < node.type.bitWidth:
             self._put("truncated", parts, "{" + f"{left} {operator} {right}" + "}")
         if operator in ("<", "<=", ">", ">=") and node.left.type.isSigned:
-            self._put("signedness", parts, f"$unsigned({left}) {operator} $unsigned({right})")
+            self._put("signedness", parts, f"($unsigned({left}) {operator} $unsigned({right}))")
         if operator in ("&&", "||"):
             neutral = "1'b1" if operator == "&&" else "1'b0"
             self._truth(node.left, neutral)
@@ -409,7 +409,7 @@ class _Finder:
         (condition,) = (each.expr for each in node.conditions)
         parts = _syntax(node)
         predicate, left, right = map(self._text, (parts.predicate, parts.left, parts.right))
-        swapped = f"{predicate} ? {right} : {left}"
+        swapped = f"({predicate} ? {right} : {left})"
         self._put("swapped operands", parts, swapped)
         self._truth(condition, "1'b1", "1'b0")
         self._value(node.left)

@@ -73,7 +73,7 @@ def found(tmp_path: Path) -> list[Mutant]:
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
     [
-        ("operator", "return value >> 1;", "return value << 1;"),
+        ("operator", "return value >> 1;", "return (value << 1);"),
         ("off by one", "return value >> 1;", "return value >> 2;"),
         ("off by one", "count <= count + 8'd1;", "count <= count + 8'd2;"),
         ("signedness", "assign wide = narrow;", "assign wide = $signed({1'b0, narrow});"),
@@ -87,7 +87,7 @@ def found(tmp_path: Path) -> list[Mutant]:
         (
             "swapped operands",
             "assign other = (a && b) ? in[2'(count)] : 1'b1;",
-            "assign other = (a && b) ? 1'b1 : in[2'(count)];",
+            "assign other = ((a && b) ? 1'b1 : in[2'(count)]);",
         ),
         (
             "wrong index",

@@ -8,6 +8,10 @@ from weaving import Edit
 
 CYCLES = "tests/rtl/dma/test_programs.py::test_random_programs_equal_the_models_to_the_cycle"
 
+FAR = (
+    "tests/rtl/dma/test_programs.py::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
+)
+
 TENSOR = "tests/rtl/tile/test_tensor_unit.py::test_multiply_accumulate[gate]"
 MAXIMUM = "tests/rtl/tile/test_tensor_unit.py::test_a_maximum_is_that_of_its_byte_planes[14-10]"
 INTERPOLATION = "tests/rtl/tile/test_tensor_unit.py::test_interpolation[gate]"
@@ -42,6 +46,18 @@ READ_SIDES = (
     "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
 )
 PARTIAL_SUMS = "tests/rtl/tile/test_tensor_unit.py::test_sums_in_wide_memory_go_on"
+GUARDED = (
+    "tests/rtl/tile/test_wide_to_narrow.py"
+    "::test_a_guard_is_asked_once_for_a_word_that_waits_for_its_row[30]"
+)
+IMMEDIATE = "tests/rtl/tile/test_mesh_bus.py::test_an_immediate_takes_no_word_that_has_arrived"
+FIFTH_WATCHER = (
+    "tests/rtl/tile/test_narrow_to_wide.py"
+    "::test_the_double_buffer_goes_on_whichever_watcher_guards[4]"
+)
+LOAD = "tests/rtl/tile/test_tile_fence.py::test_a_load_takes_the_place_of_an_increment_in_its_cycle"
+MOMENT = "tests/rtl/chip/test_ring_and_dispatch.py::"
+FENCED_FLAG = MOMENT + "test_a_scalar_fence_waits_for_each_flag_and_loads_each[8]"
 CHIP = "tests/rtl/chip/test_scalar_side.py::"
 POP = CHIP + "test_pops_fill_the_buffers"
 INFEED = CHIP + "test_infeeds_send_their_rows"
@@ -55,6 +71,10 @@ TILE_FENCE = "tests/rtl/tile/test_tile_fence.py::test_fences_wait_load_and_count
 
 def _event(name: str) -> str:
     return f"tests/rtl/dma/test_events.py::test_event[{name}]"
+
+
+def _floats(name: str) -> str:
+    return f"tests/rtl/tile/test_arithmetic.py::test_results_are_those_of_ieee_754[{name}-gate]"
 
 
 def _interrupts(name: str) -> str:
@@ -715,5 +735,193 @@ MUTATIONS = (
             "ring_bus.sv", "row = «infeed2ring_row_data»;", "infeed2ring_row_data ^ ring_row_t'(1)"
         ),
         test=WALKED,
+    ),
+    _mutation(
+        "AddressOf32Bits",
+        "reads go to the low 32 bits of their address",
+        Edit("read_stream.sv", "ask_address <= «next.address»", "AddressBits'(next.address[31:0])"),
+        test=FAR,
+    ),
+    _mutation(
+        "CarryStopsAt1MiB",
+        "the address of a write's next burst carries no further than 20 bits",
+        Edit(
+            "dma_writer.sv",
+            "address <= «address + AddressBits'(burst_bytes)»",
+            "{address[AddressBits-1:20], 20'(address[19:0] + 20'(burst_bytes))}",
+        ),
+        test=FAR,
+    ),
+    _mutation(
+        "SizeOf16Bits",
+        "of a size only 16 bits are kept",
+        Edit("dma_engine.sv", "size: «head.size»", "32'(head.size[15:0])"),
+        test=FAR,
+    ),
+    _mutation(
+        "LimitOf40BitsIgnored",
+        "a larger window reaches beyond 2^40 bytes",
+        Edit("dma_engine.sv", "«window_offset + 65'(head.size) > 65'(1) << AddressBits»", "1'b0"),
+        test=FAR,
+    ),
+    _mutation(
+        "SpanOf32Bits",
+        "almost 4 GiB from within a word are a few bytes",
+        Edit(
+            "burst_planner.sv",
+            "span = «33'(left) + 33'(address[OffsetBits-1:0])»",
+            "33'(32'(left + 32'(address[OffsetBits-1:0])))",
+        ),
+        test=FAR,
+    ),
+    _mutation(
+        "FenceMisses32",
+        "a fence passes while 32 descriptors are pending",
+        Edit("dma_engine.sv", "drained = «pending == '0»", "pending[4:0] == '0"),
+        test=FAR,
+    ),
+    _mutation(
+        "ImmediateTakesWord",
+        "a constant takes a word that has arrived over the mesh",
+        Edit("mesh_bus.sv", "(receives && «!instruction.immediate_valid»)", "1'b1"),
+        test=IMMEDIATE,
+    ),
+    _mutation(
+        "GuardAskedAgain",
+        "a guard is asked anew while its word waits for a row",
+        Edit("wide_to_narrow.sv", "write_step.valid && «!write_passed» && pass[1]", "1'b1"),
+        test=GUARDED,
+    ),
+    _mutation(
+        "FourWatchersShare",
+        "watchers 4 and 5 do not share the double buffer",
+        Edit(
+            "narrow_to_wide.sv",
+            "(«instruction.watcher[k].valid» && instruction.watcher[k].flag",
+            "instruction.watcher[k].valid && k < 4",
+        ),
+        test=FIFTH_WATCHER,
+    ),
+    _mutation(
+        "LoadAddsIncrement",
+        "an increment in the cycle of a load is added to what is loaded",
+        Edit(
+            "sync_flags.sv",
+            "values[f] <= «fence2flags_load_value»",
+            "fence2flags_load_value + increment[f]",
+        ),
+        test=LOAD,
+    ),
+    _mutation(
+        "OddOfMinusZero",
+        "an odd function of -0 is negated",
+        Edit("output_stage.sv", "clipped.sign && «!is_zero(clipped[30:0])»;", "1'b1"),
+        test=_floats("around_zero"),
+    ),
+    _mutation(
+        "AdderForgetsSticky",
+        "a sum forgets what is shifted out of its smaller part",
+        Edit(
+            "float32_pkg.sv",
+            "(low >> shift) | «48'((low & ((48'd1 << shift) - 48'd1)) != '0)»",
+            "48'd0",
+        ),
+        test=_floats("additions"),
+    ),
+    _mutation(
+        "SubnormalIsNormal",
+        "a subnormal number has a leading one",
+        Edit("float32_pkg.sv", "return {«magnitude[30:23] != '0», magnitude", "1'b1"),
+        test=_floats("reduced"),
+    ),
+    _mutation(
+        "InfinityTimesZero",
+        "infinity times 0 is infinity",
+        Edit("float32_pkg.sv", "(«is_zero(a[30:0]) || is_zero(b[30:0])») ? QuietNan", "1'b0"),
+        test=_floats("any_scale"),
+    ),
+    _mutation(
+        "NothingIsANumber",
+        "what is no number is a large one",
+        Edit("float32_pkg.sv", "if («is_nan(x[30:0])») return '0", "1'b0"),
+        test=_floats("any_scale"),
+    ),
+    _mutation(
+        "LowByteSaturated",
+        "a result beyond 32 bits, whose low byte leaves, is the nearest end",
+        Edit("output_stage.sv", "to_int32(value, «!raw»)", "1'b1"),
+        test=_floats("low_bytes"),
+    ),
+    _mutation(
+        "RoomOfChannelA",
+        "a row on channel B waits for room on channel A",
+        Edit("ring_bus.sv", "targets[t] && «!tiles_ready[t][channel]»", "!tiles_ready[t][0]"),
+        test=MOMENT + "test_rows_wait_for_room_on_their_own_channel[0]",
+    ),
+    _mutation(
+        "TurnLost",
+        "a turn of the infeed that ends with a row's is lost",
+        Edit("ring_bus.sv", "infeed2ring_token_ready = «!passes»", "1'b1"),
+        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[0]",
+    ),
+    _mutation(
+        "TokenOfTileLost",
+        "rows of tiles end no turn",
+        Edit("ring_bus.sv", "passes = arrives && «row.token»", "row.token && sender == '0"),
+        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[1]",
+    ),
+    _mutation(
+        "LastSenderFirst",
+        "of several senders the last one goes first",
+        Edit("ring_bus.sv", "if («offers[s]») sender", "offers[s] && (offers >> s) == Senders'(1)"),
+        test=MOMENT + "test_the_infeed_goes_first_and_then_tiles_in_order",
+    ),
+    _mutation(
+        "DispatchedAgain",
+        "a tile takes an instruction again while another one has no room for it",
+        Edit(
+            "instruction_dispatch.sv",
+            "taken <= «taken | (core2tiles_instruction_valid & core2tiles_instruction_ready)»",
+            "'0",
+        ),
+        test=MOMENT + "test_an_instruction_reaches_each_of_its_tiles_once",
+    ),
+    _mutation(
+        "IncrementOf4Bits",
+        "the infeed's flag counts by the low 4 bits of the increment",
+        Edit(
+            "ring_infeed.sv",
+            "infeed2flags_produce.amount = «instruction.sync_increment»",
+            "16'(instruction.sync_increment[3:0])",
+        ),
+        test=MOMENT + "test_the_infeed_counts_by_its_increment",
+    ),
+    _mutation(
+        "FencesOf4Bits",
+        "of the fences of a tile 15 are counted at most",
+        Edit("scalar_fence.sv", "«counts[t]» < 32'(", "32'(counts[t][3:0])"),
+        test=MOMENT + "test_a_scalar_fence_counts_the_fences_of_each_tile[17]",
+    ),
+    _mutation(
+        "LastFlagNotAwaited",
+        "a scalar fence waits for all flags but the last",
+        Edit(
+            "scalar_fence.sv",
+            "if («core2fence_instruction_data.expected_valid[f]» &&",
+            "core2fence_instruction_data.expected_valid[f] && f != Flags - 1",
+        ),
+        test=FENCED_FLAG,
+    ),
+    _mutation(
+        "WordOverUnit",
+        "a unit of the outfeed is lost where the scalar core sends a word",
+        Edit("host_output.sv", "in_ready && «!core2output_word_valid»", "1'b1"),
+        test=MOMENT + "test_words_of_the_core_go_between_units_of_the_outfeed",
+    ),
+    _mutation(
+        "OutputForgotten",
+        "the chip is done while output bytes are in the DMA engine",
+        Edit("host_output.sv", "&& «held == '0»", "1'b1"),
+        test=MOMENT + "test_words_of_the_core_go_between_units_of_the_outfeed",
     ),
 )

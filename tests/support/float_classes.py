@@ -7,6 +7,7 @@ what is no number, powers of two and their neighbours, ties and what lies just b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from darwinn_sim import chip
@@ -202,16 +203,23 @@ def around_zero(random: np.random.Generator) -> OutputCase:
 
 
 def reduced(random: np.random.Generator) -> OutputCase:
-    """Range reduction of numbers of one size, subnormal ones among them."""
+    """Range reduction of numbers of one size, subnormal ones and their ties among them."""
     power = int(random.choice([random.integers(-149, 127), random.integers(-149, -120)]))
+    numbers: NDArray[np.floating[Any]]
     numbers = (random.integers(1, 1 << 10, LANES) / (1 << 10)) * 2.0**power
-    numbers *= random.choice([1, 1, 1, -1, 0], LANES)
+    output_scale = 1.0
+    if random.random() < 0.4:
+        # Their products with this one end up to three bits below the last that there is.
+        power, output_scale = -144, 2.0 ** -int(random.integers(50, 53))
+        numbers = random.integers(1, 1 << 8, LANES) * 2.0**-100
+    numbers = numbers * random.choice([1, 1, 1, -1, 0], LANES)
     table = np.zeros((SEGMENTS, COEFFICIENTS), np.float32)
     table[:, :2] = random.uniform(1, 60, (SEGMENTS, 2)) * 2.0 ** (power // 2)
     return OutputCase(
         sums=random.integers(1, 4, LANES),
         products=_products(random),
         scales=numbers.astype(np.float32),
+        output_scale=output_scale,
         high_clip=float(np.finfo(np.float32).max),
         low_clip=-float(np.finfo(np.float32).max),
         function=int(random.choice([3, 7])),

@@ -10,7 +10,7 @@ from chip_runs import rtl_chip
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
-from darwinn_sim.isa.codes import ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from stimulus import Walk
 
@@ -211,3 +211,42 @@ def test_a_scalar_fence_counts_the_fences_of_each_tile(count: int) -> None:
     assert not _passes(playing, {"tile_fence_valid": 1 << 15, "tile_fence_count": 1})
     playing.rtl.reset()
     assert not _passes(playing, {"tile_fence_valid": 1 << 4, "tile_fence_count": count})
+
+
+def test_the_infeed_counts_by_its_increment() -> None:
+    """All 16 bits of the increment count, and the flag wraps."""
+    playing, counted = Chip(), 0
+    for increment in (1, 16, 65535, 65530):
+        by = {"sync_increment": increment, "producer_increment": 1, "producer_depth": 3}
+        playing.infeed(1, 0, **by)
+        playing.rtl.settle()
+        counted = (counted + increment) % 65536
+        assert int(playing.rtl.scalar_flags[ScalarFlag.SCALAR_INFEED]) == counted
+
+
+def test_words_of_the_core_go_between_units_of_the_outfeed() -> None:
+    """Each unit of 8 bytes and each word of 4 leaves once and in its order, to the last byte."""
+    playing, rows, words = Chip(), 3, [0xFEED0000 + k for k in range(40)]
+    size = rows * chip.ROW_BYTES + 4 * len(words)
+    host = np.zeros(size, np.uint8)
+    playing.rtl.unmap_all()
+    playing.rtl.map(0, host.ctypes.data, size)
+    playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, size)
+    units = Walk((32 * rows, 1, 1), (0, 0, 0)).fields("RingOutfeed", "buffer")
+    playing.give("RingOutfeed", units | {"to_host": 1, "row_words": ROW - 1})
+    for row in range(rows):
+        playing.infeed(row, OUTFEED)
+    for k, word in enumerate(words):
+        playing.rtl.push(word)
+        playing.rtl.run(k % 13)
+    playing.rtl.settle()
+    left = playing.rows[:rows].tobytes()
+    came, number = host.tobytes(), 0
+    while came:
+        if came[:4] == (0xFEED0000 + number).to_bytes(4, "little"):
+            came, number = came[4:], number + 1
+        else:
+            assert came[:8] == left[:8]
+            came, left = came[8:], left[8:]
+    assert not left
+    assert number == len(words)

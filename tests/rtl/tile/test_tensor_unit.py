@@ -92,6 +92,36 @@ def test_a_maximum_is_that_of_its_byte_planes(disabled: int, expected: int) -> N
     assert pair.rtl.narrow[4096:4100].tolist() == [expected] * 4
 
 
+@pytest.mark.parametrize("wide", [0, 1], ids=["8 bit", "16 bit"])
+def test_a_maximum_looks_at_every_bit(wide: int) -> None:
+    """Of numbers that differ in a bit or two, in each lane, within a step and from step to step."""
+    pair, random, steps = TileAndModel({}), np.random.default_rng(3), 4
+    bits = 16 if wide else 8
+    shape = (steps, 64, 32 // bits)
+    near = random.integers(1 << bits, size=(1, 64, 1)) ^ (1 << random.integers(bits, size=shape))
+    words = near.astype("<u2" if wide else "u1").view("<u4").ravel()
+    pair.rtl.wide[: words.size] = words
+    pair.slow.wide[: 4 * words.size] = words.tobytes()
+    lanes = 64
+    fields = PLAIN | {
+        "parameter_16bit": wide,
+        "mac_disable": 0,
+        "main_limit": [steps - 1, 0, 0, 0, 0, 0, 0, 0],
+        "reduction_loops": 1,
+        "last_block_lanes": lanes - 1,
+        "output_scale": 1.0,
+        "high_clip": 65535.0,
+        "function": 4,
+    }
+    ones, rest = (1,) * 7, (0,) * 7
+    fields |= Walk((steps, *ones), (4, *rest)).fields(slow.MAC, "parameter_read")
+    fields |= Walk((lanes // 2, *ones), (4, *rest), base=4096).fields(slow.MAC, "narrow_write")
+    pair.give(slow.MAXIMUM, fields)
+    assert slow.run(pair.slow, slow.MAXIMUM, fields)
+    pair.run()
+    assert pair.rtl.idle
+
+
 def test_sums_in_wide_memory_go_on() -> None:
     """Two sums, each begun in the first pass of the reduction and finished in the second."""
     pair = TileAndModel({})

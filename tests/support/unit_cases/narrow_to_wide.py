@@ -47,7 +47,8 @@ def instructions(draw: Any, aims: Aims) -> dict[str, Any]:
     transpose = draw(st.sampled_from([0, 0, 4, 2]))
     fields: dict[str, Any] = {
         "transpose": int(transpose > 0),
-        "transpose_16bit": int(transpose == 2),
+        # Without `transpose` it has no effect.
+        "transpose_16bit": int(transpose == 2 or (not transpose and draw(st.booleans()))),
         "row_loop": draw(st.integers(0, LOOPS)),
     }
     last, target = chip.NARROW_BYTES // 4 - 1, int(transpose > 0)
@@ -91,7 +92,7 @@ def cases(draw: Any, aims: Aims = NO_AIMS) -> tuple[dict[str, Any], dict[int, in
 def cover(coverage: Coverage, fields: dict[str, Any], done: bool, rows: int) -> None:
     sizes = slow.row_sizes(fields)
     kinds = ("no transpose", "transpose 4 x 4 bytes", "transpose 2 x 2 halves")
-    coverage.hit(kinds[fields["transpose"] + fields["transpose_16bit"]])
+    coverage.hit(kinds[fields["transpose"] * (1 + fields["transpose_16bit"])])
     block = 0 if not fields["transpose"] else 2 if fields["transpose_16bit"] else 4
     coverage.hit("unfinished block", when=block and any(size % block for size in sizes))
     coverage.hit("full row", when=64 in sizes)
