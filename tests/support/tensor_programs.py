@@ -158,14 +158,29 @@ SOURCES = {
 """``moves`` and ``data`` of the programs of an instruction."""
 
 
+def reads_sums_back(fields: dict[str, Any]) -> bool:
+    """Whether sums are put aside in wide memory, and gone on from later."""
+    ends = slow.run_ends(fields)
+    starts = [True, *ends[:-1]]
+    return fields["partial_sum_read"] == 1 and any(
+        start and not slow.reduction_edges(fields, element.index)[0]
+        for start, element in zip(starts, slow.main_elements(fields), strict=True)
+    )
+
+
 @st.composite
 def programs(draw: Any, operation: str) -> list[TensorProgram]:
     """Programs of an instruction that gives at least a word, one for each of its sources.
 
     Half of them have nothing that is another one for each lane, for where parameters are data.
     """
+    again = operation == slow.MAC and draw(st.booleans())
     fields, table, _ = draw(
-        tensor_unit.cases(operation).filter(lambda case: sum(slow.output_lanes(case[0])) > 0)
+        tensor_unit.cases(operation).filter(
+            lambda case: (
+                sum(slow.output_lanes(case[0])) > 0 and (not again or reads_sums_back(case[0]))
+            )
+        )
     )
     # Of the watchers one is left, if there is one of this flag: it chooses half of the scales.
     watched = [

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.analysis import operands
 from darwinn_sim.analysis.operands import PARAMETER_MARK, Group, Taken
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.machine.lowering import lower
 from darwinn_sim.units import tensor_cells
 from darwinn_sim.units.tensor_records import Parameters
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_model import tensor_unit as slow
+from slow_model.traversal import walk
+from stimulus import constrained_random
+from tensor_stimulus import instructions
 
 MAC, INTERPOLATE = int(tensor_cells.MAC), int(tensor_cells.INTERPOLATE)
 SUM = next(code for code in range(64) if code not in (MAC, INTERPOLATE))
@@ -136,3 +144,25 @@ def test_addresses_come_once_and_in_order(size: int, values: list[int]) -> None:
     """Few of many, and many of few, which are found in another way."""
     found = operands._addresses(np.array(values, np.int64), size)
     assert found.tolist() == sorted(set(values))
+
+
+@constrained_random(60)
+@given(instructions("TensorMac"))
+def test_operands_of_the_first_and_the_last_result(fields: dict[str, Any]) -> None:
+    """Of all iterations that are reduced to it; with an alternate limit, of a run of sums."""
+    tables = lower((frame(build([("TensorMac", fields)])),)).tables
+    addresses = [element.address for element in walk(fields, "narrow_read")]
+    limits, elements = fields["main_limit"], slow.main_elements(fields)
+    kept = [k for k in range(8) if not fields["reduction_loops"] >> k & 1]
+    for last in (False, True):
+        if fields["main_alternate_loop"]:
+            ends = [0, *(k + 1 for k, end in enumerate(slow.run_ends(fields)) if end)]
+            expected = addresses[ends[-2] :] if last else addresses[: ends[1]]
+        else:
+            wanted = [limits[k] if last else 0 for k in kept]
+            expected = [
+                address
+                for address, element in zip(addresses, elements, strict=True)
+                if [element.index[k] for k in kept] == wanted
+            ]
+        assert operands.group_operands(tables, 0, last=last).tolist() == expected

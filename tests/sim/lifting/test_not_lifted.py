@@ -139,7 +139,7 @@ def test_what_is_noted_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_little_room_for_notes_is_emptied_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    accelerator, executable = ready(random_dense([70, 90, 10], 5), stands_alone=False)
+    accelerator, executable = ready(random_dense([60, 1000], 5), stands_alone=False)
     monkeypatch.setattr(walking, "_ROOM", 1)
     monkeypatch.setattr(identities, "MAX_DISTINCT", 1)
     assert_same(accelerator, executable, lift(accelerator, executable), 5)

@@ -13,7 +13,7 @@ from functional_coverage import Coverage
 from hypothesis import given
 from slow_model import tensor_unit as slow
 from stimulus import constrained_random
-from tensor_programs import INPUT_BYTES, TensorProgram, programs
+from tensor_programs import INPUT_BYTES, TensorProgram, programs, reads_sums_back
 
 REFUSED = {
     "zero points change within a sum",
@@ -26,7 +26,7 @@ REFUSED = {
 
 ENDS = ("table", "16-bit results", "raw results")
 BINS = {
-    slow.MAC: (*ENDS, "zero points of lanes", "sums put aside", "16-bit activations"),
+    slow.MAC: (*ENDS, "zero points of lanes", "sums put aside and read back", "16-bit activations"),
     slow.MAXIMUM: (*ENDS, "16-bit values"),
     slow.SUM: (*ENDS, "16-bit values"),
     slow.INTERPOLATE: ("nearest pixel", "four pixels"),
@@ -45,7 +45,7 @@ def cover(coverage: Coverage, program: TensorProgram) -> None:
     if operation != slow.MAC:
         coverage.hit("16-bit values", when=fields["parameter_16bit"])
         return
-    coverage.hit("sums put aside", when=fields["partial_sum_read"] == 1)
+    coverage.hit("sums put aside and read back", when=reads_sums_back(fields))
     coverage.hit("zero points of lanes", when=fields["load_parameter_zero_point"])
     coverage.hit("16-bit activations", when=fields["activation_16bit"])
 

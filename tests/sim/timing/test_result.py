@@ -49,6 +49,7 @@ def test_a_result(name: str, chip: str, link: str | None) -> None:
     check_executions(result)
     check_layers(result)
     check_seconds(result)
+    check_bound(result)
     plain = timing.simulate(executable, description, host)
     assert (plain.cycles, len(plain.spans)) == (result.cycles, 0)
     assert np.array_equal(plain.executions, result.executions)
@@ -161,6 +162,29 @@ def check_seconds(result: Timing) -> None:
     assert result.fixed_seconds == fixed
     assert result.seconds == result.cycles / clock + fixed
     assert result.fixed_share == pytest.approx(fixed / result.seconds)
+
+
+def check_bound(result: Timing) -> None:
+    """Parts of a run, each by itself, are what the run has of them."""
+    bound = timing.static_bound(result.program, result.program.sizes, result.chip, result.host)
+    assert bound.tensor == result.tile_elements[:, stations.TENSOR].max()
+    # Without loops: all bundles, but the first and the last of a chunk, and those behind its halt.
+    assert bound.scalar == sum(chunk.bundles - 6 for chunk in result.program.chunks)
+    sizes = dict.fromkeys(TransferKind, 0)
+    for transfer in result.transfers:
+        sizes[transfer.kind] += transfer.size
+    inwards = outwards = 0.0
+    if result.host:
+        inwards = result.chip.clock.value / result.host.bytes_per_second_in.value
+        outwards = result.chip.clock.value / result.host.bytes_per_second_out.value
+    assert bound.instructions == pytest.approx(sizes[TransferKind.INSTRUCTION] * inwards)
+    moved = sizes[TransferKind.INPUT] + sizes[TransferKind.PARAMETER]
+    assert bound.inputs == pytest.approx(moved * inwards)
+    assert bound.outputs == pytest.approx(sizes[TransferKind.OUTPUT] * outwards)
+    computing = max(bound.tensor, bound.scalar, bound.inputs)
+    assert bound.lower == max(bound.instructions + computing, bound.outputs) <= result.cycles
+    on_chip = bound.tensor + bound.scalar
+    assert bound.estimate == pytest.approx(1.17 * on_chip + bound.instructions + bound.inputs)
 
 
 def test_a_run_of_no_time_has_no_shares() -> None:
