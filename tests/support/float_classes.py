@@ -204,13 +204,15 @@ def around_zero(random: np.random.Generator) -> OutputCase:
 
 def reduced(random: np.random.Generator) -> OutputCase:
     """Range reduction of numbers of one size, subnormal ones and their ties among them."""
-    power = int(random.choice([random.integers(-149, 127), random.integers(-149, -120)]))
+    powers = [int(random.integers(-149, 129)), int(random.integers(-149, -120)), 128]
+    power = int(random.choice(powers))
     numbers: NDArray[np.floating[Any]]
     numbers = (random.integers(1, 1 << 10, LANES) / (1 << 10)) * 2.0**power
     output_scale = 1.0
     if random.random() < 0.4:
-        # Their products with this one end up to three bits below the last that there is.
-        power, output_scale = -144, 2.0 ** -int(random.integers(50, 53))
+        # Their products with this one end a few bits below the last that there is, or far below.
+        below = random.choice([int(random.integers(50, 53)), int(random.integers(50, 149))])
+        power, output_scale = -144, 2.0 ** -int(below)
         numbers = random.integers(1, 1 << 8, LANES) * 2.0**-100
     numbers = numbers * random.choice([1, 1, 1, -1, 0], LANES)
     table = np.zeros((SEGMENTS, COEFFICIENTS), np.float32)

@@ -1,0 +1,56 @@
+"""Watchers of the RTL's tile: every unit waits for every flag, with each of its watchers."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from darwinn_sim import chip
+from darwinn_sim.isa.builder import build
+from darwinn_sim.isa.table import BY_NAME
+from stimulus import Walk
+from tile_runs import rtl_tile
+from unit_cases.tile_fence import UNITS
+
+TWO_SIDED = ("WideToNarrow", "NarrowToWide", "MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
+"""Units whose watchers hold back one of two sides."""
+
+VALUES = ((5, 5, True), (5, 6, False), (-5, -5, True), (-5, -4, False))
+"""What a flag holds, what is awaited, and whether that is enough; with the highest bit set, too."""
+
+
+def _instruction(name: str, flag: int, slot: int, side: int, awaited: int) -> dict[str, Any]:
+    """One element or two, behind one watcher; the others name the same flag and are off."""
+    count = BY_NAME[name].field("watcher_flag").count
+    fields: dict[str, Any] = {
+        "watcher_flag": [flag] * count,
+        "watcher_expected": [awaited if k == slot else awaited + 1 for k in range(count)],
+        "watcher_valid": [int(k == slot) for k in range(count)],
+    }
+    if name in TWO_SIDED:
+        fields["watcher_side"] = [side] * count
+    if name.startswith("Mesh"):
+        fields |= Walk((2, 1, 1, 1), (1, 0, 0, 0)).fields(name, "narrow_read")
+        fields |= {"immediate_valid": 1}
+    if name == "TensorMac":
+        fields |= {"partial_sum_read": 3}
+    return fields | {"tiles": 1}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
+    from darwinn_testbench.rtl.tile.bench import RingRow
+
+    slots = BY_NAME[name].field("watcher_flag").count
+    tile, sides = rtl_tile(), (0, 1) if name in TWO_SIDED else (0,)
+    for flag, side, (value, awaited, passes) in product(range(chip.TILE_FLAGS), sides, VALUES):
+        slot = (flag + awaited) % slots
+        tile.reset()
+        tile.flags[:] = (awaited - 1) % 65536
+        tile.flags[flag] = value % 65536
+        if name.startswith("RingConsumer"):
+            tile.send_row(RingRow((1,) * chip.ROW_WORDS, channel=int(name.endswith("B"))))
+        tile.give(build([(name, _instruction(name, flag, slot, side, awaited))]))
+        tile.run(40)
+        assert tile.idle == passes, (flag, slot, side, value, awaited)
