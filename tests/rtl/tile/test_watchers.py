@@ -1,4 +1,4 @@
-"""Watchers of the RTL's tile: every unit waits for every flag, with each of its watchers."""
+"""Every unit of the RTL's tile: waits for every flag, and for its instruction before the next."""
 
 from __future__ import annotations
 
@@ -38,10 +38,16 @@ def _instruction(name: str, flag: int, slot: int, side: int, awaited: int) -> di
     return fields | {"tiles": 1}
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
+def _send_rows(tile: Any, name: str, count: int) -> None:
+    """What ring consumers take."""
     from darwinn_testbench.rtl.tile.bench import RingRow
 
+    for _ in range(count if name.startswith("RingConsumer") else 0):
+        tile.send_row(RingRow((1,) * chip.ROW_WORDS, channel=int(name.endswith("B"))))
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
     slots = BY_NAME[name].field("watcher_flag").count
     tile, sides = rtl_tile(), (0, 1) if name in TWO_SIDED else (0,)
     for flag, side, (value, awaited, passes) in product(range(chip.TILE_FLAGS), sides, VALUES):
@@ -49,8 +55,43 @@ def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
         tile.reset()
         tile.flags[:] = (awaited - 1) % 65536
         tile.flags[flag] = value % 65536
-        if name.startswith("RingConsumer"):
-            tile.send_row(RingRow((1,) * chip.ROW_WORDS, channel=int(name.endswith("B"))))
+        _send_rows(tile, name, 1)
         tile.give(build([(name, _instruction(name, flag, slot, side, awaited))]))
         tile.run(40)
         assert tile.idle == passes, (flag, slot, side, value, awaited)
+
+
+WAITS_FOR = 10
+
+
+@pytest.mark.parametrize("instructions", [1, 2, 5])
+@pytest.mark.parametrize("name", UNITS)
+def test_an_instruction_waits_for_the_one_before(name: str, instructions: int) -> None:
+    """The first of several in a unit's queue is held back for a while; each counts once."""
+    tile = rtl_tile()
+    counting = {
+        field.name: 1 if field.name.endswith("_increment") else 7
+        for field in BY_NAME[name].fields
+        if field.name.endswith(("producer_increment", "producer_depth"))
+    }
+    if "row_loop" in {field.name for field in BY_NAME[name].fields}:
+        counting["row_loop"] = 3
+    counts = []
+    for given in (1, instructions):
+        tile.reset()
+        tile.flags[:] = 0
+        _send_rows(tile, name, given)
+        for number in range(given):
+            fields = _instruction(name, WAITS_FOR, 0, 0, 1) | counting
+            off = {"watcher_valid": [0] * len(fields["watcher_valid"])} if number else {}
+            tile.give(build([(name, fields | off)]))
+        for _ in range(20):
+            tile.give(build([("TileFence", {"tiles": 1})]))  # a cycle each
+        loads = {"reset_flags": 1 << WAITS_FOR, "reset_value": 1}
+        tile.give(build([("TileFence", loads | {"tiles": 1})]))
+        tile.run(200)
+        assert tile.idle
+        counts.append(tile.flags.copy())
+        counts[-1][WAITS_FOR] = 0
+    assert counts[0].any()
+    assert (counts[1] == instructions * counts[0]).all()
