@@ -96,8 +96,8 @@ class Driver:
         self._simple_entries = simple_entries
         self._place = place
         self._tables: dict[int, Region] = {}
-        self._queue: Region | None = None
-        self._status: Region | None = None
+        self._rings: tuple[Region, Region] | None = None
+        """The ring of descriptors and the status block, while the device is open."""
         self._interrupts_left = 0
         self._in_flight: list[Request] = []
 
@@ -126,7 +126,7 @@ class Driver:
 
     def open(self) -> None:
         """Reset the device and bring it up; raises ``DriverError`` if it does not behave."""
-        if self._queue is not None:
+        if self._rings is not None:
             raise DriverError("the device is open already")
         self._host.reset()
         set_up_vectors(self._write)
@@ -150,12 +150,10 @@ class Driver:
         self._space = AddressSpace(extended if widened else min(extended, EXTENDED_BYTES))
 
     def _set_up_queue(self) -> None:
-        self._queue = self._memory.allocate("instruction queue", QUEUE_ENTRIES * DESCRIPTOR_BYTES)
-        self._status = self._memory.allocate("status block", STATUS_BLOCK_BYTES)
-        for region, address in (
-            (self._queue, QUEUE_ADDRESS),
-            (self._status, STATUS_BLOCK_ADDRESS),
-        ):
+        queue = self._memory.allocate("instruction queue", QUEUE_ENTRIES * DESCRIPTOR_BYTES)
+        status = self._memory.allocate("status block", STATUS_BLOCK_BYTES)
+        self._rings = queue, status
+        for region, address in ((queue, QUEUE_ADDRESS), (status, STATUS_BLOCK_ADDRESS)):
             region.store(bytes(region.size))
             self._write_entry(address >> PAGE_SHIFT, int(region.page_addresses[0]) | VALID)
         self._tail = self._completed_head = 0
@@ -201,12 +199,12 @@ class Driver:
         for region in (queue, status):
             region.check_guards()
             self._memory.release(region)
-        self._queue = self._status = None
+        self._rings = None
 
     def _opened(self) -> tuple[Region, Region]:
-        if self._queue is None or self._status is None:
+        if self._rings is None:
             raise DriverError("the device is not open")
-        return self._queue, self._status
+        return self._rings
 
     # Page table.
 
