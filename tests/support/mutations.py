@@ -29,7 +29,8 @@ from weaving import write_copy
 ROOT = Path(__file__).parents[2]
 
 _REASON = re.compile(
-    r"(?:WorkloadMismatch|Mismatch|WaitTimeout|AssertionError|%Error): .*|Assertion failed in.*"
+    r"(?:WorkloadMismatch|Mismatch|WaitTimeout|RtlTimeout|AssertionError|%Error): .*"
+    r"|Assertion failed in.*|(?m:^E +assert .*)"
 )
 
 

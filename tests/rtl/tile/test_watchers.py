@@ -16,8 +16,11 @@ from unit_cases.tile_fence import UNITS
 TWO_SIDED = ("WideToNarrow", "NarrowToWide", "MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
 """Units whose watchers hold back one of two sides."""
 
-VALUES = ((5, 5, True), (5, 6, False), (-5, -5, True), (-5, -4, False))
-"""What a flag holds, what is awaited, and whether that is enough; with the highest bit set, too."""
+VALUES = (
+    *((5, 5, True), (5, 6, False), (-5, -5, True), (-5, -4, False)),
+    *((5, 5 - 0x7FFF, True), (5, 5 - 0x8000, False)),
+)
+"""What a flag holds, what is awaited, and whether that is enough; up to half a turn."""
 
 
 def _instruction(name: str, flag: int, slot: int, side: int, awaited: int) -> dict[str, Any]:
