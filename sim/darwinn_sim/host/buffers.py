@@ -147,7 +147,7 @@ def buffer_sizes(executable: Executable) -> dict[Buffer, int]:
             (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, executable.output_layers),
         ):
             declared |= {
-                Buffer(description, layer.name or "", batch): layer_bytes(layer) for layer in layers
+                Buffer(description, layer.name, batch): layer_bytes(layer) for layer in layers
             }
     needs = [*declared.items(), *_hinted(executable)]
     for buffer, size in needs:

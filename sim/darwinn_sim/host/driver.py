@@ -385,7 +385,7 @@ class Driver:
             raise DriverError(f"the device has not signalled completion of the request: {waiting}")
         request.check_guards()
         outputs = {
-            layer.name or "": b"".join(
+            layer.name: b"".join(
                 _output_bytes(request, layer, batch)
                 for batch in range(batches_of(request.executable))
             )
@@ -396,7 +396,7 @@ class Driver:
 
 
 def _output_bytes(request: Request, layer: Layer, batch: int) -> bytes:
-    buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name or "", batch)
+    buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
     if buffer not in request.buffers:
         return b""
     return request.buffers[buffer].region.payload[: layer_bytes(layer)].tobytes()
@@ -406,7 +406,7 @@ def _split_inputs(executable: Executable, inputs: Mapping[str, bytes]) -> dict[B
     """The bytes of each input buffer; raises ``DriverError`` for what does not fit the layers, and
     ``FormatError`` as ``batches_of``.
     """
-    layers = {layer.name or "": layer for layer in executable.input_layers}
+    layers = {layer.name: layer for layer in executable.input_layers}
     wrong = layers.keys() ^ inputs.keys()
     if wrong:
         raise DriverError(

@@ -27,7 +27,7 @@ def unknown_output(request: Request) -> Elements | None:
     """
     for layer in request.executable.output_layers:
         for batch in range(batches_of(request.executable)):
-            buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name or "", batch)
+            buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
             mapped = request.buffers.get(buffer)
             known = None if mapped is None else mapped.region.payload_known
             if known is None or known[: layer_bytes(layer)].all():

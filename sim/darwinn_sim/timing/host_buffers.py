@@ -29,8 +29,7 @@ class HostBuffers:
         driver.open()
         batches = batches_of(executable)
         inputs = {
-            layer.name or "": bytes(layer_bytes(layer) * batches)
-            for layer in executable.input_layers
+            layer.name: bytes(layer_bytes(layer) * batches) for layer in executable.input_layers
         }
         self._request = driver.prepare(executable, inputs)
 

@@ -70,6 +70,48 @@ def test_parameters_are_whole_planes_of_rows(
 
 
 @given(
+    st.sampled_from((MAC, SUM)),
+    st.booleans(),
+    st.lists(st.one_of(st.integers(-2, 2), st.integers(chip.WIDE_ROWS - 2, chip.WIDE_ROWS + 2))),
+    st.integers(1, chip.LANES),
+)
+def test_zero_points_are_words_of_rows_that_there_are(
+    opcode: int, loads: bool, rows: list[int], lanes: int
+) -> None:
+    there = {row for row in rows if row in range(chip.WIDE_ROWS)} if opcode == MAC and loads else ()
+    expected = {
+        chip.ROW_BYTES * row + 4 * lane + k
+        for row in there
+        for lane in range(lanes)
+        for k in range(4)
+    }
+    made = instruction(opcode, load_parameter_zero_point=int(loads))
+    found = operands._zero_point_bytes(made, np.array(rows, np.int64), lanes)
+    assert found.tolist() == sorted(expected)
+
+
+@given(
+    st.sampled_from((MAC, SUM)),
+    st.integers(1, 4),
+    st.integers(-6, 2),
+    st.integers(-2, 6),
+)
+def test_parameters_end_with_their_memory(
+    opcode: int, products: int, below: int, above: int
+) -> None:
+    """What a damaged program takes beyond it is left out."""
+    granules = np.array([below, GRANULES - 4 + above], np.int64)
+    made = instruction(opcode, products=products)
+    found = operands._parameter_bytes(made, granules, 1)
+    taken = set()
+    for granule in granules.tolist():
+        count = 1 if opcode != MAC and granule % 4 else products
+        taken |= {each for each in range(granule, granule + count) if 0 <= each < GRANULES}
+    expected = {chip.ROW_BYTES * (each // 4) + each % 4 for each in taken}
+    assert set(found.tolist()) == expected
+
+
+@given(
     st.sampled_from((MAC, SUM, INTERPOLATE)),
     st.booleans(),
     st.integers(1, 4),

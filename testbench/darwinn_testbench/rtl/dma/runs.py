@@ -80,7 +80,7 @@ def recorded(executable: Executable, seed: int) -> tuple[Workload, WorkloadResul
     """The DMA program of ``executable`` for random inputs, and what the model makes of it."""
     random = np.random.default_rng(seed)
     inputs = {
-        layer.name or "": random.bytes(layer_bytes(layer) * max(1, executable.batch_size))
+        layer.name: random.bytes(layer_bytes(layer) * max(1, executable.batch_size))
         for layer in executable.input_layers
     }
     return record(executable, inputs, DEFAULT_WINDOW.base)
