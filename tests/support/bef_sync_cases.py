@@ -123,6 +123,24 @@ SYNCHRONOUS: list[Flow] = [
         ],
     ),
     _sync(
+        "texts",
+        "!t.tensor",
+        """%a = "tfrt_sht_sync.create_tensor"() {shape = [1, 2], values = ["own", "two"]} :
+            () -> !t.tensor
+        tfrt_dht_sync.print_tensor %a
+        %b = "tfrt_sht_sync.create_uninitialized_tensor"() {shape = [3]} : () -> !t.tensor
+        tfrt_dht_sync.print_tensor %b
+        // expected-error @+1 {{runtime error: Cannot allocate tensor}}
+        %c = "tfrt_sht_sync.create_uninitialized_tensor"() {shape = [1099511627776]} :
+            () -> !t.tensor
+        tfrt.return %c : !t.tensor""",
+        [
+            'StringHostTensor shape = [1, 2], values = ["own", "two"]',
+            'StringHostTensor shape = [3], values = ["", "", ""]',
+            "'case' returned <<error: Cannot allocate tensor>>",
+        ],
+    ),
+    _sync(
         "any number of operands and attributes",
         "i32, i32, i32, i32, i32",
         """%a = "tfrt.constant_s.i32"() {value = 2147483647 : i32} : () -> i32

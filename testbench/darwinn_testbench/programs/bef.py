@@ -36,9 +36,10 @@ from darwinn_testbench.reference.tfrt import (
 
 def _functions(file: tfrt.BefFile) -> Iterator[FunctionFigures]:
     for function in file.functions:
+        native = function.body is None
         count = 0 if function.body is None else len(function.body.kernels)
         name = function.name or REGION
-        yield FunctionFigures(name, function.argument_types, function.result_types, count)
+        yield FunctionFigures(name, function.argument_types, function.result_types, count, native)
 
 
 def _open(source: Source, opening: Opening) -> Reference:
@@ -88,7 +89,12 @@ def _options(file: tfrt.BefFile, opening: Opening) -> Options:
 
 def _load_text(source: Source) -> tfrt.BefFile:
     name, text = _text_of(source)
-    return tfrt.from_text(text, name)
+    return _converted(text, name)
+
+
+def _converted(text: str, name: str) -> tfrt.BefFile:
+    """The file that a text is converted to, where each kernel has a location of its own."""
+    return replace(tfrt.load(tfrt.dump(tfrt.from_text(text, name))), file=name)
 
 
 def _text_of(source: Source) -> tuple[str, str]:
@@ -112,7 +118,7 @@ def _run_part(name: str, text: str, opening: Opening, log: TextIO) -> int:
     """Run a part of a text; or judge the errors of its conversion, where it expects any."""
     errors = tfrt.diagnose(text, name)
     if not errors:
-        return _run_driver(tfrt.from_text(text, name), text, opening, log)
+        return _run_driver(_converted(text, name), text, opening, log)
     expected = expected_errors(text)
     if not expected:
         raise errors[0]
@@ -134,11 +140,10 @@ def _run_driver(file: tfrt.BefFile, text: str | None, opening: Opening, log: Tex
     return driver.run()
 
 
-def _expects_errors(source: Source) -> bool:
-    """Whether a text consists of parts, or says which errors its conversion reports."""
-    name, text = _text_of(source)
-    several = len(parts_of(text)) > 1
-    return several or bool(expected_errors(text) and tfrt.diagnose(text, name))
+def _is_test(source: Source) -> bool:
+    """Whether a text consists of parts, or says which errors it expects."""
+    _, text = _text_of(source)
+    return len(parts_of(text)) > 1 or bool(expected_errors(text))
 
 
 def _open_text(source: Source, opening: Opening) -> Reference:
@@ -165,4 +170,4 @@ HANDLER = Handler(
     has_host=True,
 )
 
-TEXT_HANDLER = replace(HANDLER, load=_load_text, open=_open_text, only_suite=_expects_errors)
+TEXT_HANDLER = replace(HANDLER, load=_load_text, open=_open_text, only_suite=_is_test)

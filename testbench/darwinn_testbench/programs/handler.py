@@ -79,12 +79,16 @@ Suite = Callable[[Source, Opening, TextIO], int]
 
 @dataclass(frozen=True)
 class FunctionFigures:
-    """A function of a program: ``inputs`` and ``outputs`` as text, and number of instructions."""
+    """A function of a program: ``inputs`` and ``outputs`` as text, and number of instructions.
+
+    Of a native one the file has only the name.
+    """
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     instructions: int
+    native: bool = False
 
 
 @dataclass(frozen=True)

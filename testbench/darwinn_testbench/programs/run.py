@@ -69,9 +69,9 @@ def run_program(
     Inputs are given as for :func:`darwinn_testbench.chip.execution.run`; drawn ones have size 1
     where the program leaves a size open, which a warning says. State that the program has stays
     from call to call. A BEF file of several functions, none of them chosen nor called ``main`` or
-    ``forward``, is run as the test that it is: every function without arguments, in order. What
-    kernels print is in the figures. ``data`` are files of external data, ``host`` is what is said
-    of the host of a BEF file.
+    ``forward``, is run as the test that it is: every function without arguments, in order; so is a
+    text that says which errors it expects. What kernels print is in the figures. ``data`` are files
+    of external data, ``host`` is what is said of the host of a BEF file.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -168,7 +168,7 @@ def _suite_of(source: Source, function: str | None) -> Suite | None:
     if found.handler.only_suite(source):
         return found.handler.suite
     functions = found.handler.functions(found.handler.load(source))
-    names = [each.name for each in functions if each.name != REGION and each.instructions]
+    names = [each.name for each in functions if each.name != REGION and not each.native]
     return None if len(names) <= 1 or DEFAULT_FUNCTIONS.intersection(names) else found.handler.suite
 
 

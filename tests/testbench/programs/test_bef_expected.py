@@ -53,6 +53,40 @@ def test_each_part_is_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "hello host executor!" in report["printed"]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("tfrt_test.fail", "something bad happened"), ("no.such", "unknown kernel name 'no.such'")],
+)
+def test_a_function_whose_error_is_expected_is_a_test_by_itself(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"""func.func @main() -> i32 {{
+      %x = "{name}"() : () -> i32 // expected-error {{{{{said}}}}}
+      tfrt.return %x : i32
+    }}"""
+    code, report = asked(tmp_path, text, capsys)
+    assert code == 0, report
+    code, _ = asked(tmp_path, text, capsys, "--function", "main")
+    assert code in {1, 3}
+
+
+def test_kernels_of_a_text_have_locations_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """func.func @several() {
+      %a = "tfrt_test.unique_loc"() {name = "a"} : () -> !tfrt.chain loc(unknown)
+      %b = "tfrt_test.unique_loc"() {name = "b"} : () -> !tfrt.chain loc(unknown)
+      tfrt.return
+    }
+    func.func @nothing() { tfrt.return }"""
+    code, report = asked(tmp_path, text, capsys)
+    assert code == 0, report
+    assert report["printed"].splitlines()[2:] == [
+        "--- Running 'several':",
+        "--- Running 'nothing':",
+    ]
+
+
 def test_other_errors_and_missing_ones_are_mismatches(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

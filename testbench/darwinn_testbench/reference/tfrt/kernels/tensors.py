@@ -21,6 +21,7 @@ from darwinn_testbench.reference.tfrt.values import CHAIN, Chain, KernelError
 SHOWN: Final = 16
 SHOWN_TEXTS: Final = 32
 """Elements above which a tensor of texts says that it is cut; 16 are shown all the same."""
+BYTES_PER_TEXT: Final = 32
 CLOSE_UNITS: Final = 2
 """Units in the last place by which values that are close may differ."""
 
@@ -414,10 +415,19 @@ def get_buffer_slice(buffer: HostBuffer, offset: int, size: int) -> HostBuffer:
     return HostBuffer(buffer.data[offset : offset + size])
 
 
-@kernel("tfrt_sht.create_tensor", attributes=(I64_ARRAY, AGGREGATE))
+@kernel("tfrt_sht.create_tensor", "tfrt_sht_sync.create_tensor", attributes=(I64_ARRAY, AGGREGATE))
 def create_string_tensor(shape: list[int], values: list[str]) -> StringHostTensor:
     """A tensor of texts."""
     tensor = StringHostTensor(TensorShape(tuple(shape)), values)
     if tensor.shape.elements != len(values):
         raise KernelError("Shape mismatch")
     return tensor
+
+
+@kernel("tfrt_sht_sync.create_uninitialized_tensor", attributes=(I64_ARRAY,))
+def create_uninitialized_string_tensor(shape: list[int]) -> StringHostTensor:
+    """A tensor of empty texts."""
+    of = TensorShape(tuple(shape))
+    if min(shape, default=0) < 0 or of.elements * BYTES_PER_TEXT > limits().memory:
+        raise KernelError("Cannot allocate tensor")
+    return StringHostTensor(of, [""] * of.elements)
