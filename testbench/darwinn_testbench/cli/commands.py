@@ -41,6 +41,7 @@ SUMMARIES: Mapping[str, str] = {
     "profile": (
         "Say where the cycles of an inference go: by layer, by unit, and by what was waited for."
     ),
+    "import": "Show the times that ExecuTorch's runtime has noted of a program, on any device.",
     "report": (
         "Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, "
         "outputs."

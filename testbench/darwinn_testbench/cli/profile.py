@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -142,7 +143,14 @@ def command(
                 calls=calls,
                 progress=progress,
             )
-        finish_profile(timed, file, csv, html, as_json=json)
+        finish_profile(
+            timed,
+            file,
+            csv,
+            html,
+            as_json=json,
+            next_step=f"darwinn profile {quote(file)} --html profile.html draws the network",
+        )
     options.only_for(
         "programs of other formats",
         inputs=inputs,

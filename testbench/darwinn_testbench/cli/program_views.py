@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from rich.console import RenderableType
 
 from darwinn_testbench.cli.console import after_failure, finish, wrapped
 from darwinn_testbench.layers.graph import draw_nodes
 from darwinn_testbench.profile.operator_graph import operator_nodes
+from darwinn_testbench.profile.operator_page import inputs_of
 from darwinn_testbench.profile.operator_tables import (
     KIND_COLUMNS,
     OPERATOR_COLUMNS,
@@ -53,6 +54,7 @@ def finish_profile(
     html: Path | None,
     *,
     as_json: bool,
+    next_step: str,
 ) -> NoReturn:
     """Write the files, print the times, and end with the exit code."""
     if html is not None:
@@ -68,9 +70,7 @@ def finish_profile(
         file=file,
         as_json=as_json,
         body=(lambda _: []) if on_stdout else _profile_body,
-        next_step=_next(
-            report, file, f"darwinn profile {quote(file)} --html profile.html draws the network"
-        ),
+        next_step=_next(report, file, next_step),
         summary_on_stderr=on_stdout,
     )
 
@@ -91,21 +91,25 @@ def _profile_body(report: Report[OperatorTimeRow]) -> Sequence[RenderableType]:
     kinds = report.figures["kinds"]
     left = len(report.rows) - len(shown)
     more = [f"and {left:,} operators more, each faster; --json and --csv have all"] if left else []
-    figures = report.figures
-    whole = (
-        f"{1000 * figures['seconds']:.3g} ms a call, the first "
-        f"{1000 * figures['first_seconds']:.3g} ms; inputs "
-        + (f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given")
-    )
     return [
         *_tables(filled(TIME_COLUMNS, shown), shown),
         *more,
         "",
         *(_tables(KIND_COLUMNS, kinds) if len(kinds) < len(report.rows) else []),
         wrapped(TIME_NOTE),
-        whole,
+        wrapped(_whole(report.figures)),
         *_warnings(report),
     ]
+
+
+def _whole(figures: Mapping[str, Any]) -> str:
+    """What a call takes as a whole, and by what that was measured."""
+    drawn = inputs_of(figures)
+    return (
+        f"{1000 * figures['seconds']:.3g} ms a call, the first "
+        f"{1000 * figures['first_seconds']:.3g} ms, measured by {figures['measured_by']}"
+        + (f"; inputs {drawn}" if drawn else "")
+    )
 
 
 def _tables(columns: Sequence[Column[Item]], rows: Sequence[Item]) -> list[RenderableType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from darwinn_formats.errors import printable
 
@@ -48,7 +49,7 @@ def operator_nodes(report: Report[OperatorRow]) -> tuple[Node, ...]:
     Of an operator with parts the parts are drawn, and none of those that neither read nor write.
     """
     ports: Sequence[ProgramPort] = report.figures["ports"]
-    drawn = [row for row in report.rows if _is_drawn(row)]
+    drawn = [row for row in report.rows if _is_drawn(row, report.rows)]
     keys = {row.name: key_of(row) for row in drawn}
     keys |= {each.name: _port_key(each) for each in ports if each.direction == "input"}
     return (
@@ -61,8 +62,16 @@ def operator_nodes(report: Report[OperatorRow]) -> tuple[Node, ...]:
     )
 
 
-def _is_drawn(row: OperatorRow) -> bool:
-    return not row.has_parts and bool(row.inputs or row.output_tensors)
+def _is_drawn(row: OperatorRow, rows: Sequence[OperatorRow]) -> bool:
+    """Whether an operator reads or writes, and none of its parts, which stand behind it, does."""
+    if not _has_values(row):
+        return False
+    behind = takewhile(lambda each: each.depth > row.depth, rows[row.number + 1 :])
+    return not row.has_parts or not any(map(_has_values, behind))
+
+
+def _has_values(row: OperatorRow) -> bool:
+    return bool(row.inputs or row.output_tensors)
 
 
 def _before(names: Sequence[str], keys: Mapping[str, str]) -> tuple[str, ...]:

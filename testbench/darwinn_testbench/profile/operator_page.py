@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +54,22 @@ def operator_summary(report: Times) -> Section:
         ("milliseconds of a call", 1000 * figures["seconds"]),
         ("milliseconds of the first call", 1000 * figures["first_seconds"]),
         ("calls measured", figures["calls"]),
-        ("inputs", f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"),
+        ("inputs", inputs_of(figures)),
     ]
-    text = "Measured on the CPU of the computer that wrote this page, by this project's reference."
+    text = f"Measured by {figures['measured_by']}."
     shown = [row for row in rows if row[1] is not None]
     return Section(
         "Summary",
         " ".join((text, *map(sentence, figures["warnings"]))),
         [Table(("figure", "value"), shown, (False, True))],
     )
+
+
+def inputs_of(figures: Mapping[str, Any]) -> str | None:
+    """Where the inputs of the calls are from; None if that is not known."""
+    if "seed" not in figures:
+        return None
+    return f"drawn from seed {figures['seed']}" if figures["random_inputs"] else "given"
 
 
 def operator_sections(report: Times) -> Iterator[Section]:

@@ -68,9 +68,8 @@ KIND_COLUMNS: tuple[Column[KindTime], ...] = (
 )
 
 TIME_NOTE = (
-    "ms: own time of the operator on this computer's CPU in one call, all its runs together and "
-    "without the operators within it; the calls that it is measured in take longer for being "
-    "looked at."
+    "ms: own time of the operator in one call, all its runs together and without the operators "
+    "within it; a call in which operators are timed takes longer than one as it is."
 )
 
 

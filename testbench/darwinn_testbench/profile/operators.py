@@ -24,6 +24,8 @@ from darwinn_testbench.programs.recorder import Recorder
 from darwinn_testbench.report import Report, counted, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
+REFERENCE = "this project's CPU reference, on this computer"
+"""What has executed the calls that are timed."""
 CALLS = 5
 """Calls that are measured unless another number is asked for."""
 
@@ -103,6 +105,7 @@ def profile_operators(
         rows=rows,
         figures={
             **call_figures(call, recorder, seed=seed, random_inputs=inputs is None),
+            "measured_by": REFERENCE,
             "calls": len(measured.plain),
             "first_seconds": measured.first,
             "seconds": measured.seconds,

@@ -212,6 +212,21 @@ class OperatorsSeen(TypedDict):
 class OperatorsTimed(OperatorsSeen):
     """`profile` of a program of another format."""
 
+    measured_by: str
+    calls: int
+    first_seconds: float
+    seconds: float
+    kinds: tuple[KindTime, ...]
+
+
+class Imported(TypedDict):
+    """`import`."""
+
+    format: str
+    function: str
+    measured_by: str
+    warnings: list[str]
+    ports: tuple[ProgramPort, ...]
     calls: int
     first_seconds: float
     seconds: float

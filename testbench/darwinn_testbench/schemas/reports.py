@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
         (ProfileRow, figures.Profiled),
         (OperatorTimeRow, figures.OperatorsTimed),
     ),
+    "import": ((OperatorTimeRow, figures.Imported),),
     "accuracy": ((AccuracyRow, figures.Predicted),),
     "regress": ((Outcome, figures.Regressed),),
     "survey": ((SurveyRow, figures.Surveyed),),

@@ -47,7 +47,8 @@ def test_looking_at_a_file_loads_no_chip_and_no_references(command: str, tmp_pat
     modules = loaded_by(command, str(stream))
     assert modules & HEAVY == set()
     references = {name for name in modules if name.startswith("darwinn_testbench.reference.")}
-    assert references <= {f"darwinn_testbench.reference.{name}" for name in ("graph", "protocol")}
+    light = ("graph", "observation", "protocol")
+    assert references <= {f"darwinn_testbench.reference.{name}" for name in light}
 
 
 def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:

@@ -71,6 +71,7 @@ REPORTS = (
     ("evaluate", "convolution_edgetpu.tflite", "missing", "--out", "evaluated"),
     ("device", "--replay", "missing.jsonl"),
     ("warm-up", "function"),
+    ("import", "missing"),
     *((command, "missing") for command in ("inspect", "run", "verify", "cycles", "layers")),
 )
 

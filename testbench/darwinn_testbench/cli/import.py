@@ -1,0 +1,74 @@
+# ruff: noqa: N999 - a command is loaded by its name.
+"""`darwinn import`: what another runtime has noted of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.program_views import finish_profile
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.profile.imported import TICKS, import_times
+
+EXAMPLES = """**Examples**
+
+`darwinn import run.etdp`
+
+`darwinn import run.etdp model.etrecord --program model.pte --html profile.html`
+
+`darwinn import device.etdp --program model.pte --ticks-per-second 240e6 --csv times.csv`
+"""
+
+Files = Annotated[
+    list[str],
+    argument("FILE...", "ExecuTorch ETDump (.etdp), and ETRecord beside it, in any order."),
+]
+Program = Annotated[
+    str | None,
+    option(
+        "--program FILE",
+        "The program that was run (.pte): its operators by their full names, and what they read.",
+    ),
+]
+Ticks = Annotated[
+    float,
+    option("--ticks-per-second N", "Of the clock that was read: nanoseconds by default.", min=1.0),
+]
+Csv = Annotated[Path | None, option("--csv PATH", "Also write the operators as CSV; - is stdout.")]
+Html = Annotated[
+    Path | None,
+    option("--html PATH", "Also write a page with charts and the network; - is stdout."),
+]
+
+
+def command(
+    files: Files,
+    program: Program = None,
+    data: options.DataFiles = None,
+    function: options.Function = None,
+    ticks_per_second: Ticks = TICKS,
+    csv: Csv = None,
+    html: Html = None,
+    json: options.Json = False,
+) -> None:
+    """Show the times that ExecuTorch's runtime has noted of a program, on any device.
+
+    The dump (ETDump) has the times of instructions and of the parts of delegates; the record
+    (ETRecord) has the lines of source that they came from. It needs nothing of ExecuTorch.
+    """
+    options.only_one_on_stdout(json=json, csv=csv, html=html)
+    with progress_bar() as progress:
+        progress("reading", 0, None)
+        report = import_times(
+            files, program, data=data or (), function=function, ticks_per_second=ticks_per_second
+        )
+    finish_profile(
+        report,
+        files[0],
+        csv,
+        html,
+        as_json=json,
+        next_step="darwinn profile PROGRAM times the same operators on this computer",
+    )
