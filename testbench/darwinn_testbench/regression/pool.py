@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, Future, TimeoutError, as_completed
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, TimeoutError, wait
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from darwinn_formats.limits import Limits, limited, limits
@@ -17,6 +18,11 @@ from darwinn_testbench.confinement import Confinement, confine
 from darwinn_testbench.errors import InputError
 
 _CONNECT_SECONDS = 20
+
+_AHEAD = 4
+"""Tasks for each process that are handed out at a time: the next one is there when one is done."""
+_AHEAD_ON_CLUSTER = 2048
+"""The same of all workers together, which may come and go."""
 
 OutcomeType = TypeVar("OutcomeType", covariant=True)
 Result = TypeVar("Result")
@@ -43,6 +49,8 @@ class Work(Protocol[OutcomeType]):
 def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iterator[Result]:
     """Outcomes as they are finished by ``jobs`` processes, one for each core by default.
 
+    Few tasks are handed out at a time, so that however many there are take no memory.
+
     A task that runs into its time limit, or that takes its process down, is a failure of its own;
     the others go on.
     """
@@ -50,13 +58,21 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
     context = multiprocessing.get_context("spawn")
     workers = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
     with ProcessPool(max_workers=workers, context=context, initializer=_begin_worker) as pool:
-        futures: dict[Future[Result], Work[Result]] = {
-            pool.schedule(_perform, args=[task, limits()], timeout=task.timeout): task
-            for task in tasks
-        }
+        waiting = iter(tasks)
+        futures: dict[Future[Result], Work[Result]] = {}
+
+        def hand_out(count: int) -> None:
+            for task in islice(waiting, count):
+                future = pool.schedule(_perform, args=[task, limits()], timeout=task.timeout)
+                futures[future] = task
+
         try:
-            for future in as_completed(futures):
-                yield _result(future, futures[future])
+            hand_out(_AHEAD * workers)
+            while futures:
+                done, _ = wait(futures, return_when=FIRST_COMPLETED)
+                hand_out(len(done))
+                for future in done:
+                    yield _result(future, futures.pop(future))
         finally:
             # Also where the caller has had enough: nothing is left running behind.
             pool.stop()
@@ -112,13 +128,22 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {address}: {error}") from None
     with client:
-        futures = {
-            client.submit(_perform, task, limits(), key=f"darwinn-{task.key}", retries=0): task
-            for task in tasks
-        }
+        waiting = iter(tasks)
+        futures: dict[Any, Work[Result]] = {}
+
+        def handed_out(count: int) -> list[Any]:
+            new = {
+                client.submit(_perform, task, limits(), key=f"darwinn-{task.key}", retries=0): task
+                for task in islice(waiting, count)
+            }
+            futures.update(new)
+            return list(new)
+
         try:
-            for future in distributed.as_completed(futures):
-                yield _cluster_result(future, futures[future])
+            finished = distributed.as_completed(handed_out(_AHEAD_ON_CLUSTER))
+            for future in finished:
+                finished.update(handed_out(1))
+                yield _cluster_result(future, futures.pop(future))
         except CancelledError:
             raise InputError(
                 f"--scheduler {address}: the connection was lost; "

@@ -86,12 +86,19 @@ class Outcome(Row):
 def tasks_of(cases: Sequence[Case]) -> tuple[Task, ...]:
     """Every task of ``cases``, in their order."""
     hashes: dict[str, str] = {}
-    return tuple(
-        Task(key_of(case, engine, seed, hashes), case, engine, seed)
-        for case in cases
-        for engine in case.engines
-        for seed in case.seeds
-    )
+    return tuple(task for case in cases for task in of_case(case, hashes))
+
+
+def of_case(case: Case, hashes: dict[str, str]) -> Iterator[Task]:
+    """Every task of a case; ``hashes`` keeps those of files by path from one call to the next."""
+    # The other seeds and engines of a case are not of a task: it is the same one where they change,
+    # and of thousands of seeds each task would take all of them along.
+    alone = msgspec.structs.replace(case, seeds=(), engines=())
+    described = _described(alone, hashes)
+    for engine in case.engines:
+        for seed in case.seeds:
+            key = hashlib.sha256(described + msgspec.json.encode([engine, seed])).hexdigest()
+            yield Task(key, alone, engine, seed)
 
 
 def runs_on_chip(task: Task) -> bool:
@@ -185,16 +192,14 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
     )
 
 
-def key_of(case: Case, engine: str, seed: int, hashes: dict[str, str]) -> str:
-    """The key of a task; ``hashes`` keeps those of files by path from one call to the next."""
+def _described(case: Case, hashes: dict[str, str]) -> bytes:
+    """What the outcomes of a case depend on."""
     described = {
         "program": __version__,
-        "engine": engine,
-        "seed": seed,
         "case": msgspec.to_builtins(case),
         "files": [_hash(file, hashes) for file in _files(case)],
     }
-    return hashlib.sha256(msgspec.json.encode(described, order="sorted")).hexdigest()
+    return msgspec.json.encode(described, order="sorted")
 
 
 def _files(case: Case) -> Iterator[str]:

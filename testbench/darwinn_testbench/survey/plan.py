@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from darwinn_testbench.regression.manifest import Case
-from darwinn_testbench.regression.task import Task, key_of
+from darwinn_testbench.regression.task import Task, of_case
 from darwinn_testbench.report import Verdict, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.survey.content import UNCOMPILED, CompiledFile, look_at
@@ -174,8 +174,10 @@ def _task(row: SurveyRow, options: Options, hashes: dict[str, str]) -> Task:
         chip_only=options.chip_only,
         require_reference=options.require_reference,
         timeout=options.timeout,
+        seeds=(options.seed,),
     )
-    return Task(key_of(case, "model", options.seed, hashes), case, "model", options.seed)
+    (task,) = of_case(case, hashes)
+    return task
 
 
 def _pipeline_task(pipeline: Pipeline, options: Options, hashes: dict[str, str]) -> PipelineTask:

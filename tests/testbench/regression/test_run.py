@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,62 @@ def test_a_process_that_dies_or_hangs_is_a_fault_and_the_rest_goes_on() -> None:
     ]
     assert found[0].message == "the process died: exit code 9"
     assert found[1].message == "not finished within 3 s"
+
+
+def test_another_seed_or_engine_of_a_case_leaves_the_other_tasks_what_they_are() -> None:
+    case = Case(file="f", name="f", seeds=(0, 1))
+    before = {(task.engine, task.seed): task.key for task in tasks_of([case])}
+    more = msgspec.structs.replace(case, seeds=(0, 1, 2), engines=("model", "rtl"))
+    after = {(task.engine, task.seed): task.key for task in tasks_of([more])}
+    assert {key: after[key] for key in before} == before
+    assert len(set(after.values())) == len(after) == 6
+    other = msgspec.structs.replace(case, strict=True)
+    assert not {task.key for task in tasks_of([other])} & set(before.values())
+
+
+def test_a_task_travels_without_the_seeds_of_the_others() -> None:
+    case = Case(file="f", name="f", seeds=tuple(range(1000)))
+    assert len(pickle.dumps(tasks_of([case])[-1])) < 2000
+
+
+class Counted(Sequence[Task]):
+    """Tasks that are made when they are asked for, with how many that were so far."""
+
+    def __init__(self, count: int) -> None:
+        self.length, self.made = count, 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= self.length:
+            raise IndexError(number)
+        self.made = max(self.made, number + 1)
+        return Passing(str(number), Case(file="f", name="f"), "model", number)
+
+
+class Passing(Task):
+    def perform(self) -> Outcome:
+        return outcome_of(self, Verdict.PASS, "")
+
+
+def few_at_a_time(perform: Callable[[Counted], Iterator[Outcome]], count: int, most: int) -> None:
+    tasks, seen = Counted(count), []
+    for outcome in perform(tasks):
+        seen.append(outcome.seed)
+        assert tasks.made <= len(seen) + most
+    assert sorted(seen) == list(range(count))
+
+
+def test_tasks_are_handed_out_a_few_at_a_time() -> None:
+    few_at_a_time(lambda tasks: pool.perform_here(tasks, 2), 60, 2 * 8)
+
+
+def test_a_cluster_gets_tasks_a_few_at_a_time(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_AHEAD_ON_CLUSTER", 5)
+    few_at_a_time(lambda tasks: pool.perform_on_cluster(tasks, scheduler), 40, 5)
 
 
 PARENT = """

@@ -1,0 +1,171 @@
+"""How much of the processors a regression of many small tasks uses, here and on a Dask cluster.
+
+    python -m benchmarks.regress [--tasks N] [--workers N] [--planned N] [--page FILE]
+
+Every task verifies the sample's dense model with a seed of its own, sandboxed as always. The
+efficiency is the processor time that the same task takes alone, in a process that has done some
+before, times the tasks, over what min(workers, cores) processors offer in the time from the call
+to the report: starting processes, handing out, the journal and the report count against it. What
+planning N tasks (100,000) takes is measured in a process of its own. Exits with 1 if an efficiency
+is below 0.9, the plan takes more than 1 GiB, a task does not pass, or a second call does anything
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from darwinn_sim.accelerator import compile_kernels
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.pages import Page, Section, Table, charts, render
+from darwinn_testbench.regression.manifest import load
+from darwinn_testbench.regression.run import regress
+from darwinn_testbench.regression.task import tasks_of
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.verdict import Verdict
+
+from benchmarks.common import MIB, alone, machine, peak_bytes
+
+EFFICIENCY = 0.9
+PLAN_BYTES = 1024 * MIB
+_WARM, _MEASURED = 20, 60
+
+
+@dataclass(frozen=True)
+class Run:
+    """A regression: where, seconds, and processors that it had."""
+
+    where: str
+    seconds: float
+    processors: int
+    passed: bool
+    tasks: int
+    each: float
+
+    @property
+    def efficiency(self) -> float:
+        return self.tasks * self.each / (self.seconds * self.processors)
+
+
+def manifest(folder: Path, tasks: int) -> Path:
+    """A manifest of so many tasks, beside the sample."""
+    sample(folder)
+    path = folder / f"{tasks}.toml"
+    path.write_text(
+        f"[[case]]\nfile = 'dense_edgetpu.tflite'\nreference = 'dense.tflite'\n"
+        f"seeds = {list(range(tasks))}\n"
+    )
+    return path
+
+
+def one_task(path: Path) -> float:
+    """Processor seconds of a task in a process that has done others."""
+    compile_kernels()
+    tasks = tasks_of(load(path))
+    for task in tasks[:_WARM]:
+        task.perform()
+    begin = time.process_time()
+    for task in tasks[_WARM : _WARM + _MEASURED]:
+        task.perform()
+    return (time.process_time() - begin) / _MEASURED
+
+
+def plan(path: Path) -> tuple[int, float, int]:
+    """Tasks of a manifest, seconds, and what this process used at its peak."""
+    begin = time.perf_counter()
+    tasks = tasks_of(load(path))
+    return len(tasks), time.perf_counter() - begin, peak_bytes()
+
+
+def runs(folder: Path, path: Path, tasks: int, workers: int, each: float) -> Iterator[Run]:
+    import distributed
+
+    processors = min(workers, len(os.sched_getaffinity(0)))
+
+    def run(where: str, perform: Callable[[Path], object]) -> Run:
+        begin = time.perf_counter()
+        report = perform(folder / where.split()[0])
+        seconds = time.perf_counter() - begin
+        verdict = getattr(report, "verdict", None)
+        return Run(where, seconds, processors, verdict is Verdict.PASS, tasks, each)
+
+    local = f"{workers} processes"
+    yield run(local, lambda out: regress(path, out, jobs=workers))
+    again = regress(path, folder / local.split()[0], jobs=workers)
+    assert again.figures["taken_from_journal"] == tasks, "a second call did something again"
+    with distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        yield run("Dask", lambda out: regress(path, out, scheduler=cluster.scheduler_address))
+
+
+def page(found: list[Run]) -> bytes:
+    columns: dict[str, list[Any]] = {
+        "name": [each.where for each in found],
+        "value": [each.efficiency for each in found],
+    }
+    rows = [
+        [each.where, each.tasks, each.seconds, 1e3 * each.each, round(each.efficiency, 3)]
+        for each in found
+    ]
+    headings = ["where", "tasks", "seconds", "ms of a task alone", "efficiency"]
+    right = [False, True, True, True, True]
+    return render(
+        Page(
+            title="Efficiency of regressions",
+            verdict=None,
+            summary=f"{found[0].tasks} tasks, {machine()}.",
+            sections=(
+                Section(
+                    "Efficiency",
+                    "The share of the processors' time that tasks would have needed alone.",
+                    [charts.bars(columns, unit="efficiency", label="efficiency of each way")],
+                ),
+                Section("Figures", parts=[Table(headings, rows, right)]),
+            ),
+        )
+    )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--tasks", type=int, default=1000, metavar="N")
+    options.add_argument("--workers", type=int, default=4, metavar="N", help="4 without")
+    options.add_argument("--planned", type=int, default=100_000, metavar="N")
+    options.add_argument("--page", metavar="FILE", help="write a page about it")
+    chosen = options.parse_args()
+    print(machine())
+    failed, found = False, []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        count, seconds, peak = alone(plan, manifest(folder, chosen.planned))
+        failed |= peak > PLAN_BYTES
+        print(f"{count:,} tasks planned in {seconds:.1f} s, peak {peak / MIB:.0f} MiB")
+        path = manifest(folder, chosen.tasks)
+        each = alone(one_task, manifest(folder, _WARM + _MEASURED))
+        print(f"one task alone: {1e3 * each:.1f} ms of processor time")
+        for run in runs(folder, path, chosen.tasks, chosen.workers, each):
+            found.append(run)
+            failed |= run.efficiency < EFFICIENCY or not run.passed
+            print(
+                f"{run.tasks} tasks, {run.where}: {run.seconds:.1f} s on {run.processors} "
+                f"processors, efficiency {run.efficiency:.2f}{'' if run.passed else ', FAILED'}",
+                flush=True,
+            )
+        if chosen.page:
+            write_result(chosen.page, page(found))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
