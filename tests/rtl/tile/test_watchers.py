@@ -17,7 +17,7 @@ TWO_SIDED = ("WideToNarrow", "NarrowToWide", "MeshSouth", "MeshWest", "MeshNorth
 """Units whose watchers hold back one of two sides."""
 
 VALUES = (
-    *((5, 5, True), (5, 6, False), (-5, -5, True), (-5, -4, False)),
+    *((5, 5, True), (5, 6, False), (4, 5, False), (3, 7, False), (-5, -5, True), (-5, -4, False)),
     *((5, 5 - 0x7FFF, True), (5, 5 - 0x8000, False)),
 )
 """What a flag holds, what is awaited, and whether that is enough; up to half a turn."""
