@@ -922,6 +922,6 @@ MUTATIONS = (
         "OutputForgotten",
         "the chip is done while output bytes are in the DMA engine",
         Edit("host_output.sv", "&& «held == '0»", "1'b1"),
-        test=MOMENT + "test_words_of_the_core_go_between_units_of_the_outfeed",
+        test=MOMENT + "test_the_chip_is_not_done_while_output_waits_for_its_place",
     ),
 )

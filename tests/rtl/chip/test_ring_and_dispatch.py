@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -161,10 +163,15 @@ def test_an_instruction_reaches_each_of_its_tiles_once() -> None:
 
 def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
     """Whether the scalar core passes a fence, or would wait for ever."""
+    return _ends(partial(playing.give, "ScalarFence", fields))
+
+
+def _ends(wait: Callable[[], None]) -> bool:
+    """Whether a wait ends, or nothing moves any more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("darwinn_testbench.rtl.chip.player.STANDSTILL", SHORT)
         try:
-            playing.give("ScalarFence", fields)
+            wait()
         except SimulationError:
             return False
     return True
@@ -250,3 +257,16 @@ def test_words_of_the_core_go_between_units_of_the_outfeed() -> None:
             came, left = came[8:], left[8:]
     assert not left
     assert number == len(words)
+
+
+def test_the_chip_is_not_done_while_output_waits_for_its_place() -> None:
+    """Words that the DMA engine holds, without a descriptor that says where they go."""
+    playing, host, words = Chip(), np.zeros(12, np.uint8), (1, 2, 3)
+    playing.rtl.unmap_all()
+    playing.rtl.map(0, host.ctypes.data, host.size)
+    for word in words:
+        playing.rtl.push(word)
+    assert not _ends(playing.rtl.settle)
+    playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
+    playing.rtl.settle()
+    assert host.view("<u4").tolist() == list(words)
