@@ -41,7 +41,7 @@ def _tile(*names: str) -> tuple[str, ...]:
 _UNITS = _tile(
     "narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"
 )
-_ALL_OF_TILE = (*_UNITS, *_tile("watchers", "arithmetic", "timing", "unit_latency"))
+_ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "arithmetic", "timing", "unit_latency"))
 
 NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/mesh_bus.sv", _tile("mesh_bus")),
@@ -52,8 +52,8 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
     ("rtl/tile/*_memory.sv", _tile("wide_to_narrow", "narrow_to_wide")),
     ("rtl/tile/traversal.sv", _tile("wide_to_narrow", "narrow_to_wide", "tensor_unit")),
-    ("rtl/tile/watchers.sv", _tile("watchers", "wide_to_narrow", "mesh_bus")),
-    ("rtl/tile/tile.sv", _tile("watchers")),
+    ("rtl/tile/watchers.sv", _tile("every_unit", "wide_to_narrow", "mesh_bus")),
+    ("rtl/tile/tile.sv", _tile("every_unit")),
     ("rtl/tile/tensor_*.sv", _tile("tensor_unit")),
     ("rtl/tile/output_stage.sv", _tile("arithmetic", "tensor_unit")),
     ("rtl/pkg/float32_pkg.sv", _tile("arithmetic", "tensor_unit")),

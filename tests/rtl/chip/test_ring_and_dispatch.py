@@ -37,10 +37,11 @@ class Chip:
     def __init__(self) -> None:
         self.rtl = rtl_chip()
         self.rtl.reset()
+        assert not self.rtl.scalar_flags.any()
+        assert not self.rtl.tile_flags.any()
         words = self.rtl.scalar_memory.size
         self.rtl.scalar_memory[:] = np.random.default_rng(7).integers(1 << 32, size=words)
         self.rows = self.rtl.scalar_memory[: RESULT // ROW * ROW].reshape(-1, ROW).copy()
-        self.rtl.scalar_flags[:] = 0
 
     def give(self, name: str, fields: dict[str, Any], tiles: int = 0) -> None:
         self.rtl.hand_over(

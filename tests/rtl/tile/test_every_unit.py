@@ -1,4 +1,4 @@
-"""Every unit of the RTL's tile: waits for every flag, and for its instruction before the next."""
+"""Every unit of the RTL's tile: flags that it waits for, instructions one after another, reset."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ def _send_rows(tile: Any, name: str, count: int) -> None:
         tile.send_row(RingRow((1,) * chip.ROW_WORDS, channel=int(name.endswith("B"))))
 
 
+def _counting(name: str) -> dict[str, int]:
+    """Every producer of an instruction counts, once at the end."""
+    names = {field.name for field in BY_NAME[name].fields}
+    ends = ("producer_increment", "producer_depth")
+    counting = {
+        each: 1 if each.endswith("_increment") else 7 for each in names if each.endswith(ends)
+    }
+    return counting | ({"row_loop": 3} if "row_loop" in names else {})
+
+
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
     slots = BY_NAME[name].field("watcher_flag").count
@@ -72,20 +82,13 @@ WAITS_FOR = 10
 def test_an_instruction_waits_for_the_one_before(name: str, instructions: int) -> None:
     """The first of several in a unit's queue is held back for a while; each counts once."""
     tile = rtl_tile()
-    counting = {
-        field.name: 1 if field.name.endswith("_increment") else 7
-        for field in BY_NAME[name].fields
-        if field.name.endswith(("producer_increment", "producer_depth"))
-    }
-    if "row_loop" in {field.name for field in BY_NAME[name].fields}:
-        counting["row_loop"] = 3
     counts = []
     for given in (1, instructions):
         tile.reset()
         tile.flags[:] = 0
         _send_rows(tile, name, given)
         for number in range(given):
-            fields = _instruction(name, WAITS_FOR, 0, 0, 1) | counting
+            fields = _instruction(name, WAITS_FOR, 0, 0, 1) | _counting(name)
             off = {"watcher_valid": [0] * len(fields["watcher_valid"])} if number else {}
             tile.give(build([(name, fields | off)]))
         for _ in range(20):
@@ -98,3 +101,35 @@ def test_an_instruction_waits_for_the_one_before(name: str, instructions: int) -
         counts[-1][WAITS_FOR] = 0
     assert counts[0].any()
     assert (counts[1] == instructions * counts[0]).all()
+
+
+def _work(tile: Any, instructions: int) -> None:
+    """So many instructions for each unit, and what they take."""
+    for _, name in product(range(instructions), UNITS):
+        _send_rows(tile, name, 1)
+        fields = _instruction(name, 0, 0, 0, 0) | _counting(name)
+        off = {"watcher_valid": [0] * len(fields["watcher_valid"])}
+        tile.give(build([(name, fields | off)]))
+
+
+def test_a_reset_at_any_moment_leaves_nothing() -> None:
+    """Flags are 0, nothing is executed, and what comes next takes as long as in a new tile."""
+    tile = rtl_tile()
+    tile.reset()
+    _work(tile, 1)
+    cycles, flags = tile.run(300), tile.flags.copy()
+    assert tile.idle
+    for moment in range(1, 50):
+        tile.reset()
+        _work(tile, 6)
+        for fence in ({}, {"wait_idle": 0x3FF}, {"increment": 1}):
+            tile.give(build([("TileFence", fence | {"tiles": 1})]))
+        tile.run(moment)
+        assert not tile.idle
+        tile.reset()
+        assert tile.idle
+        assert not tile.flags.any()
+        _work(tile, 1)
+        assert tile.run(300) == cycles
+        assert tile.idle
+        assert (tile.flags == flags).all()
