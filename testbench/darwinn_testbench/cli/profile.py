@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import RenderableType
 
@@ -15,6 +15,7 @@ from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
+from darwinn_testbench.engine import Engine
 from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
     SHORT,
@@ -99,6 +100,7 @@ def command(
     calls: Calls = None,
     function: options.Function = None,
     natives: options.Natives = None,
+    engine: options.RunEngine = Engine.MODEL,
     json: options.Json = False,
 ) -> None:
     """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
@@ -109,8 +111,9 @@ def command(
     up to more than 100 % where they do.
 
     Of an ExecuTorch, IREE or BEF program the operators are timed as this computer's CPU executes
-    them: seconds, measured, in the place of cycles.
+    them: seconds, measured, in the place of cycles. --engine original times the original runtime.
     """
+    options.no_rtl(engine)
     options.only_one_on_stdout(json=json, csv=csv, timeline=timeline, html=html)
     source = options.source_of(file)
     data, others = split_data(companions or ())
@@ -131,18 +134,23 @@ def command(
         # Imported here: no other call should wait for what shows programs.
         from darwinn_testbench.cli.program_views import finish_profile
         from darwinn_testbench.profile.operators import profile_operators
+        from darwinn_testbench.profile.original import profile_original
 
+        shared: dict[str, Any] = {
+            "function": function,
+            "data": data,
+            "seed": seed,
+            "calls": calls,
+        }
         with progress_bar() as progress:
-            timed = profile_operators(
-                source,
-                inputs,
-                function=function,
-                natives=None if natives is None else load_natives(natives),
-                data=data,
-                seed=seed,
-                calls=calls,
-                progress=progress,
-            )
+            if engine is Engine.ORIGINAL:
+                options.only_for("the project's references", natives=natives)
+                timed = profile_original(source, inputs, progress=progress, **shared)
+            else:
+                given = None if natives is None else load_natives(natives)
+                timed = profile_operators(
+                    source, inputs, natives=given, progress=progress, **shared
+                )
         finish_profile(
             timed,
             file,
@@ -151,6 +159,7 @@ def command(
             as_json=json,
             next_step=f"darwinn profile {quote(file)} --html profile.html draws the network",
         )
+    options.no_original(engine)
     options.only_for(
         "programs of other formats",
         inputs=inputs,

@@ -352,19 +352,26 @@ class _Search:
         return None
 
     def _next(self, at: _Run, given: Mapping[int, int]) -> tuple[dict[int, int], _Run] | None:
-        """The next pair that differs: the one from which on most is equal; None if none gains."""
+        """The next pair that differs: of those from which on most is equal the one that is nearest;
+        None if none gains.
+
+        Most is half of what the best gains: what only moves or repeats a value gains one more.
+        """
         for index, positions in self._candidates(at, given):
-            best: tuple[dict[int, int], _Run] | None = None
-            most = len(at.pairs)
+            gaining: list[tuple[int, int, dict[int, int], _Run]] = []
             for position in positions:
                 tried = {**given, position: index}
                 follows = self.follow(tried)
+                gained = len(follows.pairs) - len(at.pairs)
                 # What is the last value of both can gain nothing.
-                is_last = best is None and self._is_last(position, index, at)
-                if position in follows.found and (len(follows.pairs) > most or is_last):
-                    best, most = (tried, follows), len(follows.pairs)
-            if best is not None:
-                return best
+                if position in follows.found and (gained > 0 or self._is_last(position, index, at)):
+                    outside = follows.found[position][1].outside
+                    gaining.append((gained, outside, tried, follows))
+            if gaining:
+                most = max(gained for gained, *_ in gaining)
+                near = (each for each in gaining if 2 * each[0] >= most)
+                _, _, tried, follows = min(near, key=lambda each: (each[1], -each[0]))
+                return tried, follows
         return None
 
     def _is_last(self, position: int, index: int, at: _Run) -> bool:

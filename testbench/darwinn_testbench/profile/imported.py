@@ -14,6 +14,7 @@ from darwinn_formats.executorch.etdump import Dump, ProfileEvent, is_dump, load_
 from darwinn_formats.executorch.etrecord import Record, is_record, load_record
 from darwinn_formats.files import Source, content_of, name_of
 
+from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.errors import ExecutionError, InputError
 from darwinn_testbench.profile.operators import OperatorTimeRow, kinds
 from darwinn_testbench.programs.operators import OperatorRow, ProgramPort, view_operators
@@ -32,6 +33,7 @@ _KERNEL = "native_call_"
 def import_times(
     sources: Sequence[Source],
     program: Source | None = None,
+    inputs: Inputs = None,
     *,
     data: Sequence[Source] = (),
     function: str | None = None,
@@ -62,7 +64,7 @@ def import_times(
     warnings: list[str] = []
     ports: tuple[ProgramPort, ...] = ()
     if program is not None:
-        rows, ports, warnings = _with_values(rows, program, data, function)
+        rows, ports, warnings = _with_values(rows, program, inputs, data, function)
     seconds = median(each.whole for each in measured) / ticks_per_second
     return Report(
         command="import",
@@ -232,12 +234,13 @@ def _rows(
 def _with_values(
     rows: Sequence[OperatorTimeRow],
     program: Source,
+    inputs: Inputs,
     data: Sequence[Source],
     function: str | None,
 ) -> tuple[tuple[OperatorTimeRow, ...], tuple[ProgramPort, ...], list[str]]:
     """The rows with what their operators read and give, as a call on the CPU reference shows it."""
     try:
-        seen = view_operators(program, function=function, data=data)
+        seen = view_operators(program, inputs, function=function, data=data)
     except (ExecutionError, InputError) as error:
         return tuple(rows), (), [f"what operators read is not known: {error}"]
     known: dict[str, OperatorRow] = {row.name: row for row in seen.rows if not row.depth}

@@ -16,7 +16,7 @@ from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.recorder import Recorder, Seen
 from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
 from darwinn_testbench.reference.observation import INPUT, OUTPUT
-from darwinn_testbench.reference.protocol import Datum, ObservableReference, Output
+from darwinn_testbench.reference.protocol import Datum, ObservableReference, Output, Reference
 from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
@@ -117,13 +117,25 @@ def open_call(
     file = name_of(source)
     if found is None or not isinstance(program, ObservableReference):
         raise Unavailable(f"{file}: machine code: the original runtime shows no operators of it")
+    values, warnings = inputs_of_call(program, function, file, inputs, seed)
+    return ProgramCall(program, file, found.name, function, values, warnings, printed)
+
+
+def inputs_of_call(
+    program: Reference, function: str | None, file: str, inputs: Inputs, seed: int
+) -> tuple[list[Datum], list[str]]:
+    """The values that one call takes, given or drawn, and what is to be said of them.
+
+    Raises:
+        InputError: inputs that do not fit, or of several calls, or whose type is not known.
+        OSError: a file of them cannot be read.
+    """
     ports = inputs_of(program, function, file)
     sets = choose_values(inputs, ports, seed=seed, runs=1)
     if len(sets) != 1:
         raise InputError(f"{file}: {counted(len(sets), 'set')} of inputs: one call takes one")
-    values = [sets[0][port.name] for port in ports]
-    warnings = drawn_sizes(ports) if inputs is None else ()
-    return ProgramCall(program, file, found.name, function, values, warnings, printed)
+    values: list[Datum] = [sets[0][port.name] for port in ports]
+    return values, drawn_sizes(ports) if inputs is None else []
 
 
 def view_operators(

@@ -132,3 +132,16 @@ class ObservableReference(Reference, Protocol):
             ExecutionError: the inputs do not fit, or the program fails.
         """
         ...
+
+
+@runtime_checkable
+class NotingReference(Reference, Protocol):
+    """A program in an original runtime that notes how long operators take."""
+
+    def noted(self, inputs: Sequence[Datum], *, function: str | None = None, calls: int) -> bytes:
+        """Make calls of a function, all on the same inputs, and give the runtime's file about them.
+
+        Raises:
+            ExecutionError: the inputs do not fit, the program fails, or nothing is noted.
+        """
+        ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,8 +19,12 @@ from darwinn_formats.executorch.etdump import Dump, Event, ProfileEvent, RunData
 from darwinn_formats.executorch.etrecord import load_record
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.profile import original
 from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operator_graph import operator_nodes
+from darwinn_testbench.reference.executorch import ExecutorchReference
+from darwinn_testbench.reference.executorch.original import unavailable
+from darwinn_testbench.reference.protocol import Datum
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -241,3 +246,38 @@ def test_import_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)["command"] == "import"
     assert run_command_line(["import", pte]) == 2
     assert "neither an ETDump nor an ETRecord" in capsys.readouterr().err
+
+
+class Noting(ExecutorchReference):
+    """Stands for a runtime that notes times."""
+
+    def noted(self, inputs: Sequence[Datum], *, function: str | None = None, calls: int) -> bytes:
+        assert [np.asarray(value).shape for value in inputs] == [(2, 3)]
+        return dump(
+            *(
+                call(operator(0, "sin.out", 10), operator(1, "add.out", 20), whole=40 + number)
+                for number in range(calls)
+            )
+        )
+
+
+def test_a_profile_of_the_original_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(original, "open_program", lambda source, **_: Noting(source))
+    report = original.profile_original(program(), calls=3, seed=5)
+    assert (report.command, report.verdict, report.figures["calls"]) == ("profile", Verdict.PASS, 3)
+    assert report.figures["measured_by"].startswith("the original runtime")
+    assert report.figures["first_seconds"] == pytest.approx(40e-9)
+    assert report.figures["seconds"] == pytest.approx(42e-9)
+    assert [row.kind for row in report.rows] == ["aten::sin.out", "aten::add.out"]
+    monkeypatch.setattr(original, "open_program", lambda source, **_: ExecutorchReference(source))
+    whole = original.profile_original(program(), calls=2)
+    assert (len(whole.rows), whole.figures["calls"]) == (0, 2)
+    assert whole.figures["seconds"] > 0
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable())
+def test_a_profile_of_the_installed_runtime() -> None:
+    report = original.profile_original(program(), calls=2)
+    assert [row.kind for row in report.rows] == ["aten::sin.out", "aten::add.out"]
+    assert all(row.executions == 1 for row in report.rows)
+    assert 0 < sum(row.seconds for row in report.rows) <= report.figures["seconds"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,7 @@ class OriginalRuntime(Interface):
         if tap is not None:
             raise ExecutionError("the original runtime shows no intermediate values")
         name = self.name_of(function)
-        plan = self.file.method(name)
-        if len(inputs) != len(plan.inputs):
-            raise ExecutionError(f"{len(inputs)} inputs, the method takes {len(plan.inputs)}")
-        given = [
-            self._to_torch(entry, plan.values[index].val)
-            for entry, index in zip(inputs, plan.inputs, strict=True)
-        ]
+        given = self._given(name, inputs)
         try:
             if name not in self._methods:
                 self._methods[name] = self._program.load_method(name)
@@ -86,6 +81,34 @@ class OriginalRuntime(Interface):
             Output(port.name, self._from_torch(entry), port.scale, port.zero_point)
             for port, entry in zip(self.outputs(name), results, strict=True)
         )
+
+    def noted(self, inputs: Sequence[Datum], *, function: str | None = None, calls: int) -> bytes:
+        """The ETDump of calls of a method (see ``protocol.NotingReference``)."""
+        name = self.name_of(function)
+        given = self._given(name, inputs)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "run.etdp"
+            try:
+                program = self._runtime.load_program(
+                    self._data, data_path=self._external, enable_etdump=True
+                )
+                method = program.load_method(name)
+                for _ in range(calls):
+                    method.execute(given)
+                program.write_etdump_result_to_file(str(path), str(path.with_suffix(".bin")))
+                return path.read_bytes()
+            except (RuntimeError, OSError) as error:
+                raise ExecutionError(f"{name}: {error}") from None
+
+    def _given(self, name: str, inputs: Sequence[Datum]) -> list[Any]:
+        """Inputs of a method as it takes them."""
+        plan = self.file.method(name)
+        if len(inputs) != len(plan.inputs):
+            raise ExecutionError(f"{len(inputs)} inputs, the method takes {len(plan.inputs)}")
+        return [
+            self._to_torch(entry, plan.values[index].val)
+            for entry, index in zip(inputs, plan.inputs, strict=True)
+        ]
 
     def reset(self) -> None:
         """Load the program again, which forgets its state."""
