@@ -24,6 +24,7 @@ from darwinn_testbench.compiler.parameters import (
     SCALE_ROW,
     ZERO_POINT_ROW,
 )
+from numpy.typing import NDArray
 
 PACKAGES = {
     "dense": lambda: compile_network(random_dense((100, 70, 12), 3)),
@@ -145,3 +146,21 @@ def test_each_tile_of_a_dense_layer_reads_its_own_block(name: str) -> None:
             assert not origin.computed
     assert seen == expected.keys()
     assert len(found.layers) == 2
+
+
+def test_the_first_and_the_last_pixel_of_a_tile() -> None:
+    """Of 3 x 3 positions those are padding that lie outside of the picture, which 4 x 4 tiles
+    share: the first pixel has some where its tile is at the top or the left, the last one else."""
+    for (_, tile), reads in provenance("convolution").reads.items():
+        row, column = divmod(tile, 4)
+        tall, wide = np.ones(3, np.bool_), np.ones(3, np.bool_)
+        tall[0], wide[0] = row > 0, column > 0
+        assert picture(reads.first).tolist() == np.outer(tall, wide).tolist()
+        tall, wide = np.ones(3, np.bool_), np.ones(3, np.bool_)
+        tall[-1], wide[-1] = row < 3, column < 3
+        assert picture(reads.last).tolist() == np.outer(tall, wide).tolist()
+
+
+def picture(made: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """By row and column of the window."""
+    return made.reshape(3, 3)

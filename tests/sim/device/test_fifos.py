@@ -37,6 +37,8 @@ def test_bytes_come_out_as_they_went_in(
         which = [True] * count if written is None else written.tolist()
         slow.extend(zip(data.tolist(), which, strict=True))
         assert int(fifo["length"]) == len(slow)
+        places = (int(fifo["head"]) + np.arange(len(slow))) % SIZE
+        assert fifo["written"][places].tolist() == [int(flag) for _, flag in slow]
         if empty:
             octets, flags = _take_all(fifo)
             assert list(zip(octets.tolist(), flags.tolist(), strict=True)) == list(slow)

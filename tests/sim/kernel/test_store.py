@@ -121,12 +121,16 @@ def test_a_kernel_does_not_stand_for_another(stored: Path) -> None:
 
 
 def test_a_folder_that_others_may_write_is_not_used(stored: Path) -> None:
+    """Neither is anything stored there."""
     (path,) = files(stored)
+    before = path.stat()
     path.parent.chmod(0o777)
     for _ in range(2):
         printed, (said,) = call(stored)
         assert printed == ["compiling", "True"]
         assert f"{path.parent}: other users may write it" in said
+    assert files(stored) == [path]
+    assert (path.stat().st_ino, path.stat().st_mtime) == (before.st_ino, before.st_mtime)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numpy as np
+import pytest
 from darwinn_sim import chip
 from darwinn_sim.kernel import state, traversal
 from darwinn_sim.timing.event_model import _mark_faults
 from darwinn_sim.units import tensor_bounds
+from darwinn_sim.units.tensor_records import Parameters
 from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,11 +44,11 @@ def far(draw: Any) -> tuple[str, dict[str, Any]]:
         ("narrow_write_base", NARROW_WRAP - 64, NARROW_WRAP - 4),
         ("narrow_write_base", 0, 12),
         ("parameter_read_base", GRANULES - 24, GRANULES + 8),
-        ("partial_sum_base", chip.WIDE_ROWS - 4, chip.WIDE_ROWS + 2),
+        ("partial_sum_base", GRANULES - 16, GRANULES + 8),
         ("zero_point_base", chip.WIDE_ROWS - 4, chip.WIDE_ROWS + 2),
     ):
         if draw(st.integers(0, 3)) == 0:
-            step = 4 if name == "narrow_write_base" else 1
+            step = 4 if name in ("narrow_write_base", "partial_sum_base") else 1
             fields[name] = step * (draw(near_edges(low, high)) // step)
     return operation, fields
 
@@ -116,3 +119,32 @@ def test_what_is_marked_is_what_the_unit_faults_at() -> None:
         coverage.hit("the first segment" if found == 0 else "another segment")
 
     coverage.close(check)
+
+
+def single(**bases: int) -> np.ndarray:
+    """An instruction of a single iteration, which reads and writes at these places."""
+    tensor = Parameters.zeros(1)
+    for name, base in bases.items():
+        tensor[name]["base"] = base
+    return tensor
+
+
+@pytest.mark.parametrize("distance", range(-12, 4))
+def test_what_may_leave_the_memories_is_looked_at(distance: int) -> None:
+    """An iteration reads up to eight planes from its own on; sums are a row, results a word."""
+    for name, end, size in (
+        ("parameter_read", GRANULES, 8),
+        ("partial_sum", GRANULES, 1),
+        ("narrow_write", NARROW_END, chip.WORD_BYTES),
+    ):
+        (leaves,) = tensor_bounds.may_leave(single(**{name: end + distance}))
+        if distance + size > 0:
+            assert leaves
+        # Close to the end anything may be looked at, but not all that there is.
+        if distance + size < 0:
+            assert not leaves
+        assert tensor_bounds.may_leave(single(**{name: -1})).all()
+    tensor = single()
+    assert not tensor_bounds.may_leave(tensor).any()
+    tensor["load_parameter_zero_point"] = 1
+    assert tensor_bounds.may_leave(tensor).all()

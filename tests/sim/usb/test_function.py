@@ -450,3 +450,22 @@ def test_requests_to_what_is_not_there_stall(mode: Mode) -> None:
                 else:
                     with pytest.raises(Stall, match="there is no"):
                         function.control(setup)
+
+
+def test_what_may_let_the_chip_go_on_wakes_it() -> None:
+    """Registers that are written, and bytes for it; not registers that are read."""
+    function = application()
+    woken = 0
+
+    def wake() -> None:
+        nonlocal woken
+        woken += 1
+
+    function.wake = wake
+    write(function, RUN, 1)
+    assert woken == 1
+    read(function, RUN)
+    receive(function, OUTPUTS)
+    assert woken == 1
+    send(function, b"x")
+    assert woken == 2
