@@ -134,7 +134,9 @@ class _Finder:
         return True
 
     def _connections(self, instance: Any) -> None:
-        if instance.isInterface or not self._enters(instance):
+        # What gives nothing to anybody checks, as assertions do.
+        gives = any(_gives(connection.port) for connection in instance.portConnections)
+        if instance.isInterface or not gives or not self._enters(instance):
             return
         for connection in instance.portConnections:
             port, expression = connection.port, connection.expression
@@ -450,6 +452,11 @@ def _syntax(node: Any) -> Any:
     while isinstance(found, syntax.ParenthesizedExpressionSyntax):
         found = found.expression
     return found
+
+
+def _gives(port: Any) -> bool:
+    """Whether something may come out of a port."""
+    return not isinstance(port, ast.PortSymbol) or port.direction != ast.ArgumentDirection.In
 
 
 def _counts(declaration: Any) -> bool:

@@ -156,6 +156,12 @@ MUTATIONS = (
         test=_event("Pause"),
     ),
     _mutation(
+        "RefusedDuringPause",
+        "a descriptor that is refused leaves during a pause",
+        Edit("dma_engine.sv", "if (outcome != OutcomeStarted) head_ready = «!pause»;", "1'b1"),
+        test=_event("Pause"),
+    ),
+    _mutation(
         "ReadErrorIgnored",
         "words with an error response arrive as they are",
         Edit("read_stream.sv", "(«!response_error» &&", "1'b1"),

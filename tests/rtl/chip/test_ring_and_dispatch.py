@@ -184,6 +184,8 @@ def test_a_scalar_fence_waits_for_each_flag_and_loads_each(flag: int) -> None:
     for value, awaited, passes in (
         (300, 300, True),
         (300, 301, False),
+        (4, 5, False),
+        (3, 7, False),
         (5, 65530, True),
         (65530, 5, False),
         (0x8000 + 7, 8, True),

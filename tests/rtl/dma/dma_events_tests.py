@@ -124,13 +124,16 @@ class ResetInTransfer(DmaTest):
 
 @pyuvm.test()
 class Pause(DmaTest):
-    """While DMA is paused the bus is silent; afterwards the program goes on as if nothing was."""
+    """While DMA is paused no descriptor begins, refused ones neither, and the bus is silent.
+
+    Afterwards the program goes on as if nothing was.
+    """
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         random, model = self.bench.random, environment.registers
         generator = ProgramGenerator(random, environment.memory.word_bytes, MAX_BURST)
-        for _ in range(15):
-            chosen = generator.program(longest=16)
+        programs = [generator.program(longest=16) for _ in range(15)]
+        for chosen in (*programs, generator.refused(300)):
             await environment.prepare(chosen)
             issuing = cocotb.start_soon(environment.issue(chosen))
             await self.bench.cycles(random.randint(1, 200))
@@ -149,6 +152,7 @@ class Pause(DmaTest):
                     if int(getattr(dut, f"m_axi_{name}").value)
                 ]
                 assert not busy, f"paused, and yet: {busy}"
+                assert not int(dut.dma2monitor_start_valid.value), "paused, and one begins"
             await model.write("dma_pause", 0)
             await issuing
             await environment.finish(chosen)
