@@ -12,7 +12,7 @@ from chip_runs import rtl_chip
 from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
-from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, TileFlag
+from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from stimulus import Walk
 
@@ -273,3 +273,42 @@ def test_the_chip_is_not_done_while_output_waits_for_its_place() -> None:
     playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
     playing.rtl.settle()
     assert host.view("<u4").tolist() == list(words)
+
+
+@pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])
+def test_the_infeed_reaches_every_place_of_its_buffers(fifo: int) -> None:
+    """A row from each power of two on, and the last one."""
+    playing = Chip()
+    rtl = playing.rtl
+    buffer = (rtl.parameters, rtl.activations, rtl.scalar_memory.view(np.uint8))[fifo]
+    unit = (chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES, 4)[fifo]
+    buffer[:] = np.random.default_rng(11).integers(256, size=buffer.size)
+    units, each = buffer.size // unit, chip.ROW_BYTES // unit
+    taken = RESULT if fifo == 2 else units  # where rows come back to
+    for base in (*(1 << k for k in range(taken.bit_length() - 1)), taken - each):
+        first = min(base, taken - each)
+        walk = _line("RingInfeed", "buffer", each, first)
+        sends = {"fifo": fifo, "row_words": ROW - 1, "targets": OUTFEED}
+        playing.collect(1)
+        playing.give("RingInfeed", walk | sends)
+        rtl.settle()
+        came = rtl.scalar_memory[RESULT : RESULT + ROW].view(np.uint8)
+        assert (came == buffer[unit * first : unit * first + chip.ROW_BYTES]).all(), first
+
+
+def test_a_scalar_fence_waits_for_each_unit() -> None:
+    """Each has an instruction that nothing comes for; the others are idle."""
+    never = {"watcher_flag": [8, 8], "watcher_expected": [9, 9], "watcher_valid": [1, 1]}
+    busy: dict[ScalarUnit, tuple[str, dict[str, Any]]] = {
+        ScalarUnit.AV_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 1}),
+        ScalarUnit.PARAMETER_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 0}),
+        ScalarUnit.RING_INFEED: ("RingInfeed", _line("RingInfeed", "buffer", 1) | never),
+        ScalarUnit.RING_OUTFEED: ("RingOutfeed", _line("RingOutfeed", "buffer", 1)),
+    }
+    every = sum(1 << unit for unit in busy)
+    for unit, (name, fields) in busy.items():
+        playing = Chip()
+        playing.give(name, fields)
+        playing.rtl.run(10)
+        assert _passes(playing, {"wait_idle": every & ~(1 << unit)}), unit
+        assert not _passes(playing, {"wait_idle": 1 << unit}), unit

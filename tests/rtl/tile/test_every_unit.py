@@ -89,10 +89,15 @@ def test_an_instruction_waits_for_the_one_before(name: str, instructions: int) -
         _send_rows(tile, name, given)
         for number in range(given):
             fields = _instruction(name, WAITS_FOR, 0, 0, 1) | _counting(name)
+            if name in TWO_SIDED:  # both of them
+                both = {"watcher_valid": [1, 1, 0, 0, 0, 0], "watcher_expected": [1] * 6}
+                fields |= both | {"watcher_side": [0, 1, 0, 0, 0, 0]}
             off = {"watcher_valid": [0] * len(fields["watcher_valid"])} if number else {}
             tile.give(build([(name, fields | off)]))
         for _ in range(20):
             tile.give(build([("TileFence", {"tiles": 1})]))  # a cycle each
+        tile.run(15)
+        assert not tile.flags.any(), "it has not waited"
         loads = {"reset_flags": 1 << WAITS_FOR, "reset_value": 1}
         tile.give(build([("TileFence", loads | {"tiles": 1})]))
         tile.run(200)
