@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from darwinn_testbench.reference.observation import Operator, Place, Places
@@ -76,7 +77,7 @@ class Recorder:
         self.closely = True
         self.seen: dict[str, Seen] = {}
         self._open: list[_Open] = []
-        self._memories: dict[Hashable, list[_Written]] = {}
+        self._memories: dict[Hashable, _Memory] = {}
         self._serial = 0
         self._paused = 0
 
@@ -133,12 +134,11 @@ class Recorder:
         for place in writes:
             self._write(place, entry)
 
-    def _overlapping(self, place: Place) -> Iterator[_Written]:
-        return (
-            each
-            for each in self._memories.get(place.memory, ())
-            if each.place.start < place.stop and place.start < each.place.stop
-        )
+    def _overlapping(self, place: Place) -> Sequence[_Written]:
+        return self._memory(place).overlapping(place)
+
+    def _memory(self, place: Place) -> _Memory:
+        return self._memories.setdefault(place.memory, _Memory())
 
     def _known(self, place: Place) -> Place:
         """The place with type and shape by who wrote exactly that, where the reader cannot tell."""
@@ -156,15 +156,41 @@ class Recorder:
 
     def _write(self, place: Place, entry: _Open) -> None:
         """Note the writer, unless an operator within it has written that since it began."""
-        held = self._memories.setdefault(place.memory, [])
-        over, own = list(self._overlapping(place)), entry.seen.operator.name
+        over, own = self._overlapping(place), entry.seen.operator.name
         if any(each.serial > entry.serial and each.writer != own for each in over):
             return
-        for each in over:
-            held.remove(each)
-            held += _left(each, place)
         self._serial += 1
-        held.append(_Written(place, own, self._serial))
+        self._memory(place).write(_Written(place, own, self._serial))
+
+
+class _Memory:
+    """Bytes of a memory that were written, in order, and none of them twice."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._held: list[_Written] = []
+
+    def overlapping(self, place: Place) -> Sequence[_Written]:
+        """What was written last to any of the bytes of a place."""
+        return self._held[self._range(place)]
+
+    def write(self, written: _Written) -> None:
+        """Take bytes that are written over what was there."""
+        place = written.place
+        if place.start == place.stop:
+            return
+        over = self._range(place)
+        parts = [part for each in self._held[over] for part in _left(each, place)]
+        self._held[over] = sorted([*parts, written], key=lambda each: each.place.start)
+        added = over.start + len(parts) + 1
+        self._starts[over] = [each.place.start for each in self._held[over.start : added]]
+
+    def _range(self, place: Place) -> slice:
+        """Where what overlaps a place is held."""
+        first = bisect_right(self._starts, place.start)
+        if first and self._held[first - 1].place.stop > place.start:
+            first -= 1
+        return slice(first, max(first, bisect_left(self._starts, place.stop)))
 
 
 def _left(written: _Written, by: Place) -> Iterator[_Written]:

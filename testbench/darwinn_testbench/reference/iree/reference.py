@@ -170,6 +170,7 @@ class _Host:
         self.step = 0
         self.observer: Observer | None = None
         self.sites = Sites()
+        self.looks_closely = False
         self.names: Counter[str] = Counter()
         self.inline: list[Buffer] = []
         self.budget = Budget(MAXIMUM_BLOCKS)
@@ -183,17 +184,15 @@ class _Host:
         compiled = self.compiled
         return Machine(module, imports, self, self.budget, compiled=compiled, ranges=ranges)
 
-    @property
-    def looks_closely(self) -> bool:
-        """Whether somebody asks where compiled code reads and writes."""
-        closely = self.observer is not None and self.observer.closely
-        return self.compiled and (closely or self.tap is not None)
-
     def begin(self, tap: Tap | None, observer: Observer | None) -> None:
         self.budget.begin(MAXIMUM_BLOCKS)
         self.tap = tap
         self.observer = observer
-        self.sites = Sites()
+        # Whether somebody asks where compiled code reads and writes.
+        self.looks_closely = self.compiled and tap is not None
+        if observer is not None:
+            self.sites = Sites()
+            self.looks_closely |= self.compiled and observer.closely
         self.step = 0
         self.names.clear()
         self.inline.clear()

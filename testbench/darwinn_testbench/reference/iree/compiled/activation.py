@@ -101,8 +101,9 @@ class CompiledActivation(Activation):
         for reference in self.counts:
             self.describe(reference)
         self.words[Word.BLOCKS] = self.budget.grant(_TURN)
-        for first, behind in self.code.layout.ranges.values():
-            self.words[first], self.words[behind] = _NOWHERE, 0
+        if self.ranges is not None:
+            for first, behind in self.code.layout.ranges.values():
+                self.words[first], self.words[behind] = _NOWHERE, 0
         try:
             with self.interruptible():
                 failed = self.code.run(self.address)
