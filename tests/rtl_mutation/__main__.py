@@ -62,8 +62,8 @@ GOAL, GOAL_OF_SOURCE, ENOUGH = 0.97, 0.90, 20
 """Shares of the mutants that are not equivalent that have to be caught: in all, and in each source
 with enough of them."""
 
-BATCH = 1500
-"""So many mutants are compiled together."""
+BATCH = 500
+"""So many mutants are compiled together; all are asked the near tests, then some the far ones."""
 CPU_SECONDS, SECONDS = 400, 7200
 """So long may the tests of a mutant take: each process, and all together; without one they take a
 minute. Building, which only the first run does, takes longer."""
@@ -172,25 +172,32 @@ class Campaign:
         with locked(build_root() / "campaign"):
             folder = build_root() / "campaign" / source_folder().name
             write_copy(source_folder(), folder, self._project.sources, numbered)
-            passed: dict[int, float] = dict.fromkeys(numbered, 0.0)
-            done = before
-            for far in (False,) if self._near else (False, True):
-                tests = {n: asked[n].far if far else asked[n].near for n in passed}
-                tried = self._tried(folder, {n: some for n, some in tests.items() if some})
-                for number, by, seconds in tried:
-                    passed[number] += seconds
-                    if not by and not far and asked[number].far and not self._near:
-                        continue  # the others are asked as well
+            done, passed = before, {}
+            near = {number: each.near for number, each in asked.items()}
+            for number, by, seconds in self._tried(folder, near, self._middle()):
+                if by or self._near or not asked[number].far:
                     done += 1
-                    outcome = self._outcome(numbered[number], by, passed.pop(number))
-                    stays = outcome.result == SURVIVED
-                    _say(f"{done} of {total}: {outcome.result} {outcome.name}", stays=stays)
-                    yield outcome
+                    yield self._outcome(numbered[number], by, seconds, f"{done} of {total}")
+                else:
+                    passed[number] = seconds
+            far = {number: asked[number].far for number in passed}
+            for number, by, seconds in self._tried(folder, far, self._end):
+                done += 1
+                taken = passed[number] + seconds
+                yield self._outcome(numbered[number], by, taken, f"{done} of {total}")
+
+    def _middle(self) -> float | None:
+        """When the near tests have had their share of the time."""
+        return (
+            None if self._end is None else time.monotonic() + 0.6 * (self._end - time.monotonic())
+        )
 
     def _tried(
-        self, folder: Path, tests: dict[int, tuple[str, ...]]
+        self, folder: Path, tests: dict[int, tuple[str, ...]], end: float | None
     ) -> Iterator[tuple[int, str, float]]:
-        """The numbers of mutants, how each was caught by these tests, and the seconds."""
+        """The numbers of mutants that are begun before ``end``, how each was caught by these tests,
+        and the seconds.
+        """
         every = list(dict.fromkeys(test for some in tests.values() for test in some))
         if not every or self._late():
             return
@@ -202,15 +209,14 @@ class Campaign:
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(self._jobs, mp_context=context) as pool:
             futures = {
-                pool.submit(_attempt, number, some, self._end): number
-                for number, some in tests.items()
+                pool.submit(_attempt, number, some, end): number for number, some in tests.items()
             }
             for future in as_completed(futures):
                 found = future.result()
                 if found is not None:
                     yield futures[future], *found
 
-    def _outcome(self, mutant: Mutant, by: str, seconds: float) -> Outcome:
+    def _outcome(self, mutant: Mutant, by: str, seconds: float, progress: str) -> Outcome:
         tests = asked_about(mutant.file).all
         outcome = Outcome(
             key=self._project.key(mutant),
@@ -222,6 +228,7 @@ class Campaign:
         )
         if by or not self._near:
             self._kept.add(outcome)
+        _say(f"{progress}: {outcome.result} {outcome.name}", stays=outcome.result == SURVIVED)
         return outcome
 
 

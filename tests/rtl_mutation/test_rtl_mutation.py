@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from harness_runs import require_toolchain
 
 from tests.mutation.mutants import Mutant, drawn
-from tests.mutation.results import equivalents
-from tests.rtl_mutation.asked import FAR, NEAR, asked_about
+from tests.mutation.results import CAUGHT, SURVIVED, equivalents
+from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.mutants import mutants_of
 from tests.rtl_mutation.runner import Ran, ToolError
@@ -173,3 +174,36 @@ def test_how_a_mutant_is_caught(ran: Ran, how: str) -> None:
 def test_what_says_nothing_of_a_mutant_is_an_error(ran: Ran) -> None:
     with pytest.raises(ToolError):
         _ = ran.caught
+
+
+def test_what_near_tests_let_pass_is_asked_the_far_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant 1 is caught near, 2 far, 3 by none; of 4 nothing is said, there is no time for it."""
+    from tests.rtl_mutation import __main__ as tool
+
+    rounds = []
+
+    def tried(
+        self: object, folder: Path, tests: dict[int, tuple[str, ...]], end: float | None
+    ) -> Iterator[tuple[int, str, float]]:
+        rounds.append(tests)
+        for number, (test,) in tests.items():
+            if number != 4:
+                yield number, "a::b" if (number, test) in {(1, "near"), (2, "far")} else "", 1.5
+
+    monkeypatch.setattr(tool.Campaign, "_tried", tried)
+    monkeypatch.setattr(tool, "asked_about", lambda _: Asked(("near",), ("far",)))
+    monkeypatch.setattr(tool, "digest", lambda *_: "")
+    monkeypatch.setattr(tool, "write_copy", lambda *_: None)
+    monkeypatch.setattr(tool, "build_root", lambda: tmp_path)
+    mutants = found(tmp_path)[:4]
+    project = tool.Project({"m.sv": SOURCE.encode()}, mutants)
+    options = tool.options_of(["--out", str(tmp_path), "--seconds", "100"])
+    outcomes = list(tool.Campaign(project, options).judged(mutants))
+    assert [(each.result, each.seconds) for each in outcomes] == [
+        (CAUGHT, 1.5),
+        (CAUGHT, 3.0),
+        (SURVIVED, 3.0),
+    ]
+    assert [sorted(tests) for tests in rounds] == [[1, 2, 3, 4], [2, 3]]
