@@ -133,10 +133,11 @@ module chunk_queue
   end
   assign chunk_told = (enabled && settings.status_block) ? told && tells != '0 : chunk_done;
 
-  // An access of 16 bytes at a time, through page table or window.
-  logic begins_write, begins_read, simple, reachable;
+  // An access of 16 bytes at a time, through page table or window. What is on the bus stays as it is,
+  // whatever the host writes meanwhile.
+  logic begins_write, begins_read, simple, found, on_bus, reachable;
   logic [63:0] window_offset;
-  logic [AddressBits-1:0] bus_address;
+  logic [AddressBits-1:0] found_address, kept_address, bus_address;
   logic [$clog2(Words+1)-1:0] word;
   logic failed;
   assign begins_write = untold != '0 && !stopped && !pause;
@@ -146,15 +147,21 @@ module chunk_queue
   assign window_offset = device_address - settings.window_base;
   always_comb begin
     if (simple) begin
-      reachable = device_address[62:25] == '0 &&
+      found = device_address[62:25] == '0 &&
           64'(device_address[24:12]) < settings.simple_entries &&
           table2queue_entry[0] && table2queue_entry[63:AddressBits] == '0;
-      bus_address = {table2queue_entry[AddressBits-1:12], device_address[11:0]};
+      found_address = {table2queue_entry[AddressBits-1:12], device_address[11:0]};
     end else begin
-      reachable = window_offset[63:AddressBits] == '0 &&
+      found = window_offset[63:AddressBits] == '0 &&
           window_offset + 64'(Bytes) <= settings.window_size;
-      bus_address = window_offset[AddressBits-1:0];
+      found_address = window_offset[AddressBits-1:0];
     end
+  end
+  assign reachable   = on_bus || (found && found_address[3:0] == '0);
+  assign bus_address = on_bus ? kept_address : found_address;
+  always_ff @(posedge clk) begin
+    on_bus <= rst_n && reachable && (state == StateRequest || state == StateWords);
+    kept_address <= bus_address;
   end
   assign got_entry = read_word && m_axi_read.rlast;
 
@@ -214,8 +221,10 @@ module chunk_queue
 
   // A descriptor is several words of the bus, or a part of one; so is the status block, of which all
   // but the head is 0.
+  logic [31:0] head;  // when the address was taken
   logic [8*Bytes-1:0] status;
-  assign status = (8 * Bytes)'(completed_head[31:0]);
+  always_ff @(posedge clk) if (state != StateWords) head <= completed_head[31:0];
+  assign status = (8 * Bytes)'(head);
   if (Words > 1) begin : gen_words
     logic [8*(Bytes-DataBytes)-1:0] earlier;
     always_ff @(posedge clk) if (read_word) earlier <= entry[8*Bytes-1:8*DataBytes];

@@ -378,6 +378,182 @@ _RING = (
     ),
 )
 
+_BUS = (
+    Property(
+        "assert_address_of_reads_stays",
+        "the address of a read stays until it is taken",
+        Edit("bus_share.sv", "queue_read.arvalid && («queue_asked» ||", "1'b0"),
+    ),
+    Property(
+        "assert_address_of_writes_stays",
+        "that of a write as well",
+        Edit("bus_share.sv", "queue_writes = «queue_wrote» || (queue_write", "1'b0"),
+    ),
+    Property(
+        "assert_word_stays",
+        "and a word",
+        Edit("bus_share.sv", "wdata = «queue_writes» ?", "queue_writes ^ queue_asked"),
+    ),
+    Property(
+        "assert_one_is_taken",
+        "what is taken of the bus is taken of one side",
+        Edit("bus_share.sv", "dma_write.awready = m_axi_write.awready && «!queue_writes»", "1'b1"),
+    ),
+    Property(
+        "assert_taken_as_it_is",
+        "as that side offers it",
+        Edit("bus_share.sv", "awaddr = «queue_writes» ?", "queue_write.awvalid"),
+    ),
+    Property(
+        "assert_words_stay_together",
+        "no word of another comes between those of a burst",
+        Edit("bus_share.sv", "m_axi_write.wready && «m_axi_write.wlast»", "1'b1"),
+    ),
+    Property(
+        "assert_answers_find_their_side",
+        "answers go to the side that asked",
+        Edit("bus_share.sv", "for_queue = m_axi_read.rid == «2'(ReadStreams)»", "2'd2"),
+    ),
+)
+
+_CHUNKS = (
+    Property(
+        "assert_address_of_reads_stays",
+        "whatever the host writes into its registers meanwhile, the address of a read stays until "
+        "it is taken",
+        Edit("chunk_queue.sv", "bus_address = «on_bus» ?", "1'b0"),
+    ),
+    Property(
+        "assert_address_of_writes_stays",
+        "that of a write as well",
+        Edit("chunk_queue.sv", "reachable = «on_bus» ||", "1'b0"),
+    ),
+    Property(
+        "assert_word_stays",
+        "and a word of the status block",
+        Edit("chunk_queue.sv", "status = (8 * Bytes)'(«head»)", "completed_head[31:0]"),
+    ),
+    Property(
+        "assert_words_behind_their_address",
+        "words come when their address has been taken",
+        Edit(
+            "chunk_queue.sv",
+            "m_axi_write.wvalid = «state == StateWords» && writes",
+            "(state == StateWords || state == StateRequest)",
+        ),
+    ),
+    Property(
+        "assert_as_many_words_as_it_says",
+        "a write has as many words as it says",
+        Edit("chunk_queue.sv", "wlast = «32'(word) == 32'(Words - 1)»", "1'b1"),
+    ),
+    Property(
+        "assert_within_4_kib",
+        "no access crosses 4 KiB",
+        Edit("chunk_queue.sv", "found && «found_address[3:0] == '0»", "1'b1"),
+    ),
+)
+
+_WRITER = (
+    Property(
+        "assert_address_stays",
+        "an address stays until it is taken",
+        Edit("dma_writer.sv", "if («m_axi_write.awready») m_axi_write.awvalid <= 1'b0", "1'b1"),
+    ),
+    Property(
+        "assert_word_stays",
+        "a word as well",
+        Edit("dma_writer.sv", "take = «word_sent» ?", "m_axi_write.wvalid"),
+    ),
+    Property(
+        "assert_within_4_kib",
+        "no burst crosses 4 KiB",
+        Edit("burst_planner.sv", "if («33'(words_to_boundary) < 33'(beats)») begin", "1'b0"),
+    ),
+    Property(
+        "assert_length",
+        "or is longer than MaxBurst",
+        Edit("dma_writer.sv", "awlen <= «8'(burst_beats) - 8'd1»", "8'(burst_beats)"),
+    ),
+    Property(
+        "assert_as_many_words_as_it_says",
+        "it has as many words as its address says",
+        Edit("dma_writer.sv", "wlast = beats_left == «BeatBits'(1)»", "BeatBits'(2)"),
+    ),
+    Property(
+        "assert_words_have_bytes",
+        "no word is without a strobe",
+        Edit("dma_writer.sv", "bytes_left <= bytes_left - «32'(in_word)»", "32'(DataBytes)"),
+    ),
+    Property(
+        "assert_strobes_without_gap",
+        "strobes have no gap",
+        Edit(
+            "dma_writer.sv",
+            "wstrb[i] = «i >= int'(offset) && i < strobes_end»",
+            "(i == int'(offset) || i + 1 == strobes_end)",
+        ),
+    ),
+    Property(
+        "assert_whole_words_between",
+        "only the first word of a burst begins late, only the last ends early",
+        Edit("dma_writer.sv", "in_word = CountBits'(DataBytes) - «CountBits'(offset)»", "1'b1"),
+    ),
+    Property(
+        "assert_bytes_of_the_burst",
+        "the strobes are as many as the burst has bytes",
+        Edit("dma_writer.sv", "bytes_left <= «burst_bytes»", "burst_bytes + 32'd1"),
+    ),
+    Property(
+        "assert_bytes_of_the_descriptor",
+        "the bursts of a descriptor have its bytes",
+        Edit("dma_writer.sv", "left <= left - «burst_bytes»", "32'(burst_beats)"),
+    ),
+    Property(
+        "assert_interrupt_behind_its_outputs",
+        "an interrupt leaves when every word before it has been written and answered",
+        Edit("dma_writer.sv", "!sending && «!sent_valid» && !m_axi_write.awvalid", "1'b1"),
+    ),
+    Property(
+        "assert_never_too_many",
+        "no more bursts are without an answer than Outstanding",
+        Edit("dma_writer.sv", "!pause && «sent_ready» && 32'(level)", "1'b1"),
+    ),
+)
+
+_ARBITER = (
+    Property(
+        "assert_address_stays",
+        "an address stays until it is taken",
+        Edit("dma_reader.sv", "accepts = «(!m_axi_read.arvalid || m_axi_read.arready)» &&", "1'b1"),
+    ),
+    Property(
+        "assert_one_is_served",
+        "one stream is served at a time, and only one that asks",
+        Edit("dma_reader.sv", "request_ready[chosen] = accepts && «any»", "1'b1"),
+    ),
+    Property(
+        "assert_never_too_many",
+        "no more bursts are on their way than Outstanding",
+        Edit("dma_reader.sv", "in_flight != «CounterBits'(Outstanding)»", "'1"),
+    ),
+    Property(
+        "assert_turn",
+        "a stream that asks is served behind two others at most",
+        Edit("dma_reader.sv", "served <= «chosen»", "2'd0"),
+    ),
+    Property(
+        "assert_not_idle",
+        "nobody waits when the bus is free and fewer are on their way",
+        Edit("dma_reader.sv", "«in_flight != CounterBits'(Outstanding)»", "in_flight == '0"),
+    ),
+    Property(
+        "assert_busy",
+        "it is busy until the last word of every burst has come",
+        Edit("dma_reader.sv", "busy = «in_flight != '0»", "m_axi_read.arvalid"),
+    ),
+)
+
 PROOFS = (
     Proof("descriptor_fifo", "fifo_proof", _FIFO, ("cover_full", "cover_leaves")),
     Proof(
@@ -453,12 +629,41 @@ PROOFS = (
     ),
     Proof("scalar_fence", "scalar_fence_proof", _SCALAR_FENCE, ("cover_three", "cover_forgets")),
     Proof("instruction_dispatch", "dispatch_proof", _DISPATCH, ("cover_one_by_one", "cover_unit")),
+    Proof("bus_share", "bus_share_proof", _BUS, ("cover_both_read", "cover_both_write")),
+    *(
+        Proof(
+            "chunk_queue",
+            "chunk_queue_proof",
+            _CHUNKS if width == 8 else _CHUNKS[:3],
+            ("cover_reads", "cover_waits", "cover_tells"),
+            {"DataBytes": width},
+            nightly=width != 8,
+        )
+        for width in (8, 32)
+    ),
+    Proof(
+        "dma_writer",
+        "writer_proof",
+        _WRITER,
+        ("cover_two_unanswered", "cover_descriptor_of_two_bursts", "cover_interrupt"),
+        {"DataBytes": 4, "MaxBurst": 2},
+    ),
+    Proof(
+        "dma_reader",
+        "arbiter_proof",
+        _ARBITER,
+        ("cover_all_ask", "cover_waits"),
+        {"DataBytes": 4, "MaxBurst": 2},
+        nightly=True,
+        within=12,
+    ),
     Proof(
         "ring_bus",
         "ring_proof",
         _RING,
         ("cover_all_wait", "cover_to_two"),
         {"Tiles": 2, "CyclesPerRow": 4},
+        nightly=True,
     ),
     Proof(
         "ring_bus",
