@@ -372,6 +372,7 @@ def simulate(
 
     folder = build(design)
     design = as_asked(design)
+    work = work.absolute()  # the simulation runs in there
     work.mkdir(parents=True, exist_ok=True)
     log, results = work / f"{test}.log", work / f"{test}.xml"
     results.unlink(missing_ok=True)
