@@ -23,6 +23,13 @@ VALUES = (
 """What a flag holds, what is awaited, and whether that is enough; up to half a turn."""
 
 
+def _tile() -> Any:
+    """The tile, with neighbours that never let it wait."""
+    tile = rtl_tile()
+    tile.stall(0, 0)
+    return tile
+
+
 def _instruction(name: str, flag: int, slot: int, side: int, awaited: int) -> dict[str, Any]:
     """One element or two, behind one watcher; the others name the same flag and are off."""
     count = BY_NAME[name].field("watcher_flag").count
@@ -62,7 +69,7 @@ def _counting(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_waits_for_each_flag_with_each_watcher(name: str) -> None:
     slots = BY_NAME[name].field("watcher_flag").count
-    tile, sides = rtl_tile(), (0, 1) if name in TWO_SIDED else (0,)
+    tile, sides = _tile(), (0, 1) if name in TWO_SIDED else (0,)
     for flag, side, (value, awaited, passes) in product(range(chip.TILE_FLAGS), sides, VALUES):
         slot = (flag + awaited) % slots
         tile.reset()
@@ -81,7 +88,7 @@ WAITS_FOR = 10
 @pytest.mark.parametrize("name", UNITS)
 def test_an_instruction_waits_for_the_one_before(name: str, instructions: int) -> None:
     """The first of several in a unit's queue is held back for a while; each counts once."""
-    tile = rtl_tile()
+    tile = _tile()
     counts = []
     for given in (1, instructions):
         tile.reset()
@@ -119,7 +126,7 @@ def _work(tile: Any, instructions: int) -> None:
 
 def test_a_reset_at_any_moment_leaves_nothing() -> None:
     """Flags are 0, nothing is executed, and what comes next takes as long as in a new tile."""
-    tile = rtl_tile()
+    tile = _tile()
     tile.reset()
     _work(tile, 1)
     cycles, flags = tile.run(300), tile.flags.copy()
