@@ -23,6 +23,8 @@ from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
 from darwinn_testbench.rtl.harness import HarnessDescription
 
+REGISTERS = (*STATUS_REGISTERS, "harness_dma_error_descriptor")
+
 
 @cocotb.test()
 async def random_programs(dut: Any) -> None:
@@ -36,11 +38,12 @@ async def random_programs(dut: Any) -> None:
     for number in range(count):
         program = generator.program()
         workload = workload_of(program, harness.data_bytes, bench.random.getrandbits(32))
-        _, expected = performed_by_model(program, harness.data_bytes)
+        model, wanted = performed_by_model(program, harness.data_bytes)
+        wanted.registers |= model.error_descriptor()
         limit = CYCLES_PER_DESCRIPTOR * (1 + len(program.descriptors))
         try:
-            found = await simulation.perform(workload, limit, STATUS_REGISTERS)
-            check_bytes(found, expected)
+            found = await simulation.perform(workload, limit, REGISTERS)
+            check_bytes(found, wanted)
             cycles += check_timing(workload, found, harness).cycles_rtl
         except AssertionError as error:
             raise AssertionError(f"program {number} of seed {bench.seed}: {error}") from error
@@ -60,7 +63,7 @@ async def far_programs(dut: Any) -> None:
     for number, workload in enumerate(workloads):
         limit = 10_000 + 3 * sum(map(len, workload.regions.values()))
         try:
-            found = await simulation.perform(workload, limit, STATUS_REGISTERS)
+            found = await simulation.perform(workload, limit, REGISTERS)
             check_bytes(found, expected(workload, harness.data_bytes))
             check_timing(workload, found, harness)
         except AssertionError as error:

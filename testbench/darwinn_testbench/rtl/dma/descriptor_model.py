@@ -223,6 +223,16 @@ class DescriptorModel(Generic[_Memory]):
             ),
         }
 
+    def error_descriptor(self) -> dict[str, int]:
+        """Value of the register with the last descriptor that had an error, counted since reset;
+        empty if several had one, since their order in time decides."""
+        failed = [
+            done.index
+            for done in self.performed
+            if done.outcome is not Outcome.STARTED or done.response_error
+        ]
+        return {"harness_dma_error_descriptor": sum(failed)} if len(failed) < 2 else {}
+
 
 def _union(bits: Iterable[int]) -> int:
     union = 0

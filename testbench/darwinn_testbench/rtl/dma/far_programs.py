@@ -109,7 +109,7 @@ def expected(workload: Workload, word_bytes: int) -> WorkloadResult:
     return WorkloadResult(
         {start: bytes(data) for start, data in memory.pieces.items()},
         {tag: bytes(data) for tag, data in model.streams.items()},
-        registers=model.status(),
+        registers=model.status() | model.error_descriptor(),
     )
 
 
