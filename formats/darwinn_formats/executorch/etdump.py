@@ -99,4 +99,10 @@ def load_dump(source: Source) -> Dump:
         prefix = _PREFIX if bytes(data[8:12]) == IDENTIFIER else 0
         if not is_dump(bytes(data[:12])):
             raise FormatError("identifier", f"is not {IDENTIFIER.decode()}: no ETDump", offset=4)
-        return fb.verify(data[prefix:], Dump, base=prefix, prefix=prefix).read()
+        dump = fb.verify(data[prefix:], Dump, base=prefix, prefix=prefix).read()
+        for run in dump.run_data:
+            for event in run.profiled:
+                if event.end_time < event.start_time:
+                    reason = f"is {event.end_time}, before the start at {event.start_time}"
+                    raise FormatError("end_time", reason)
+        return dump

@@ -116,7 +116,10 @@ def open_call(
     program = open_program(source, function=function, natives=natives, data=data, output=printed)
     file = name_of(source)
     if found is None or not isinstance(program, ObservableReference):
-        raise Unavailable(f"{file}: machine code: the original runtime shows no operators of it")
+        raise Unavailable(
+            f"{file}: machine code: the original runtime shows no operators of it "
+            "(profile --engine original times whole calls)"
+        )
     values, warnings = inputs_of_call(program, function, file, inputs, seed)
     return ProgramCall(program, file, found.name, function, values, warnings, printed)
 

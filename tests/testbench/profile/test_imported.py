@@ -217,6 +217,12 @@ def test_records_that_are_not_valid(changes: dict[str, Any], reason: str) -> Non
         load_record(record(**changes))
 
 
+def test_events_do_not_end_before_they_begin() -> None:
+    late = Event(ProfileEvent("OPERATOR_CALL", 0, 0, -1, "", b"", 1000, 999))
+    with pytest.raises(FormatError, match="end_time: is 999, before the start at 1000"):
+        load_dump(dump(RunData("Execute", events=(late,))))
+
+
 def test_damaged_files_are_one_error() -> None:
     random = np.random.default_rng(1)
     whole = dump(call(operator(0, "sin.out", 10), delegate(1, 50, gemm=20), whole=60))
