@@ -42,7 +42,8 @@ _RESULT_WORD = NARROW_MIDDLE // chip.WORD_BYTES
 @dataclass(frozen=True)
 class TensorProgram:
     """An instruction ``operation`` with a coefficient table; ``moves``: its activations are the
-    input; ``data``: its parameters are; ``seed``: of what wide memory holds.
+    input; ``data``: its parameters are; ``computed``: not the input itself, but what another
+    instruction has made of it; ``seed``: of what wide memory holds.
     """
 
     operation: str
@@ -50,6 +51,7 @@ class TensorProgram:
     table: dict[str, Any]
     moves: bool
     data: bool
+    computed: bool
     seed: int
 
     @property
@@ -67,10 +69,12 @@ class TensorProgram:
         program = Assembler()
         begin(program)
         request_input(program, "image", INPUT_BYTES)
-        _take(program, _INPUT_ROW, 1)
-        if self.data:
-            _take(program, 0, -(-_PARAMETER_ROWS // ROWS))
+        _take(program, _INPUT_ROW)
         barrier(program)
+        if self.computed:
+            _complement(program)
+        if self.data:
+            _spread(program)
         _fill(program, _INPUT_ROW if self.moves else _CONSTANT_ROW, 0, _RESULT_WORD)
         _fill(program, _CONSTANT_ROW, _RESULT_WORD, self.words)
         program.tile(
@@ -123,16 +127,51 @@ class TensorProgram:
         return sufficient(self.fields, iterations, chip.TILE_FLAGS)
 
 
-def _take(program: Assembler, row: int, times: int) -> None:
-    """Write the input to wide memory from ``row`` on, so many times."""
+def _complement(program: Assembler) -> None:
+    """Put into the place of the input, in any order, what its bytes lack to 255."""
+    planes = INPUT_BYTES // chip.LANES
+    program.tile(
+        "TensorSum",
+        1 << TILE,
+        walk("TensorSum", "parameter_read", 4 * _INPUT_ROW, [(planes, 1)]),
+        walk("TensorSum", "narrow_write", 0, [(INPUT_BYTES // chip.WORD_BYTES, chip.WORD_BYTES)]),
+        walk("TensorSum", "partial_sum", 0, [(planes, 4)]),
+        {"main_limit": [planes - 1] + [0] * 7, "mac_disable": 14, "partial_sum_read": 3},
+        {"block_lanes": 63, "last_block_lanes": 63, "output_block_loop": 1},
+        {"output_scale": -1.0, "low_clip": -255.0, "high_clip": 0.0, "output_zero_point": 255},
+    )
+    barrier(program)
+    _pack(program, _INPUT_ROW, 1)
+
+
+def _spread(program: Assembler) -> None:
+    """Write the input to all rows of wide memory from which parameters are taken."""
+    _fill(program, _INPUT_ROW, 0, INPUT_BYTES // chip.WORD_BYTES)
+    barrier(program)
+    _pack(program, 0, -(-_PARAMETER_ROWS // ROWS))
+
+
+def _pack(program: Assembler, row: int, times: int) -> None:
+    """Write the first bytes of narrow memory to wide memory from ``row`` on, so many times."""
+    program.tile(
+        "NarrowToWide",
+        1 << TILE,
+        walk("NarrowToWide", "narrow_read", 0, [(chip.ROW_WORDS, 1), (ROWS, 64), (times, 0)]),
+        walk("NarrowToWide", "wide_write", row, [(ROWS, 1), (times, ROWS)]),
+        row_loop=1,
+    )
+    barrier(program)
+
+
+def _take(program: Assembler, row: int) -> None:
+    """Write the input to wide memory from ``row`` on."""
     program.tile(
         "RingConsumerA",
         1 << TILE,
-        walk("RingConsumerA", "wide_write", row, [(ROWS, 1), (times, ROWS)]),
+        walk("RingConsumerA", "wide_write", row, [(ROWS, 1)]),
         signal(),
     )
-    for _ in range(times):
-        send_input(program, 0, INPUT_BYTES, 1 << TILE)
+    send_input(program, 0, INPUT_BYTES, 1 << TILE)
 
 
 def _fill(program: Assembler, row: int, word: int, words: int) -> None:
@@ -194,4 +233,8 @@ def programs(draw: Any, operation: str) -> list[TensorProgram]:
         fields |= {"zero_point_base": 0, "zero_point_stride": 0, "zero_point_limit": 0}
         fields |= {"output_scale": draw(st.sampled_from([1.0, 2.0**-7, 2.0**-16]))}
     seed = draw(st.integers(0, 9))
-    return [TensorProgram(operation, fields, table, *each, seed) for each in SOURCES[operation]]
+    computed = draw(st.booleans())
+    return [
+        TensorProgram(operation, fields, table, moves, data, computed, seed)
+        for moves, data in SOURCES[operation]
+    ]
