@@ -107,13 +107,20 @@ def trace(run: RunTapped) -> list[Intermediate]:
 
 
 def first_differences(
-    own: RunTapped, reference: RunTapped, run: int, judge: Judge, *, reference_follows: bool = False
+    own: RunTapped,
+    reference: RunTapped,
+    run: int,
+    judge: Judge,
+    *,
+    reference_follows: bool = False,
+    differs: bool = True,
 ) -> tuple[list[Divergence], PairingFigures]:
     """The values of a program that differ from a reference's of themselves, in order, and how the
     values of the two were paired.
 
     The program goes on from the reference's values, or, where only that can
-    (``reference_follows``), the reference from the program's.
+    (``reference_follows``), the reference from the program's. Without ``differs``, where outputs
+    agree, no runs are spent on values that are equal to none: they may have no counterpart.
 
     Raises:
         ExecutionError: a call fails, or its values cannot be held.
@@ -124,7 +131,7 @@ def first_differences(
     how = _how(ours, theirs)
     if how == BY_VALUE:
         search = _Search(follower, theirs, judge)
-        different = search.different()
+        different = search.different(differs)
         pairs = search.pairs
     else:
         different, pairs = _in_step(follower, ours, theirs, judge)
@@ -288,11 +295,11 @@ class _Search:
         self.kinds = [_kind(each) for each in theirs]
         self.pairs = 0
 
-    def different(self) -> list[_Different]:
-        """What differs, until nothing that could be paired is left."""
+    def different(self, differs: bool) -> list[_Different]:
+        """What differs, if anything, until nothing that could be paired is left."""
         given: dict[int, int] = {}
         at = self.follow(given)
-        while len(given) < _MOST_FOUND:
+        while differs and len(given) < _MOST_FOUND:
             following = self._next(at, given)
             if following is None:
                 break

@@ -124,6 +124,7 @@ class ProgramCheck(Check):
                     number,
                     self._judge_of(rows),
                     reference_follows=isinstance(self.left.program, TfliteProgram),
+                    differs=any(row.verdict is Verdict.MISMATCH for row in rows),
                 )
                 self.pairings.append(pairing)
             else:

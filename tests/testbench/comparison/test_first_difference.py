@@ -134,6 +134,20 @@ def test_what_is_right_differs_nowhere(seed: int, count: int) -> None:
     assert pairing.paired == pairing.reference_values == count
 
 
+def test_nothing_is_searched_where_outputs_agree() -> None:
+    steps, x = network(4, 4, [2]), input_of(4)
+    runs = 0
+
+    def own(tap: Tap) -> None:
+        nonlocal runs
+        runs += 1
+        run_of(steps, x, fused=False, wrong=[3])(tap)
+
+    found, pairing = first_differences(own, run_of(steps, x, fused=True), 0, JUDGE, differs=False)
+    assert (found, runs, pairing.paired) == ([], 2, 1)
+    assert first_differences(own, run_of(steps, x, fused=True), 0, JUDGE)[0]
+
+
 def test_two_errors_are_two_differences() -> None:
     steps, x = network(1, 5, [1, 2]), input_of(1)
     wrong = [1, 4]
