@@ -389,7 +389,7 @@ class _Search:
         self, at: _Run, given: Mapping[int, int]
     ) -> Iterator[tuple[int, Sequence[int]]]:
         """Values of the reference that are nothing yet, in order, and the program's that may be
-        each: of its kind, behind what comes before it and before what comes behind it.
+        each: of its kind, behind what comes before it and before what comes behind it; then others.
         """
         pairs = {index: own for own, index in (*at.pairs.items(), *given.items())}
         last = len(self.theirs) - 1
@@ -401,11 +401,14 @@ class _Search:
                 (own for other, own in pairs.items() if other > index and own > after),
                 default=1 + max(at.unpaired, default=0),
             )
-            ours = [
-                own
-                for own, kind in sorted(at.unpaired.items())
-                if after < own < until and kind == self.kinds[index]
-            ]
-            if ours and (tried < _MOST_TRIED or index == last):
+            alike = [own for own, kind in sorted(at.unpaired.items()) if kind == self.kinds[index]]
+            between = [own for own in alike if after < own < until]
+            # Branches may be computed in another order.
+            others = sorted(set(alike) - set(between), key=lambda own: abs(own - after))
+            if alike and (tried < _MOST_TRIED or index == last):
                 tried += 1
-                yield index, ours[-1:] if tried > _MOST_TRIED else ours[:_MOST_OWN]
+                if tried > _MOST_TRIED:
+                    yield index, alike[-1:]
+                else:
+                    yield index, between[:_MOST_OWN]
+                    yield index, others[:_MOST_OWN]

@@ -134,6 +134,38 @@ def test_what_is_right_differs_nowhere(seed: int, count: int) -> None:
     assert pairing.paired == pairing.reference_values == count
 
 
+def branches(order: str, wrong: str = "", *, shows_halves: bool = False) -> RunTapped:
+    """s, two branches a and b of it, their sum c, and d: computed in some order."""
+    reads = {"s": "", "a": "s", "b": "s", "c": "ab", "d": "c"}
+    scales = {"s": 1.1, "a": 0.7, "b": 1.3, "c": 0.9, "d": 1.2}
+
+    def run(tap: Tap) -> None:
+        values: dict[str, AnyArray] = {}
+        for name in order:
+            total = sum((values[each] for each in reads[name]), np.zeros(SHAPE, F32))
+            total = total if reads[name] else input_of(0)
+            data = (np.tanh(total) * F32(scales[name]) + F32(0.1)).astype(F32)
+            if shows_halves:
+                half = tap(Intermediate(f"half {name}", 0, "half", data / 2))
+                data = data if half is None else half * 2
+            if name == wrong:
+                data = data + np.linspace(0.5, 1.5, data.size, dtype=F32).reshape(SHAPE)
+            given = tap(Intermediate(name, 0, "layer", data.copy()))
+            values[name] = data if given is None else given
+
+    return run
+
+
+@pytest.mark.parametrize("order", ["sabcd", "sbacd"])
+@pytest.mark.parametrize("wrong", list("sabcd"))
+def test_branches_may_be_computed_in_another_order(order: str, wrong: str) -> None:
+    reference = branches("sbacd" if order == "sabcd" else "sabcd")
+    own = branches(order, wrong, shows_halves=True)
+    found, pairing = first_differences(own, reference, 0, JUDGE)
+    assert [(each.name, each.where) for each in found] == [(wrong, f"{wrong}, by layer")]
+    assert (pairing.how, pairing.paired) == (BY_VALUE, 5)
+
+
 def test_nothing_is_searched_where_outputs_agree() -> None:
     steps, x = network(4, 4, [2]), input_of(4)
     runs = 0
