@@ -338,7 +338,9 @@ def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged
     weak = [
         each.package
         for each in found
-        if each.real >= ENOUGH and each.caught < GOAL_OF_SOURCE * each.real
+        if each.package != TOTAL
+        and each.real >= ENOUGH
+        and each.caught < GOAL_OF_SOURCE * each.real
     ]
     if weak:
         print(f"under {GOAL_OF_SOURCE:.0%}: {', '.join(weak)}", file=sys.stderr)

@@ -14,6 +14,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.timing.description import chip_description
 from stimulus import Walk
 
 OUTFEED = 1 << chip.TILES
@@ -296,19 +297,33 @@ def test_the_infeed_reaches_every_place_of_its_buffers(fifo: int) -> None:
         assert (came == buffer[unit * first : unit * first + chip.ROW_BYTES]).all(), first
 
 
+NEVER = {"watcher_flag": [8, 8], "watcher_expected": [9, 9], "watcher_valid": [1, 1]}
+WAITING: dict[ScalarUnit, tuple[str, dict[str, Any]]] = {
+    ScalarUnit.AV_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 1}),
+    ScalarUnit.PARAMETER_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 0}),
+    ScalarUnit.RING_INFEED: ("RingInfeed", _line("RingInfeed", "buffer", 1) | NEVER),
+    ScalarUnit.RING_OUTFEED: ("RingOutfeed", _line("RingOutfeed", "buffer", 1)),
+}
+"""An instruction of each unit that nothing comes for."""
+
+
 def test_a_scalar_fence_waits_for_each_unit() -> None:
-    """Each has an instruction that nothing comes for; the others are idle."""
-    never = {"watcher_flag": [8, 8], "watcher_expected": [9, 9], "watcher_valid": [1, 1]}
-    busy: dict[ScalarUnit, tuple[str, dict[str, Any]]] = {
-        ScalarUnit.AV_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 1}),
-        ScalarUnit.PARAMETER_POP: ("PopInput", _line("PopInput", "buffer", 1) | {"fifo": 0}),
-        ScalarUnit.RING_INFEED: ("RingInfeed", _line("RingInfeed", "buffer", 1) | never),
-        ScalarUnit.RING_OUTFEED: ("RingOutfeed", _line("RingOutfeed", "buffer", 1)),
-    }
-    every = sum(1 << unit for unit in busy)
-    for unit, (name, fields) in busy.items():
+    """One has something to do that does not end; the others are idle."""
+    every = sum(1 << unit for unit in WAITING)
+    for unit, (name, fields) in WAITING.items():
         playing = Chip()
         playing.give(name, fields)
         playing.rtl.run(10)
         assert _passes(playing, {"wait_idle": every & ~(1 << unit)}), unit
         assert not _passes(playing, {"wait_idle": 1 << unit}), unit
+
+
+@pytest.mark.parametrize("unit", WAITING, ids=lambda unit: unit.name)
+def test_a_full_queue_holds_back_the_core(unit: ScalarUnit) -> None:
+    """No instruction is taken that there is no room for, though other queues are empty."""
+    playing, (name, fields) = Chip(), WAITING[unit]
+    room = int(chip_description("harness").unit_queue.value)
+    taken = 0
+    while taken < 2 * room and _ends(partial(playing.give, name, fields)):
+        taken += 1
+    assert room <= taken <= room + 2
