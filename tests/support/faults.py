@@ -156,6 +156,13 @@ MUTATIONS = (
         test=_event("Pause"),
     ),
     _mutation(
+        "ErrorOfTheOneBefore",
+        "the number of a descriptor whose read has failed lacks its lowest bit",
+        Edit(
+            "dma_engine.sv", "error_descriptor = «read_error_index»;", "read_error_index & ~32'd1"
+        ),
+    ),
+    _mutation(
         "RefusedDuringPause",
         "a descriptor that is refused leaves during a pause",
         Edit("dma_engine.sv", "if (outcome != OutcomeStarted) head_ready = «!pause»;", "1'b1"),
