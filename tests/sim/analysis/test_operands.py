@@ -9,7 +9,7 @@ import pytest
 from darwinn_sim import chip
 from darwinn_sim.analysis import operands
 from darwinn_sim.analysis.operands import PARAMETER_MARK, Group, Taken
-from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.isa.builder import build, frame, traversal
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.machine.lowering import lower
 from darwinn_sim.units import tensor_cells
@@ -208,3 +208,21 @@ def test_operands_of_the_first_and_the_last_result(fields: dict[str, Any]) -> No
                 if [element.index[k] for k in kept] == wanted
             ]
         assert operands.group_operands(tables, 0, last=last).tolist() == expected
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_operands_of_few_sums_with_a_shorter_last_one(runs: int) -> None:
+    """Two iterations of each sum, but one of the last."""
+    loops, alternate = [(2, 3), (runs, 50)], (1, 1)
+    fields = {
+        **traversal("TensorMac", "narrow_read", 100, loops, alternate=alternate),
+        **traversal("TensorMac", "partial_sum", 0, [(2, 0), (runs, 4)], alternate=alternate),
+        "main_limit": [1, runs - 1, *[0] * 6],
+        "main_alternate_loop": 1,
+        "reduction_loops": 1,
+        "partial_sum_read": 3,
+    }
+    tables = lower((frame(build([("TensorMac", fields)])),)).tables
+    first, last = (operands.group_operands(tables, 0, last=each).tolist() for each in (False, True))
+    assert first == ([100] if runs == 1 else [100, 103])
+    assert last == [100 + 50 * (runs - 1)]
