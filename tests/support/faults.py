@@ -308,6 +308,17 @@ MUTATIONS = (
         test=TENSOR,
     ),
     _mutation(
+        "NextBufferMistaken",
+        "the next address is that of the other buffer",
+        Edit(
+            "traversal.sv",
+            "((«last ? walk.double_start : second ^ toggles») ? walk",
+            "last ? second ^ toggles : walk.double_start",
+        ),
+        test="tests/rtl/tile/test_tensor_unit.py"
+        "::test_sums_of_a_double_buffer_end_where_their_address_changes[0]",
+    ),
+    _mutation(
         "WatcherOneEarly",
         "a watcher passes one count early",
         Edit("watchers.sv", "[watcher[k].flag] - «awaited[k]»", "awaited[k] - 16'd1"),

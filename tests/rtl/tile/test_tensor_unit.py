@@ -144,6 +144,26 @@ def test_sums_in_wide_memory_go_on() -> None:
     pair.run()
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_sums_of_a_double_buffer_end_where_their_address_changes(start: int) -> None:
+    """Three steps to each of four sums, two in each buffer: results leave behind the third."""
+    pair = TileAndModel({})
+    fields = PLAIN | {"main_limit": [2, 1, 1, 0, 0, 0, 0, 0], "reduction_loops": 1}
+    ones, zeros = (1,) * 5, (0,) * 5
+    for name, walk in {
+        "narrow_read": Walk((3, 2, 2, *ones), (1, 7, 0, *zeros)),
+        "parameter_read": Walk((3, 2, 2, *ones), (4, 12, 24, *zeros)),
+        "partial_sum": Walk((3, 2, 2, *ones), (0, 4, 0, *zeros), base=400, double=(2, 40, start)),
+        "narrow_write": Walk((4, 1, 1, *ones), (4, 0, 0, *zeros), base=4096),
+    }.items():
+        fields |= walk.fields(slow.MAC, name)
+    fields["output_scale"] = 2.0**-9
+    pair.give(slow.MAC, fields)
+    assert slow.run(pair.slow, slow.MAC, fields)
+    pair.run()
+    assert pair.rtl.idle
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_watcher_passes_at_its_value_and_not_before(missing: int) -> None:
     watcher = {"watcher_valid": 1, "watcher_flag": 13, "watcher_expected": 7}
