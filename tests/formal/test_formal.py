@@ -11,6 +11,7 @@ import pytest
 from darwinn_testbench.rtl.build import source
 from weaving import Edit
 
+from tests.formal import area
 from tests.formal.__main__ import Result, main, perform, table
 from tests.formal.proofs import PROOFS, Proof, Property
 from tests.formal.yosys import WRAPPERS, Answer, DesignRefused, Question, Reply, ask
@@ -92,3 +93,32 @@ def test_the_runner(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_document_has_the_table() -> None:
     assert table() in (ROOT / "docs" / "rtl.md").read_text(), "python -m tests.formal --list"
+
+
+def test_areas_are_counted_from_what_yosys_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    says = """
+Printing statistics.
+     3401 cells
+      170   $_DFFE_PP_
+        5   $_SDFF_PN0_
+     3222   $lut
+        2   $mem_v2
+  cell $mem_v2 $flatten_a
+    parameter \\SIZE 8192
+    parameter \\WIDTH 64
+  end
+  cell $mem_v2 $flatten_b
+    parameter \\SIZE 16
+    parameter \\WIDTH 3
+  end
+"""
+    monkeypatch.setattr(area, "run_script", lambda script: (says, 1.0))
+    found = area.area("host")
+    assert (found.luts, found.flip_flops) == (3222, 175)
+    assert (found.memories, found.memory_bits) == (2, 8192 * 64 + 48)
+
+
+def test_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    require_yosys()
+    assert area.main(["nothing"]) == 2
+    assert "there is no nothing" in capsys.readouterr().err

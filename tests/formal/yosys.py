@@ -150,7 +150,7 @@ def ask(
             *("read_slang -j 1 -D SYNTHESIS --top", top),
             *(f"-G {name}={value}" for name, value in parameters.items()),
             *map(str, _sources(top, work, changed or {})),
-            *(f"-y {folder}" for folder in _folders()),
+            *(f"-y {folder}" for folder in folders()),
             "-Y .sv",
         ]
     )
@@ -162,12 +162,12 @@ def ask(
         for question in questions
     ]
     script.write_text("\n".join([words, _READY.format(top=top), *asked]))
-    log = _run(script)
-    *sections, seconds = re.split(r"^(?:ASKED .*|SECONDS (?=.*$))", log, flags=re.MULTILINE)
-    return [_reply(section) for section in sections[1:]], float(seconds)
+    log, seconds = run_script(script)
+    _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
+    return [_reply(section) for section in sections], seconds
 
 
-def _folders() -> list[Path]:
+def folders() -> list[Path]:
     """Where modules are found by their names."""
     return sorted({WRAPPERS, *(path.parent for path in source_folder().rglob("*.sv"))})
 
@@ -177,7 +177,6 @@ def _sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
     read = [
         *generate(work, Design(top)),
         *sorted((source_folder() / "pkg").glob("*.sv")),
-        *sorted(source_folder().rglob("axi_*.sv")),
         WRAPPERS / f"{top}.sv",
     ]
     for name, text in changed.items():
@@ -188,8 +187,9 @@ def _sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
     ]
 
 
-def _run(script: Path) -> str:
-    """What yosys says while it does what ``script`` says."""
+def run_script(script: Path) -> tuple[str, float]:
+    """What yosys says while it does what ``script`` says, and the seconds of processor time that it
+    takes. Raises :class:`DesignRefused`."""
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(script)],
         stdout=subprocess.PIPE,
@@ -197,6 +197,7 @@ def _run(script: Path) -> str:
         text=True,
         check=False,
     )
-    if done.returncode or "SECONDS" not in done.stdout:
+    log, said, seconds = done.stdout.rpartition("\nSECONDS ")
+    if done.returncode or not said:
         raise DesignRefused(done.stdout[-4000:])
-    return done.stdout
+    return log, float(seconds)

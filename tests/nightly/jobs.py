@@ -80,6 +80,13 @@ JOBS = (
         needs=("yosys",),
     ),
     Job(
+        "area",
+        "the DMA engine and its registers can be synthesised, and how large they are",
+        ("-m", "tests.formal.area"),
+        share=1,
+        needs=("yosys",),
+    ),
+    Job(
         "fuzz",
         "mutated files of every format end as documented",
         (

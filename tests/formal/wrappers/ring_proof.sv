@@ -2,17 +2,6 @@
 // and at no other, and each of them has room; the bus takes the first sender that can be served, and
 // is not idle while one waits. Of all senders and receivers one each is looked at, any.
 
-package ring_proof_pkg;
-  // What a row is made of here: no two of its words are equal, and any of them may be anything.
-  typedef struct packed {
-    logic [tile_pkg::Tiles:0] targets;
-    logic channel;
-    logic token;
-    logic [6:0] words;
-    logic [31:0] first;
-  } sent_t;
-endpackage : ring_proof_pkg
-
 module ring_proof
   import tile_pkg::*;
   import ring_proof_pkg::sent_t;
