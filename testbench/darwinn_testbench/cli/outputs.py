@@ -51,7 +51,10 @@ OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
 """Options that write, in whatever command, and the files that they write for their value."""
 
 TEXTS = frozenset(
-    {"--function", "--map", "--only", "--policy", "--reason", "--scheduler", "--tap", "--until"}
+    {
+        *("--function", "--init-function", "--map", "--only", "--policy", "--reason"),
+        *("--scheduler", "--tap", "--until", "--work-queue"),
+    }
 )
 """Options whose value is no file, even where one is called so."""
 

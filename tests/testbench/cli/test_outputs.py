@@ -18,7 +18,7 @@ from darwinn_testbench.compiler import sample
 
 READS = {
     "--chip", "--data", "--expected", "--host", "--inputs", "--labels", "--models", "--natives",
-    "--points", "--preload", "--reference", "--replay", "--then", "--with",
+    "--points", "--preload", "--program", "--reference", "--replay", "--then", "--with",
 }  # fmt: skip
 """Options that name what is read, or may."""
 
