@@ -27,7 +27,7 @@ from pathlib import Path
 from darwinn_testbench.rtl.build import source
 
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
-from tests.formal.yosys import Answer, Question, ask
+from tests.formal.yosys import Answer, DesignRefused, Question, ask
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         and (not options.only or any(word in each.name for word in options.only))
     ]
     results = []
-    for result in perform_all(chosen, max(1, options.jobs), options.out):
-        results.append(result)
-        if not options.json:
-            print(result.line(), flush=True)
+    try:
+        for result in perform_all(chosen, max(1, options.jobs), options.out):
+            results.append(result)
+            if not options.json:
+                print(result.line(), flush=True)
+    except DesignRefused as refused:
+        print(f"yosys cannot read a design:\n{refused}", file=sys.stderr)
+        return 1
     if options.json:
         print(json.dumps([{**asdict(each), "good": each.good} for each in results], indent=1))
     else:

@@ -554,6 +554,55 @@ _ARBITER = (
     ),
 )
 
+_ENGINE = (
+    Property(
+        "assert_fence_waits",
+        "a fence passes only when all that began before it have ended",
+        Edit("dma_engine.sv", "head_ready = !pause && «drained»", "1'b1"),
+    ),
+    Property(
+        "assert_nothing_passes_a_fence",
+        "until then nothing behind it goes to a queue",
+        Edit("dma_engine.sv", "read_valid[i] = good && «is_data»", "1'b1"),
+    ),
+    Property(
+        "assert_fence_goes",
+        "then it passes",
+        Edit("dma_engine.sv", "head_ready = !pause && «drained»", "(drained && next_index[0])"),
+    ),
+    Property(
+        "assert_in_order",
+        "descriptors begin in order",
+        Edit("dma_engine.sv", "dma2monitor_start_index = «next_index»", "pending"),
+    ),
+    Property(
+        "assert_each_begins_or_is_refused",
+        "each begins or is refused with one error",
+        Edit("dma_engine.sv", "length_0: leaves && «outcome == OutcomeLength0»", "1'b0"),
+    ),
+    Property(
+        "assert_goes_to_one",
+        "what begins goes to one queue, which takes it, or is a fence",
+        Edit(
+            "dma_engine.sv",
+            "head_ready = «(|(read_valid & read_ready)) || (write_valid && write_ready)»",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_paused_begins_nothing",
+        "nothing begins during a pause",
+        Edit("dma_engine.sv", "(outcome != OutcomeStarted) head_ready = «!pause»", "1'b1"),
+    ),
+    Property(
+        "assert_counts",
+        "the register counts all that have ended",
+        Edit(
+            "dma_engine.sv", "completed <= completed + «done_now»", "32'(dma2monitor_done_valid[0])"
+        ),
+    ),
+)
+
 PROOFS = (
     Proof("descriptor_fifo", "fifo_proof", _FIFO, ("cover_full", "cover_leaves")),
     Proof(
@@ -640,6 +689,15 @@ PROOFS = (
             nightly=width != 8,
         )
         for width in (8, 32)
+    ),
+    Proof(
+        "dma_engine",
+        "engine_proof",
+        _ENGINE,
+        ("cover_fence_behind_another", "cover_refused"),
+        {"DataBytes": 4},
+        nightly=True,
+        within=6,
     ),
     Proof(
         "dma_writer",
