@@ -26,9 +26,11 @@ SUMMARIES: Mapping[str, str] = {
         "Compare the DMA that the program issues with the DMA hints of the file, entry by entry."
     ),
     "explain": ("Say of each operator where it runs, chip or CPU, why, and what to change."),
-    "layers": "Recover the network from the executable alone, layer by layer.",
+    "layers": (
+        "Recover the network from the executable alone, or list the operators of another format."
+    ),
     "run": (
-        "Run a compiled model: load its parameters, then one inference for each set of inputs."
+        "Run a compiled model, an inference for each set of inputs, or a function of a program."
     ),
     "verify": (
         "Run a compiled model on the simulated chip and say whether every output byte is right."
@@ -39,7 +41,7 @@ SUMMARIES: Mapping[str, str] = {
     ),
     "accuracy": "Predict published latencies, each without the figures of its own model.",
     "profile": (
-        "Say where the cycles of an inference go: by layer, by unit, and by what was waited for."
+        "Say where the time of an inference goes: by layer, unit and wait, or by operator."
     ),
     "import": "Show the times that ExecuTorch's runtime has noted of a program, on any device.",
     "report": (

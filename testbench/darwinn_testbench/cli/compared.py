@@ -177,6 +177,8 @@ def _next_with_programs(report: Report[OutputRow], file: str) -> str:
             return "--seed N or --inputs names the inputs that the stored outputs are of"
         case Verdict.MISMATCH if report.figures["reference"] and not report.figures["divergences"]:
             return "the same with --localise names the first value that differs"
+        case Verdict.MISMATCH if report.figures["divergences"]:
+            return f"darwinn run {quote(file)} --tap NAME --output values.npz copies a value out"
         case _:
             return "the same with --json says where and by how much it differs"
 

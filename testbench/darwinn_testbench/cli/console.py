@@ -88,11 +88,14 @@ def _more_allowed(report: Report[RowType]) -> str:
     return f"the same with a larger {passed[0]} {value} allows more"
 
 
-def after_failure(verdict: Verdict, file: str) -> str:
-    """What to try where the program of ``file`` has failed."""
+def after_failure(verdict: Verdict, file: str, *, drawn: bool = False) -> str:
+    """What to try where the program of ``file`` has failed; ``drawn``: on inputs of a seed."""
     if verdict in (Verdict.RACE, Verdict.HAZARD):
         return f"darwinn disasm {quote(file)} shows what waits for which flag"
-    return f"darwinn disasm {quote(file)} shows the program"
+    shown = f"darwinn disasm {quote(file)} shows the program"
+    if drawn and verdict is Verdict.FAULT:
+        return f"{shown}; --inputs gives data, if what was drawn is none for it (an index, say)"
+    return shown
 
 
 def _say_why(report: Report[RowType]) -> None:

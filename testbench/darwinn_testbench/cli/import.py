@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from darwinn_testbench.cli import options
@@ -70,5 +71,9 @@ def command(
         csv,
         html,
         as_json=json,
-        next_step="darwinn profile PROGRAM times the same operators on this computer",
+        next_step=(
+            "the same with --program FILE.pte adds full names and the network"
+            if program is None
+            else f"darwinn profile {quote(program)} times the same operators on this computer"
+        ),
     )

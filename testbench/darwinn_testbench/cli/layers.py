@@ -75,7 +75,7 @@ def command(
     natives: options.Natives = None,
     json: options.Json = False,
 ) -> None:
-    """Recover the network from the executable alone, layer by layer.
+    """Recover the network from the executable alone, or list the operators of another format.
 
     Numbers are those of layer:N. "reads" are layers or inputs; "zero" are the zero points of
     input, weights and result; "scale" is what sums are multiplied by; "weights" are bytes of the

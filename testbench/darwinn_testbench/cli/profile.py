@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any
 
 from rich.console import RenderableType
@@ -73,8 +72,8 @@ Calls = Annotated[
     int | None,
     option(
         "--runs K",
-        "Of a program of another format: calls that are measured, after one that is not; 5 by "
-        "default.",
+        "Of a program of another format: pairs of calls that are measured, one as it is and one "
+        "with each operator timed, after two that are not; 5 by default.",
         min=1,
         max=100_000,
     ),
@@ -103,7 +102,7 @@ def command(
     engine: options.RunEngine = Engine.MODEL,
     json: options.Json = False,
 ) -> None:
-    """Say where the cycles of an inference go: by layer, by unit, and by what was waited for.
+    """Say where the time of an inference goes: by layer, unit and wait, or by operator.
 
     The times are those of a cycle-approximate model (docs/timing.md), with the chip's clock and the
     host link that are printed. Rows without a number are the time in which no layer is executed:
@@ -157,7 +156,7 @@ def command(
             csv,
             html,
             as_json=json,
-            next_step=f"darwinn profile {quote(file)} --html profile.html draws the network",
+            next_step="the same with --html profile.html draws the network",
         )
     options.no_original(engine)
     options.only_for(

@@ -43,7 +43,12 @@ def finish_layers(
         file=file,
         as_json=as_json,
         body=_layers_body,
-        next_step=_next(report, file, f"darwinn profile {quote(file)} times them"),
+        next_step=_next(
+            report,
+            file,
+            f"darwinn profile {quote(file)} times them; darwinn run {quote(file)} --tap '*' "
+            "shows what they compute",
+        ),
     )
 
 
@@ -70,13 +75,19 @@ def finish_profile(
         file=file,
         as_json=as_json,
         body=(lambda _: []) if on_stdout else _profile_body,
-        next_step=_next(report, file, next_step),
+        next_step=_next(report, file, next_step if html is None else _opens(html)),
         summary_on_stderr=on_stdout,
     )
 
 
+def _opens(html: Path) -> str:
+    return f"open {quote(str(html))} in a browser"
+
+
 def _next(report: Report[OperatorRow], file: str, otherwise: str) -> str:
-    return after_failure(report.verdict, file) if report.verdict.failed else otherwise
+    if not report.verdict.failed:
+        return otherwise
+    return after_failure(report.verdict, file, drawn=report.figures.get("random_inputs", False))
 
 
 def _layers_body(report: Report[OperatorRow]) -> Sequence[RenderableType]:
@@ -96,8 +107,7 @@ def _profile_body(report: Report[OperatorTimeRow]) -> Sequence[RenderableType]:
         *more,
         "",
         *(_tables(KIND_COLUMNS, kinds) if len(kinds) < len(report.rows) else []),
-        wrapped(TIME_NOTE),
-        wrapped(_whole(report.figures)),
+        *([wrapped(TIME_NOTE), wrapped(_whole(report.figures))] if report.rows else []),
         *_warnings(report),
     ]
 

@@ -54,6 +54,8 @@ EXAMPLES = """**Examples**
 
 `darwinn run stream.coral --inputs input0=bytes.bin --preload wide:0-3:0=parameters.bin`
 
+`darwinn run program.pte --tap '*'` (all values, with names and operations)
+
 `darwinn run program.pte --tap 'aten::convolution.out' --output values.npz`
 
 `darwinn run program.pte --function forward --inputs x.npy --engine original`
@@ -71,6 +73,8 @@ Taps = Annotated[
         "--tap WHAT",
         "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
         "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
+        "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
+        "them; '*' and '?' stand for any characters, and '*' alone shows which there are. "
         "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
     ),
 ]
@@ -152,7 +156,7 @@ def command(
     error_codes: options.ErrorCodes = False,
     json: options.Json = False,
 ) -> None:
-    """Run a compiled model: load its parameters, then one inference for each set of inputs.
+    """Run a compiled model, an inference for each set of inputs, or a function of a program.
 
     Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given
     or a stop point or a tap looks inside the chip: the outputs are those of the whole model.
@@ -199,7 +203,7 @@ def command(
             if archive is not None:
                 for name, array in output_arrays(report).items():
                     write_member(archive, name, array)
-        _finish(report, file, None if archive is not None else output, json)
+        _finish(report, file, output, json, stored=archive is not None)
     options.only_for(
         "programs of other formats",
         function=function,
@@ -254,24 +258,28 @@ def _archive(taps: Sequence[str], output: str | None) -> Iterator[zipfile.ZipFil
         yield archive
 
 
-def _finish(report: Report[RunRow], file: str, output: str | None, as_json: bool) -> NoReturn:
-    if output is not None:
+def _finish(
+    report: Report[RunRow], file: str, output: str | None, as_json: bool, *, stored: bool = False
+) -> NoReturn:
+    """Write the outputs, unless they are ``stored``, print the rows, and end with the exit code."""
+    if output is not None and not stored:
         write_result(output, outputs_as(output, report))
     finish(
         report,
         file=file,
         as_json=as_json,
         body=_body,
-        next_step=_next_step(report, file),
+        next_step=_next_step(report, file, output),
         summary_on_stderr=output == "-",
     )
 
 
-def _next_step(report: Report[RunRow], file: str) -> str:
+def _next_step(report: Report[RunRow], file: str, output: str | None) -> str:
     if report.verdict.failed:
-        return after_failure(report.verdict, file)
+        drawn = report.figures["model"] is None and report.figures["random_inputs"]
+        return after_failure(report.verdict, file, drawn=drawn)
     if report.figures["model"] is None:
-        return f"darwinn verify {quote(file)} --expected outputs.npz compares with stored outputs"
+        return _next_of_program(report, file, output)
     if report.rows:
         return (
             f"darwinn verify {quote(file)} --reference MODEL.tflite says whether "
@@ -280,6 +288,16 @@ def _next_step(report: Report[RunRow], file: str) -> str:
     return (
         f"darwinn verify {quote(file)} --reference MODEL.tflite --layers judges what layers compute"
     )
+
+
+def _next_of_program(report: Report[RunRow], file: str, output: str | None) -> str:
+    if not report.figures["inferences"]:
+        return f"darwinn run {quote(file)} --function NAME calls one function alone"
+    if output is None and report.figures["taps"]:
+        return "the same with --output values.npz stores these values"
+    if output is None or not output.endswith((".npz", ".npy")):
+        return f"darwinn verify {quote(file)} --reference PROGRAM compares with another program"
+    return f"darwinn verify {quote(file)} --expected {quote(output)} compares later outputs"
 
 
 def _examine(until: str | None, taps: Sequence[str]) -> tuple[StopPoint | None, tuple[Tap, ...]]:

@@ -44,8 +44,10 @@ class Divergence:
         place = f" ({self.location})" if self.location else ""
         before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
         paired = f" (paired {self.paired})" if self.paired else ""
+        sides = (" of the reference", "; in the verified program") if self.paired else ("", ", in")
         return (
-            f"run {self.run}: {self.name}, by {self.operation}{place}, in {self.where}: {order}, "
+            f"run {self.run}: {self.name}{sides[0]}, by {self.operation}{place}{sides[1]} "
+            f"{self.where}: {order}, "
             f"{self.differing} of {self.elements} by up to {self.max_difference:g}{paired}{before}"
         )
 

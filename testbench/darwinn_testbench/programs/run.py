@@ -183,7 +183,9 @@ def _run_suite(
         file=name_of(source),
         figures=_figures(printed, begin, warnings=complaints.getvalue().splitlines()),
         decided=Verdict.MISMATCH if status else Verdict.PASS,
-        message="not as expected" if status else "every function ran as expected",
+        message="not as expected: the warnings say why"
+        if status
+        else "every function ran as expected",
     )
 
 

@@ -112,5 +112,6 @@ class ValueTaps:
             more = " ..." if len(self._known) > _MOST_KNOWN else ""
             known = f"{', '.join(names)}{more}" if names else "none"
             raise InputError(
-                f"--tap {missed[0]}: no value or operation of this name; values: {known}"
+                f"--tap {missed[0]}: no value or operation of this name; values: {known} "
+                "(--tap '*' shows each with its operation)"
             )

@@ -52,10 +52,12 @@ class Interface:
         Raises:
             ExecutionError: there is none.
         """
+        known = ", ".join(self.functions)
         if function is None:
             function = self.functions[0] if len(self.functions) == 1 else DEFAULT_METHOD
+            if function not in self.functions:
+                raise ExecutionError(f"which method? {known} (--function NAME chooses)")
         if function not in self.functions:
-            known = ", ".join(self.functions)
             raise ExecutionError(f"no method {function!r}; there are: {known}")
         return function
 

@@ -78,7 +78,8 @@ class Interface:
             preferred = [entry for entry in _PREFERRED if entry in self._functions]
             candidates = preferred or list(self._functions)
             if len(candidates) != 1:
-                raise ExecutionError(f"which function? {known or 'there is none'}")
+                choice = f"{known} (--function NAME chooses)" if known else "there is none"
+                raise ExecutionError(f"which function? {choice}")
             return candidates[0]
         if function not in self._functions:
             raise ExecutionError(f"the module has no function {function}, only {known}")

@@ -145,10 +145,12 @@ class TfrtReference:
             runnable = [name for name, plan in self._plans.items() if plan.native is None]
             defaults = [name for name in _DEFAULT_FUNCTIONS if name in runnable]
             if len(runnable) != 1 and not defaults:
-                raise ExecutionError(f"which function? There are {', '.join(runnable)}")
+                known = ", ".join(runnable)
+                raise ExecutionError(f"which function? {known} (--function NAME chooses)")
             function = runnable[0] if len(runnable) == 1 else defaults[0]
         if function not in self._plans:
-            raise ExecutionError(f"there is no function {function!r}")
+            known = ", ".join(self._plans)
+            raise ExecutionError(f"there is no function {function!r}, only {known}")
         return self._plans[function]
 
 
