@@ -151,7 +151,7 @@ def _parts(value: Any) -> dict[int, Mapping[str, tuple[int, ...]]]:
 def _number(value: Any, field: str) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise FormatError(field, f"has {value!r} where a number belongs") from None
 
 

@@ -35,7 +35,12 @@ Program = Annotated[
 ]
 Ticks = Annotated[
     float,
-    option("--ticks-per-second N", "Of the clock that was read: nanoseconds by default.", min=1.0),
+    option(
+        "--ticks-per-second N",
+        "Of the clock that was read: nanoseconds by default.",
+        min=1.0,
+        max=1e12,
+    ),
 ]
 Csv = Annotated[Path | None, option("--csv PATH", "Also write the operators as CSV; - is stdout.")]
 Html = Annotated[

@@ -47,7 +47,8 @@ def import_times(
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
-        InputError: no dump among the files, a further one, or no such method; a dump without calls.
+        InputError: no dump among the files, a further one, or no such method; a dump without calls,
+            or of another program.
     """
     dump, record = _loaded(sources)
     file = None if program is None else executorch.load(program, external=data)
@@ -60,6 +61,7 @@ def import_times(
         raise InputError(f"{name_of(sources[0])}: no call of a method is in it ({_CALL})")
     measured = calls[1:] or calls
     names = _Names(method, file.method(method) if file and method in file.methods else None, record)
+    names.refuse_others(calls, name_of(sources[0]))
     rows = tuple(_rows(measured, names, ticks_per_second))
     warnings: list[str] = []
     ports: tuple[ProgramPort, ...] = ()
@@ -155,6 +157,11 @@ def _note(call: _Call, event: ProfileEvent) -> None:
         found.executions += 1
 
 
+def _operation(kind: str) -> str:
+    """A kernel's name without its library and its overload: ``add`` of ``aten::add.out``."""
+    return kind.rpartition("::")[2].partition(".")[0]
+
+
 @dataclass(frozen=True)
 class _Names:
     """What operators are called and where they came from."""
@@ -178,6 +185,25 @@ class _Names:
             return ""
         return operator_of(self.plan, 0, each.instruction).location
 
+    def refuse_others(self, calls: Sequence[_Call], file: str) -> None:
+        """Refuse times of instructions that the program has not, or has otherwise.
+
+        Raises:
+            InputError: the dump is of another program, or of another method.
+        """
+        if self.plan is None:
+            return
+        for each in (each for call in calls for each in call.operators.values() if not each.part):
+            known = self._is_known(each)
+            kind = operator_of(self.plan, 0, each.instruction).kind if known else "not there"
+            # Overloads may differ; what has no name of its own is only noted to have run.
+            if known and (each.kind in _WHOLE or _operation(each.kind) == _operation(kind)):
+                continue
+            raise InputError(
+                f"{file}: instruction {each.instruction} of {self.method} is {each.kind}, in the "
+                f"program {kind}: the dump is of another program, or of another method (--function)"
+            )
+
     def _is_known(self, each: _Operator) -> bool:
         """Whether the program has the instruction."""
         if self.plan is None or not self.plan.chains:
@@ -199,11 +225,14 @@ def _rows(
         return median(ticks) / ticks_per_second
 
     totals = {key: taken(key) for key in keys}
-    within = {
-        key[0]: sum(totals[other] for other in keys if other[0] == key[0] and other[1])
+    within: dict[int, float] = {}
+    for instruction, part in keys:
+        if part:
+            within[instruction] = within.get(instruction, 0.0) + totals[instruction, part]
+    own = {
+        key: totals[key] if key[1] else max(0.0, totals[key] - within.get(key[0], 0.0))
         for key in keys
     }
-    own = {key: totals[key] if key[1] else max(0.0, totals[key] - within[key[0]]) for key in keys}
     whole = sum(own.values()) or 1.0
     parts: dict[int, int] = {}
     for number, key in enumerate(keys):
@@ -219,7 +248,7 @@ def _rows(
             kind=names.kind(each),
             location=names.location(each),
             depth=int(bool(each.part)),
-            has_parts=not each.part and any(other[0] == key[0] and other[1] for other in keys),
+            has_parts=not each.part and each.instruction in within,
             executions=each.executions,
             inputs=(),
             input_tensors=(),

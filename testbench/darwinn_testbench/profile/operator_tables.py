@@ -79,7 +79,9 @@ def filled(columns: Sequence[Column[RowType]], rows: Sequence[RowType]) -> list[
 
 
 def operators_csv(rows: Sequence[OperatorTimeRow]) -> bytes:
-    """A header and a line for each operator; lists are joined by semicolons."""
+    """A header and a line for each operator; lists are joined by semicolons. Of texts what UTF-8
+    cannot hold (half a pair of UTF-16, which JSON allows) is escaped.
+    """
     names = [
         item.name
         for item in dataclasses.fields(OperatorTimeRow)
@@ -91,4 +93,4 @@ def operators_csv(rows: Sequence[OperatorTimeRow]) -> bytes:
     for row in rows:
         values = (getattr(row, name) for name in names)
         writer.writerow(["; ".join(each) if isinstance(each, tuple) else each for each in values])
-    return stream.getvalue().encode()
+    return stream.getvalue().encode(errors="backslashreplace")

@@ -171,6 +171,9 @@ def _median(nanoseconds: Mapping[str, Sequence[int]], name: str) -> float:
 
 def kinds(rows: Sequence[OperatorTimeRow]) -> tuple[KindTime, ...]:
     """The operators by kind, those of the longest time first."""
+    by_kind: dict[str, list[OperatorTimeRow]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
     found = [
         KindTime(
             kind,
@@ -179,7 +182,6 @@ def kinds(rows: Sequence[OperatorTimeRow]) -> tuple[KindTime, ...]:
             sum(row.seconds for row in of_kind),
             sum(row.share for row in of_kind),
         )
-        for kind in dict.fromkeys(row.kind for row in rows)
-        for of_kind in [[row for row in rows if row.kind == kind]]
+        for kind, of_kind in by_kind.items()
     ]
     return tuple(sorted(found, key=lambda each: -each.seconds))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from darwinn_formats import tfrt
+from darwinn_formats.errors import FormatError
 from darwinn_formats.tfrt.model import UnknownLocation
 from darwinn_formats.tfrt.text import syntax
 from hypothesis import given
@@ -326,6 +327,14 @@ ERRORS = [
     ("func.func @f(%a: tensor<2xi32) { tfrt.return }", 1, 18, "the type does not end"),
     ("func.func @f() { tfrt.if : () -> () { tfrt.return } }", 1, 26, "at least 1 operands"),
 ]
+
+
+@pytest.mark.parametrize("sizes", ["9999999999", "100000x100000x100000"])
+def test_a_tensor_of_one_number_is_bounded(sizes: str) -> None:
+    tensor = f"dense<0> : tensor<{sizes}xi32>"
+    text = f'func.func @f() {{\n"x.y"() {{v = {tensor}}} : () -> ()\ntfrt.return}}'
+    with pytest.raises(FormatError, match=r"dense tensor in line 2: \d+ bytes are more than the"):
+        tfrt.from_text(text)
 
 
 @pytest.mark.parametrize(("text", "line", "column", "reason"), ERRORS)

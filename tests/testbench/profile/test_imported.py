@@ -22,6 +22,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import original
 from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operator_graph import operator_nodes
+from darwinn_testbench.profile.operator_tables import operators_csv
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import unavailable
 from darwinn_testbench.reference.protocol import Datum
@@ -207,6 +208,7 @@ def test_a_method_that_is_not_there() -> None:
         ({"debug_handle_map": "{"}, "debug_handle_map: is no JSON"),
         ({"debug_handle_map": [1]}, "a list where a table belongs"),
         ({"debug_handle_map": {"forward": {"x": 1}}}, "'x' where a number belongs"),
+        ({"debug_handle_map": '{"forward": {"0": Infinity}}'}, "inf where a number belongs"),
         ({"delegate_map": {"forward": {"1": 7}}}, "a int where a table belongs"),
         ({"edge_dialect_exported_program/forward": {"graph_module": {}}}, "where a table belongs"),
         ({"ETRECORD_V0": None}, "has no member ETRECORD_V0"),
@@ -221,6 +223,36 @@ def test_events_do_not_end_before_they_begin() -> None:
     late = Event(ProfileEvent("OPERATOR_CALL", 0, 0, -1, "", b"", 1000, 999))
     with pytest.raises(FormatError, match="end_time: is 999, before the start at 1000"):
         load_dump(dump(RunData("Execute", events=(late,))))
+
+
+@pytest.mark.parametrize(
+    ("noted", "reason"),
+    [
+        (operator(0, "cos.out", 10), "0 of forward is cos.out, in the program aten::sin.out"),
+        (operator(2, "sin.out", 10), "2 of forward is sin.out, in the program not there"),
+        (operator(1, "sin.out", 10), "another program, or of another method"),
+    ],
+)
+def test_a_dump_of_another_program(noted: list[Event], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        import_times([dump(call(noted, whole=40))], program())
+
+
+def test_many_operators_take_time_by_their_number() -> None:
+    # Each part is summed once: it took minutes when all were looked at for each.
+    parts = delegate(0, 10**6, **{f"part{number}": 5 for number in range(20_000)})
+    report = import_times([dump(call(parts, whole=10**6))])
+    whole, *others = report.rows
+    assert (whole.has_parts, len(others)) == (True, 20_000)
+    assert whole.seconds == pytest.approx((10**6 - 5 * 20_000) / 1e9)
+    assert sum(row.share for row in report.rows) == pytest.approx(1)
+
+
+def test_csv_of_a_name_that_is_no_text() -> None:
+    graph = {"graph_module": {"graph": {"nodes": [node(1, "\udfff", 4)]}}}
+    names = record(**{"edge_dialect_exported_program/forward": graph})
+    report = import_times([dump(call(operator(0, "sin.out", 10), whole=40)), names])
+    assert b"(\\udfff Linear)" in operators_csv(report.rows)
 
 
 def test_damaged_files_are_one_error() -> None:

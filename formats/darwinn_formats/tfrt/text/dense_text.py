@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from darwinn_formats.limits import refuse_size
 from darwinn_formats.tfrt.encoding import COMPLEX, DTYPE_OF_TEXT, DTYPES, SCALARS, DType
 from darwinn_formats.tfrt.model import Dense, Scalar
 from darwinn_formats.tfrt.text.numbers import number_text, scalar_of_text
@@ -92,6 +93,7 @@ def parse_dense(reader: TokenReader) -> Dense:
         except ValueError as error:
             raise reader.error(str(error), start) from None
         if len(elements) == 1:
+            refuse_size(len(data) * count, f"dense tensor in line {start.line}")
             data *= count
     elif dtype is DType.I1 and len(data) == (count + 7) // 8:
         data = np.unpackbits(
