@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+_MOST_NAMES = 20
+"""Names that an error lists: a file may have any number of them."""
+
+
+def names_of(known: Iterable[str]) -> str:
+    """What there is, for an error about a name that is not: the first names, and how many more."""
+    names = list(known)
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 class InputError(Exception):

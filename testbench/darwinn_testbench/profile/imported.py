@@ -15,7 +15,7 @@ from darwinn_formats.executorch.etrecord import Record, is_record, load_record
 from darwinn_formats.files import Source, content_of, name_of
 
 from darwinn_testbench.chip.inputs import Inputs
-from darwinn_testbench.errors import ExecutionError, InputError
+from darwinn_testbench.errors import ExecutionError, InputError, names_of
 from darwinn_testbench.profile.operators import OperatorTimeRow, kinds
 from darwinn_testbench.programs.operators import OperatorRow, ProgramPort, view_operators
 from darwinn_testbench.reference.executorch.looking import operator_of
@@ -54,7 +54,7 @@ def import_times(
     file = None if program is None else executorch.load(program, external=data)
     known = (file.methods if file else ()) or (record.methods if record else ())
     if function is not None and known and function not in known:
-        raise InputError(f"there is no method {function}, only {', '.join(known)}")
+        raise InputError(f"there is no method {function}, only {names_of(known)}")
     method = function or (known[0] if len(known) == 1 else DEFAULT_METHOD)
     calls = list(_calls(dump))
     if not calls:

@@ -11,7 +11,7 @@ from darwinn_formats import executorch
 from darwinn_formats.files import Source
 from darwinn_formats.signatures import is_executorch_data
 
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import InputError, names_of
 from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, head_of, texts
 from darwinn_testbench.reference.executorch import ExecutorchReference
 from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
@@ -55,7 +55,7 @@ def _open(source: Source, opening: Opening, data: Sequence[Source] = ()) -> Refe
     if opening.function is None:
         return ExecutorchReference(file)
     if opening.function not in file.methods:
-        known = ", ".join(file.methods)
+        known = names_of(file.methods)
         raise InputError(f"{file.file}: there is no method {opening.function}, only {known}")
     return ExecutorchReference(file, methods=[opening.function])
 

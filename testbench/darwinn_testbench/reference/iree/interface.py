@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats.iree import Function, Module
 
-from darwinn_testbench.errors import ExecutionError
+from darwinn_testbench.errors import ExecutionError, names_of
 from darwinn_testbench.reference.iree.declaration import (
     ATTRIBUTE,
     DeclaredPort,
@@ -73,7 +73,7 @@ class Interface:
         Raises:
             ExecutionError: there is none, or the choice is open.
         """
-        known = ", ".join(self._functions)
+        known = names_of(self._functions)
         if function is None:
             preferred = [entry for entry in _PREFERRED if entry in self._functions]
             candidates = preferred or list(self._functions)

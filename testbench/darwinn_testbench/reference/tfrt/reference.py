@@ -12,7 +12,7 @@ from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
 from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
 
-from darwinn_testbench.errors import ExecutionError
+from darwinn_testbench.errors import ExecutionError, names_of
 from darwinn_testbench.reference.observation import INPUT, OUTPUT, Observer, show_port
 from darwinn_testbench.reference.protocol import Datum, Output, Port, Tap
 from darwinn_testbench.reference.tfrt.definition import KernelDefinition
@@ -145,11 +145,11 @@ class TfrtReference:
             runnable = [name for name, plan in self._plans.items() if plan.native is None]
             defaults = [name for name in _DEFAULT_FUNCTIONS if name in runnable]
             if len(runnable) != 1 and not defaults:
-                known = ", ".join(runnable)
+                known = names_of(runnable)
                 raise ExecutionError(f"which function? {known} (--function NAME chooses)")
             function = runnable[0] if len(runnable) == 1 else defaults[0]
         if function not in self._plans:
-            known = ", ".join(self._plans)
+            known = names_of(self._plans)
             raise ExecutionError(f"there is no function {function!r}, only {known}")
         return self._plans[function]
 

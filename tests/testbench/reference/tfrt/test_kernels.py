@@ -12,6 +12,7 @@ from bef_cases import CASES, Case
 from bef_flow_cases import FLOW
 from bef_run import body_lines, file_of, run
 from bef_tensor_cases import TENSORS
+from darwinn_formats.limits import Limits, limited
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.reference.tfrt import KERNELS, TfrtReference, document
 
@@ -38,6 +39,15 @@ def test_no_kernel_is_without_a_case() -> None:
     seen = {name for text in texts for name in file_of(text).kernel_names}
     # Its lines go to the log, which has a test of its own.
     assert set(KERNELS) - seen == {"tfrt_test.logging"}
+
+
+def test_a_text_that_doubles_is_bounded() -> None:
+    append = '"tfrt_test.append_string"(%{0}, %{0}) : (!tfrt.string, !tfrt.string) -> !tfrt.string'
+    doubled = [f"%{number + 1} = {append.format(number)}" for number in range(60)]
+    text = '%0 = "tfrt_test.get_string"() {value = "12345678"} : () -> !tfrt.string'
+    with limited(Limits(memory=1 << 20)):
+        outcome = run(text_of("\n".join([text, *doubled])))
+    assert outcome.log == ['"case.mlir":19:7: error: runtime error: Cannot allocate string']
 
 
 ERRORS = [

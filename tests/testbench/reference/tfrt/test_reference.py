@@ -127,6 +127,15 @@ def test_inputs_that_do_not_fit_are_refused(
         reference.run(inputs, function=function)
 
 
+def test_an_error_lists_the_first_of_many_functions() -> None:
+    text = "\n".join(f"func.func @f{number}() {{ tfrt.return }}" for number in range(1022))
+    file = TfrtReference(tfrt.from_text(text))
+    for function in (None, "other"):
+        with pytest.raises(ExecutionError, match=r"f0, f1, .* and 1,002 more") as raised:
+            file.run([], function=function)
+        assert len(str(raised.value)) < 300
+
+
 def test_native_functions_that_are_missing_are_named() -> None:
     file = tfrt.from_text("func.func private @a() attributes {tfrt.native}")
     with pytest.raises(Unsupported, match=r"native functions .* a$"):

@@ -9,6 +9,7 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
+from darwinn_formats.limits import limits
 from darwinn_formats.tfrt import CallSite, Fused, Location, NameLocation
 
 from darwinn_testbench.reference.tfrt.executor import Frame
@@ -39,6 +40,8 @@ BAD: Final = "something bad happened"
 BAD_LATER: Final = "something bad happened asynchronously"
 CANCEL_MESSAGE: Final = "Cancelled"
 _MICROSECOND: Final = 1e-6
+_BYTES_PER_LETTER: Final = 4
+"""Of a text in memory, at most."""
 _TEMPLATE: Final = re.compile(r"(?:[^%]|%%)*%[-+ 0#]{0,5}\d{0,3}[dixX](?:[^%]|%%)*", re.DOTALL)
 """A template for one number, of a bounded width."""
 
@@ -149,6 +152,13 @@ def _total_of_attributes(frame: Frame) -> list[Value]:
     return [_wrapped(sum(frame.attributes), 32)]
 
 
+def _appended(first: str, second: str) -> str:
+    """One text behind another; in a loop it doubles each time."""
+    if (len(first) + len(second)) * _BYTES_PER_LETTER > limits().memory:
+        raise KernelError("Cannot allocate string")
+    return first + second
+
+
 def _formatted(template: str, number: int) -> str:
     """``template`` with one number, as C's printf has it; the original takes any template."""
     if _TEMPLATE.fullmatch(template) is None:
@@ -178,7 +188,7 @@ frame_kernel("tfrt_test.share_to_two", results=2)(lambda frame: [frame.arguments
 kernels(
     {
         "tfrt_test.as_chain": lambda *_: CHAIN,
-        "tfrt_test.append_string": lambda first, second: first + second,
+        "tfrt_test.append_string": _appended,
         "tfrt_test.string_equal": operator.eq,
         "tfrt_test.format_string": _formatted,
         "tfrt_test.sum tfrt_test.sync_sum tfrt_test.sync_sum2": _total,
