@@ -319,12 +319,13 @@ def row_fields(
 def run_row(
     number: int, name: str, tensor: AnyArray, seconds: float, origin: Origin | None
 ) -> RunRow:
-    """The row of an output; what has no order has no range."""
+    """The row of an output; what has no order has no range, and of truths it is of 0 and 1."""
     ordered = tensor.size > 0 and tensor.dtype.kind in "biuf"
+    values = tensor.view(np.uint8) if tensor.dtype.kind == "b" else tensor
     return RunRow(
         **row_fields(number, name, tensor, seconds, origin),
-        minimum=tensor.min().item() if ordered else None,
-        maximum=tensor.max().item() if ordered else None,
+        minimum=values.min().item() if ordered else None,
+        maximum=values.max().item() if ordered else None,
     )
 
 

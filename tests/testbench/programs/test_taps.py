@@ -139,3 +139,16 @@ def test_a_fault_keeps_what_was_seen() -> None:
     report = run_program(program.build(), [{"x": np.zeros(2, F32)}], taps=["*"])
     assert report.verdict.failed
     assert [each.operation for each in found(report.figures["taps"])] == ["aten::sin.out"]
+
+
+def test_the_range_of_truths_is_of_numbers() -> None:
+    program = ProgramBuilder()
+    method = program.method()
+    x = method.input(F32, (2, 3), name="x")
+    y = method.tensor(np.bool_, (2, 3))
+    method.call("aten::gt.Scalar_out", x, 0.0, outputs=[y])
+    method.output(y)
+    (row,) = json.loads(run_program(program.build(), [{"x": X}]).to_json())["rows"]
+    assert row["dtype"] == "bool"
+    assert [type(row[side]) for side in ("minimum", "maximum")] == [int, int]
+    assert (row["minimum"], row["maximum"]) == (0, 1)
