@@ -66,8 +66,9 @@ def _is_drawn(row: OperatorRow, rows: Sequence[OperatorRow]) -> bool:
     """Whether an operator reads or writes, and none of its parts, which stand behind it, does."""
     if not _has_values(row):
         return False
-    behind = takewhile(lambda each: each.depth > row.depth, rows[row.number + 1 :])
-    return not row.has_parts or not any(map(_has_values, behind))
+    behind = (rows[number] for number in range(row.number + 1, len(rows)))
+    parts = takewhile(lambda each: each.depth > row.depth, behind)
+    return not row.has_parts or not any(map(_has_values, parts))
 
 
 def _has_values(row: OperatorRow) -> bool:

@@ -101,8 +101,9 @@ def _network(report: Times) -> Iterator[Section]:
 
 
 def _time_by_operator(report: Times) -> Chart:
-    slowest = sorted(report.rows, key=lambda row: -row.seconds)[:_MOST_BARS]
-    rows = [row for row in report.rows if row in slowest]
+    by_time = sorted(report.rows, key=lambda row: -row.seconds)
+    slowest = {row.number for row in by_time[:_MOST_BARS]}
+    rows = [row for row in report.rows if row.number in slowest]
     drawn = [drawn_kind(row.kind) or "other" for row in rows]
     columns: Columns = {
         "name": [f"{row.number} {row.kind}" for row in rows],

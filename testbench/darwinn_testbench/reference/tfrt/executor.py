@@ -288,12 +288,14 @@ class Run:
         Kernels of further streams become tasks, one for each stream.
         """
         streams = self.plan.streams
+        waiting: dict[int, list[int]] = {}
+        for number in outline:
+            waiting.setdefault(streams[number], []).append(number)
         if not inline:
             stream = streams[outline[0]]
-            inline += [number for number in outline if streams[number] == stream]
-            outline[:] = [number for number in outline if streams[number] != stream]
-        for other in sorted({streams[number] for number in outline}):
-            self.enqueue(other, [number for number in outline if streams[number] == other])
+            inline += waiting.pop(stream)
+        for other in sorted(waiting):
+            self.enqueue(other, waiting[other])
         outline.clear()
         return stream
 
