@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,6 +30,7 @@ def detection(folder: Path, mutants: int) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.nightly
 def test_what_is_done_is_kept(tmp_path: Path) -> None:
     status, report = detection(tmp_path, 1)
     outcomes = {each["key"]: each for each in report["outcomes"]}

@@ -686,7 +686,7 @@ PROOFS = (
             _CHUNKS if width == 8 else _CHUNKS[:3],
             ("cover_reads", "cover_waits", "cover_tells"),
             {"DataBytes": width},
-            nightly=width != 8,
+            nightly=True,
         )
         for width in (8, 32)
     ),
@@ -705,6 +705,7 @@ PROOFS = (
         _WRITER,
         ("cover_two_unanswered", "cover_descriptor_of_two_bursts", "cover_interrupt"),
         {"DataBytes": 4, "MaxBurst": 2},
+        nightly=True,
     ),
     Proof(
         "dma_reader",

@@ -62,7 +62,7 @@ JOBS = (
     Job(
         "cases",
         "nightly cases of all random tests of Python, drawn anew",
-        (*PYTEST, "tests/formats", "tests/sim", "tests/testbench"),
+        (*PYTEST, "tests/benchmarks", "tests/formats", "tests/sim", "tests/testbench"),
         share=4,
     ),
     Job(

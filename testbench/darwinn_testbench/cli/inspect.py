@@ -151,8 +151,8 @@ def _show_program(
         file=file,
         as_json=as_json,
         body=_program_body,
-        next_step=f"darwinn layers {quote(file)} shows its operators, darwinn disasm all of the "
-        f"program; darwinn run {quote(file)} runs it",
+        next_step=f"darwinn layers {quote(file)} shows its operators, "
+        f"darwinn run {quote(file)} runs it",
     )
 
 

@@ -270,7 +270,10 @@ def test_damaged_files_are_one_error() -> None:
                 continue
 
 
-def test_import_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     paths = [tmp_path / name for name in ("run.etdp", "model.etrecord", "model.pte", "page.html")]
     calls = dump(call(operator(0, "sin.out", 10), operator(1, "add.out", 20), whole=40))
     for path, data in zip(paths, (calls, record(), program()), strict=False):

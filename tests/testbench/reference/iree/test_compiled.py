@@ -438,14 +438,21 @@ def test_seconds_end_a_loop_without_end() -> None:
 
 
 def test_an_interruption_ends_a_loop_without_end() -> None:
-    def interrupt() -> None:
-        signal.raise_signal(signal.SIGINT)
+    ended = threading.Event()
 
-    timer = threading.Timer(0.2, interrupt)
-    timer.start()
+    def interrupt() -> None:
+        # Again and again, as people do: one that comes as machine code calls back can be lost.
+        while not ended.wait(0.2):
+            signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
     with limited(Limits(seconds=30)), pytest.raises(KeyboardInterrupt):
-        IreeReference(ENDLESS).run([])
-    timer.join(10)
+        thread.start()
+        try:
+            IreeReference(ENDLESS).run([])
+        finally:
+            ended.set()
+    thread.join(10)
 
 
 def test_a_long_function_is_interpreted() -> None:
