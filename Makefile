@@ -84,7 +84,7 @@ nightly: $(READY)  ## Everything that takes hours, each job with its share of HO
 
 # Without a compiler the RTL tests are skipped, each with the line that says what to install.
 test-oldest: $(OLDEST)/.ready  ## Run the tests that touch every dependency, with the oldest versions allowed
-	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS_OF_DEPENDENCIES)
+	@HYPOTHESIS_PROFILE=recording $(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS_OF_DEPENDENCIES)
 
 $(OLDEST)/.ready: pyproject.toml
 	@$(PYTHON) -m venv $(OLDEST)

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import Phase, settings
 
 # A suite that passes today passes tomorrow: the same examples in every run. Nights draw others.
-settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile(
+    "default", deadline=None, print_blob=True, derandomize=True, max_examples=60
+)
 # Whether a test fails is all that is asked (tests/mutation): no failure is made smaller.
 settings.register_profile(
     "mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
