@@ -3,18 +3,19 @@
     python -m benchmarks.regress [--tasks N] [--workers N] [--planned N] [--page FILE]
 
 Every task verifies the sample's dense model with a seed of its own, sandboxed as always. The
-efficiency is the processor time that the same task takes alone, in a process that has done some
-before, times the tasks, over what min(workers, cores) processors offer in the time from the call
-to the report: starting processes, handing out, the journal and the report count against it. What
-planning N tasks (100,000) takes is measured in a process of its own. Exits with 1 if an efficiency
-is below 0.9, the plan takes more than 1 GiB, a task does not pass, or a second call does anything
-again.
+efficiency is the processor time that the same task takes in a process that does nothing else,
+LiteRT's process included, times the tasks, over what min(workers, cores) processors offer in the
+time from the call to the report: starting processes, handing out, the journal and the report count
+against it. What planning N tasks (100,000) takes is measured in a process of its own. Exits with 1
+if an efficiency is below 0.9, the plan takes more than 1 GiB, a task does not pass, or a second
+call does anything again.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -26,6 +27,7 @@ from typing import Any
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.pages import Page, Section, Table, charts, render
+from darwinn_testbench.reference.tflite.litert import end_idle
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import tasks_of
@@ -66,16 +68,24 @@ def manifest(folder: Path, tasks: int) -> Path:
     return path
 
 
-def one_task(path: Path) -> float:
-    """Processor seconds of a task in a process that has done others."""
+def one_task(folder: Path) -> float:
+    """Processor seconds of a task, LiteRT's process included, after others in the same process."""
+
+    def seconds(count: int) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        alone(perform_each, manifest(folder, count))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return (seconds(_WARM + _MEASURED) - seconds(_WARM)) / _MEASURED
+
+
+def perform_each(path: Path) -> None:
+    """Perform every task of a manifest in this process."""
     compile_kernels()
-    tasks = tasks_of(load(path))
-    for task in tasks[:_WARM]:
+    for task in tasks_of(load(path)):
         task.perform()
-    begin = time.process_time()
-    for task in tasks[_WARM : _WARM + _MEASURED]:
-        task.perform()
-    return (time.process_time() - begin) / _MEASURED
+    end_idle()
 
 
 def plan(path: Path) -> tuple[int, float, int]:
@@ -152,7 +162,7 @@ def main() -> int:
         failed |= peak > PLAN_BYTES
         print(f"{count:,} tasks planned in {seconds:.1f} s, peak {peak / MIB:.0f} MiB")
         path = manifest(folder, chosen.tasks)
-        each = alone(one_task, manifest(folder, _WARM + _MEASURED))
+        each = one_task(folder)
         print(f"one task alone: {1e3 * each:.1f} ms of processor time")
         for run in runs(folder, path, chosen.tasks, chosen.workers, each):
             found.append(run)

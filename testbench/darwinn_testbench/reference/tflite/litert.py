@@ -9,6 +9,8 @@ their intermediate tensors do not exist, and rounds in another way.
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
 import struct
 import subprocess
@@ -16,6 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -195,31 +198,54 @@ class LiteRtPart:
 
 
 def _prepared(file: str, data: bytes, kernels: Kernels, time_limit: float) -> LiteRtProcess:
+    model = (*WORKER, kernels, hashlib.sha256(data).digest())
+    running = _idle.pop(model, None)
+    if running is not None and running.process.poll() is None:
+        return LiteRtProcess(file, time_limit, running)
     process = LiteRtProcess(file, time_limit)
     request = {"request": "prepare", "kernels": _RESOLVERS[kernels]}
     process.exchange(request, [np.frombuffer(data, np.uint8)])
+    process.running.model = model
     return process
+
+
+@dataclass(eq=False)
+class _Running:
+    """A process; ``model`` says which one alone it has been given, if another owner may have it.
+
+    ``waiting`` is True from a request to its reply: after an interruption the reply is still due.
+    """
+
+    process: subprocess.Popen[bytes]
+    model: tuple[Any, ...] | None = None
+    waiting: bool = False
+
+
+_IDLE_AT_MOST = 2
+"""Processes without an owner that are kept for the next one: a regression asks for the same model
+again and again, and LiteRT takes longer to start than to compute a small one."""
+
+_idle: dict[tuple[Any, ...], _Running] = {}
+"""Those processes by model, the one that has waited longest first. Only the same model gets one:
+what a damaged model did to its process meets no other. A child that is forked has none of them."""
+
+os.register_at_fork(after_in_child=_idle.clear)
 
 
 class LiteRtProcess:
     """LiteRT's process: one request at a time, ended with its owner or when it takes too long.
 
-    ``file`` is what errors name; ``time_limit`` is for each request, in seconds.
+    ``file`` is what errors name; ``time_limit`` is for each request, in seconds; ``running`` is
+    one that is taken over.
     """
 
-    def __init__(self, file: str, time_limit: float) -> None:
+    def __init__(self, file: str, time_limit: float, running: _Running | None = None) -> None:
         self.file = file
         self._time_limit = time_limit
         self._overdue = False
-        require("ai_edge_litert")
-        self._process = subprocess.Popen(
-            WORKER,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-        weakref.finalize(self, _end, self._process)
+        self.running = running or _started()
+        self._process = self.running.process
+        weakref.finalize(self, _release, self.running)
 
     @property
     def ended(self) -> bool:
@@ -233,9 +259,11 @@ class LiteRtProcess:
         assert replies is not None
         watchdog = threading.Timer(self._time_limit, self._expire)
         watchdog.start()
+        self.running.waiting = True
         try:
             send(requests, header, arrays)
             reply, results = receive(replies)
+            self.running.waiting = False
         except (EOFError, OSError):
             raise ModelError(self.file, f"LiteRT {self._death()}") from None
         finally:
@@ -253,6 +281,38 @@ class LiteRtProcess:
         if self._overdue:
             return f"did not finish within {self._time_limit:g} s"
         return f"crashed (status {status})"
+
+
+def _started() -> _Running:
+    require("ai_edge_litert")
+    process = subprocess.Popen(
+        WORKER,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    return _Running(process)
+
+
+def _release(running: _Running) -> None:
+    """Keep the process of an owner that has gone for the next one with its model, or end it."""
+    fit = not running.waiting and running.process.poll() is None
+    if running.model is None or not fit or running.model in _idle:
+        _end(running.process)
+        return
+    _idle[running.model] = running
+    while len(_idle) > _IDLE_AT_MOST:
+        _end(_idle.pop(next(iter(_idle))).process)
+
+
+def end_idle() -> None:
+    """End the processes that are kept for the next owner."""
+    while _idle:
+        _end(_idle.popitem()[1].process)
+
+
+atexit.register(end_idle)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -12,6 +12,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite import litert
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
+from darwinn_testbench.reference.tflite.litert_worker import Frame
 
 
 def model(*operators: tuple[str, int, int], outputs: tuple[int, ...]) -> bytes:
@@ -98,6 +99,47 @@ def test_a_crash_of_litert_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(litert, "WORKER", (sys.executable, "-c", "import os; os.abort()"))
     with pytest.raises(ModelError, match=r"LiteRT crashed \(status -6\)"):
         LiteRtReference(model(("RELU", 0, 1), outputs=(1,)))
+
+
+def process_of(reference: LiteRtReference) -> int:
+    """The number of the process that answers it."""
+    return reference._process.running.process.pid
+
+
+def test_the_process_of_a_model_serves_its_next_owner() -> None:
+    data = model(("RELU", 0, 1), outputs=(1,))
+    first = process_of(LiteRtReference(data))
+    second, third = LiteRtReference(data), LiteRtReference(data)
+    assert process_of(second) == first != process_of(third)
+    assert second.outputs([VALUES])[0].tolist() == third.outputs([VALUES])[0].tolist() == [0, 2, 0]
+    assert process_of(LiteRtReference(model(("RELU", 0, 2), outputs=(2,)))) != first
+
+
+def test_a_process_that_was_interrupted_serves_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model(("RELU", 0, 1), ("RELU", 1, 2), outputs=(1,))
+    reference = LiteRtReference(data)
+    interrupted = process_of(reference)
+
+    def interrupt(stream: object) -> Frame:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(litert, "receive", interrupt)
+        reference.run([VALUES])
+    del reference
+    after = LiteRtReference(data)
+    assert process_of(after) != interrupted
+    assert after.outputs([-VALUES])[0].tolist() == [1, 0, 3]
+
+
+def test_few_processes_wait_for_an_owner_and_can_be_ended() -> None:
+    each = [LiteRtReference(model(("RELU", 0, k), outputs=(k,))) for k in range(1, 6)]
+    running = [one._process.running.process for one in each]
+    while each:
+        del each[0]
+    assert [process.returncode is None for process in running] == [False] * 3 + [True] * 2
+    litert.end_idle()
+    assert all(process.returncode is not None for process in running)
 
 
 def test_litert_runs_again_after_a_crash(corpus: Path) -> None:
