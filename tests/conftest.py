@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from random import SystemRandom
+from types import FrameType
+from typing import Any
 
 import nightly
 import pytest
@@ -108,3 +111,21 @@ def _folder_of(variable: str) -> Path:
     if not folder:
         pytest.skip(f"{variable} is not set: the real input files are not at hand")
     return Path(folder)
+
+
+@pytest.fixture
+def signals_not_ignored() -> Iterator[None]:
+    """These tests, and what they start, get all signals, also under `nohup`."""
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGQUIT: signal.SIG_DFL,
+    }
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is signal.SIG_IGN
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

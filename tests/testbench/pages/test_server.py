@@ -104,6 +104,7 @@ def test_clients_are_bounded(server: PageServer) -> None:
             continue
 
 
+@pytest.mark.usefixtures("signals_not_ignored")
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, browser: Any) -> None:
     sample(tmp_path)
     files = ["dense_edgetpu.tflite", "convolution_edgetpu.tflite"]

@@ -437,6 +437,7 @@ def test_seconds_end_a_loop_without_end() -> None:
         IreeReference(ENDLESS).run([])
 
 
+@pytest.mark.usefixtures("signals_not_ignored")
 def test_an_interruption_ends_a_loop_without_end() -> None:
     ended = threading.Event()
 
