@@ -118,6 +118,11 @@ def copy(
 def _copy(
     target: NDArray[Any], target_first: int, source: NDArray[Any], source_first: int, count: int
 ) -> None:
-    """Within bounds, since both ends were copied with checks."""
+    """Within bounds, since both ends were copied with checks.
+
+    By slices: an index that may be negative, as far as numba knows, is worked out lane by lane, and
+    the words were gathered and scattered one by one.
+    """
+    to, of = target[target_first : target_first + count], source[source_first:]
     for k in range(count):
-        target[target_first + k] = source[source_first + k]
+        to[k] = of[k]
