@@ -32,11 +32,11 @@ TILE = 6
 ROWS = 8
 """Rows of wide memory that the input is."""
 INPUT_BYTES = ROWS * chip.ROW_BYTES
-_INPUT_ROW = 2040
-_CONSTANT_ROW = _INPUT_ROW + ROWS
-_SCALE_ROW = _CONSTANT_ROW + ROWS
+INPUT_ROW = 2040
+CONSTANT_ROW = INPUT_ROW + ROWS
+SCALE_ROW = CONSTANT_ROW + ROWS
 _PARAMETER_ROWS = PARAMETER_GRANULES // 4 + 2
-_RESULT_WORD = NARROW_MIDDLE // chip.WORD_BYTES
+RESULT_WORD = NARROW_MIDDLE // chip.WORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class TensorProgram:
         program = Assembler()
         begin(program)
         request_input(program, "image", INPUT_BYTES)
-        _take(program, _INPUT_ROW)
+        take(program, INPUT_ROW)
         barrier(program)
         if self.computed:
             _complement(program)
         if self.data:
             _spread(program)
-        _fill(program, _INPUT_ROW if self.moves else _CONSTANT_ROW, 0, _RESULT_WORD)
-        _fill(program, _CONSTANT_ROW, _RESULT_WORD, self.words)
+        fill(program, INPUT_ROW if self.moves else CONSTANT_ROW, 0, RESULT_WORD)
+        fill(program, CONSTANT_ROW, RESULT_WORD, self.words)
         program.tile(
             "WideToNarrow",
             1 << TILE,
-            walk("WideToNarrow", "wide_read", _SCALE_ROW, [(4, 1)]),
+            walk("WideToNarrow", "wide_read", SCALE_ROW, [(4, 1)]),
             walk("WideToNarrow", "narrow_write", 0, [(chip.ROW_WORDS // 2, 1), (4, 32)]),
             scale_bias=1,
             row_loop=1,
@@ -97,7 +97,7 @@ class TensorProgram:
             )
         program.tile(self.operation, 1 << TILE, self.fields, self._results())
         barrier(program)
-        send_output(program, "results", _RESULT_WORD, {TILE: self.words})
+        send_output(program, "results", RESULT_WORD, {TILE: self.words})
         end(program)
         return Executable(
             instruction_bitstreams=(program.chunk(),),
@@ -112,9 +112,9 @@ class TensorProgram:
         """A chip with what the program finds in wide memory."""
         random = np.random.default_rng(self.seed)
         accelerator = Accelerator(seed=self.seed)
-        accelerator.preload_wide(TILE, 0, random.bytes(_INPUT_ROW * chip.ROW_BYTES))
-        accelerator.preload_wide(TILE, _CONSTANT_ROW, random.bytes(ROWS * chip.ROW_BYTES))
-        accelerator.preload_wide(TILE, _SCALE_ROW, scale_bias(self.seed).tobytes())
+        accelerator.preload_wide(TILE, 0, random.bytes(INPUT_ROW * chip.ROW_BYTES))
+        accelerator.preload_wide(TILE, CONSTANT_ROW, random.bytes(ROWS * chip.ROW_BYTES))
+        accelerator.preload_wide(TILE, SCALE_ROW, scale_bias(self.seed).tobytes())
         return accelerator
 
     def _results(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _complement(program: Assembler) -> None:
     program.tile(
         "TensorSum",
         1 << TILE,
-        walk("TensorSum", "parameter_read", 4 * _INPUT_ROW, [(planes, 1)]),
+        walk("TensorSum", "parameter_read", 4 * INPUT_ROW, [(planes, 1)]),
         walk("TensorSum", "narrow_write", 0, [(INPUT_BYTES // chip.WORD_BYTES, chip.WORD_BYTES)]),
         walk("TensorSum", "partial_sum", 0, [(planes, 4)]),
         {"main_limit": [planes - 1] + [0] * 7, "mac_disable": 14, "partial_sum_read": 3},
@@ -141,29 +141,29 @@ def _complement(program: Assembler) -> None:
         {"output_scale": -1.0, "low_clip": -255.0, "high_clip": 0.0, "output_zero_point": 255},
     )
     barrier(program)
-    _pack(program, _INPUT_ROW, 1)
+    pack(program, INPUT_ROW, 1)
 
 
 def _spread(program: Assembler) -> None:
     """Write the input to all rows of wide memory from which parameters are taken."""
-    _fill(program, _INPUT_ROW, 0, INPUT_BYTES // chip.WORD_BYTES)
+    fill(program, INPUT_ROW, 0, INPUT_BYTES // chip.WORD_BYTES)
     barrier(program)
-    _pack(program, 0, -(-_PARAMETER_ROWS // ROWS))
+    pack(program, 0, -(-_PARAMETER_ROWS // ROWS))
 
 
-def _pack(program: Assembler, row: int, times: int) -> None:
-    """Write the first bytes of narrow memory to wide memory from ``row`` on, so many times."""
+def pack(program: Assembler, row: int, times: int, word: int = 0) -> None:
+    """Write narrow memory from ``word`` on to wide memory from ``row`` on, so many times."""
     program.tile(
         "NarrowToWide",
         1 << TILE,
-        walk("NarrowToWide", "narrow_read", 0, [(chip.ROW_WORDS, 1), (ROWS, 64), (times, 0)]),
+        walk("NarrowToWide", "narrow_read", word, [(chip.ROW_WORDS, 1), (ROWS, 64), (times, 0)]),
         walk("NarrowToWide", "wide_write", row, [(ROWS, 1), (times, ROWS)]),
         row_loop=1,
     )
     barrier(program)
 
 
-def _take(program: Assembler, row: int) -> None:
+def take(program: Assembler, row: int) -> None:
     """Write the input to wide memory from ``row`` on."""
     program.tile(
         "RingConsumerA",
@@ -174,7 +174,7 @@ def _take(program: Assembler, row: int) -> None:
     send_input(program, 0, INPUT_BYTES, 1 << TILE)
 
 
-def _fill(program: Assembler, row: int, word: int, words: int) -> None:
+def fill(program: Assembler, row: int, word: int, words: int) -> None:
     """Write rows of wide memory to ``words`` words of narrow memory, again and again."""
     rows = -(-words // chip.ROW_WORDS)
     rounds = -(-rows // ROWS)

@@ -113,7 +113,8 @@ def keys(
 ) -> None:
     """A number for each run, alike for those that are: by their places, and by rows or operands."""
     for r in range(len(begin)):
-        key = _mixed(np.uint64(seeds[r]), end[r] - begin[r])
+        # One after the other: a seed that is the size would cancel it, and leave a key of 0.
+        key = _mixed(_mixed(np.uint64(0), seeds[r]), end[r] - begin[r])
         for i in range(begin[r], end[r]):
             key = _mixed(key, iterations.place[i])
             if by_rows[r]:

@@ -1,0 +1,62 @@
+"""Random products that go on from each other's sums, biases and results: lifted, and run."""
+
+from __future__ import annotations
+
+import numpy as np
+from chained_programs import AGAIN, FRESH, LAST, Chain, Step, chains
+from darwinn_sim.host.output_check import differing_output
+from darwinn_sim.lifting.program import lift
+from functional_coverage import Coverage
+from hypothesis import given
+from stimulus import constrained_random
+from tensor_programs import INPUT_BYTES, SCALE_ROW
+
+BINS = (
+    "sums go on once",
+    "sums go on twice",
+    "sums go on with fewer lanes",
+    "sums are other bytes",
+    "sums go on with fewer lanes, put aside",
+    "biases are computed",
+    "parameters are computed",
+    "several places",
+)
+
+
+def cover(coverage: Coverage, steps: list[Step]) -> None:
+    rows: dict[int, tuple[int, int]] = {}
+    for step in steps:
+        lanes, depth = rows.get(step.sums, (step.lanes, -1))
+        again = step.mode in (AGAIN, LAST)
+        if again and depth >= 0:
+            coverage.hit("sums go on once", when=depth == 0)
+            coverage.hit("sums go on twice", when=depth == 1)
+            coverage.hit("sums go on with fewer lanes", when=step.lanes < lanes)
+            aside = step.mode == AGAIN and step.lanes < lanes
+            coverage.hit("sums go on with fewer lanes, put aside", when=aside)
+        coverage.hit("sums are other bytes", when=again and depth < 0)
+        coverage.hit("biases are computed", when=step.biases not in (None, SCALE_ROW + 2))
+        coverage.hit("parameters are computed", when=step.of_data)
+        coverage.hit("several places", when=step.places > 1)
+        if step.mode in (FRESH, AGAIN):
+            rows[step.sums] = (step.lanes, depth + 1)
+
+
+def test_lifted_products_give_what_runs_give() -> None:
+    """All of them are lifted."""
+    coverage = Coverage("lifted chains", BINS)
+
+    @constrained_random(30)
+    @given(chains())
+    def check(chain: Chain) -> None:
+        executable, accelerator = chain.executable(), chain.chip()
+        random = np.random.default_rng(chain.seed)
+        given = [random.bytes(INPUT_BYTES), b"\xff" * INPUT_BYTES, bytes(INPUT_BYTES)]
+        inputs = [{"image": each} for each in given]
+        plain = [accelerator.run(executable, each).outputs for each in inputs]
+        lifted = lift(accelerator, executable)
+        for one, other in zip(plain, lifted.run(inputs), strict=True):
+            assert differing_output(executable, one, other) is None
+        cover(coverage, chain.steps)
+
+    coverage.close(check)
