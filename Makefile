@@ -20,6 +20,7 @@ WORDS_OF_FUZZ = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED
 WORDS_OF_MUTATIONS = $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) \
     $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) \
     $(if $(OUT),--out $(OUT))
+WORDS_OF_KERNELS = $(if $(KERNELS),--kernels $(KERNELS))
 
 WORDS_OF_NIGHT = $(if $(HOURS),--hours $(HOURS)) $(if $(ONLY),--only $(ONLY)) \
     $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
@@ -74,9 +75,11 @@ fuzz: $(READY)  ## Put mutated files of every format through the command, for SE
 	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 NUMPY_MADVISE_HUGEPAGE=0 \
 	    $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
 
-# docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
+# docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD KERNELS=none SECONDS=S JOBS=N
+# OUT=FOLDER.
 mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: do the tests notice?
-	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS)
+	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS) \
+	    $(WORDS_OF_KERNELS)
 
 # docs/verification.md has the variables: HOURS=8 ONLY="fuzz rtl" SEED=N JOBS=N OUT=FOLDER.
 nightly: $(READY)  ## Everything that takes hours, each job with its share of HOURS=8; write a page about it

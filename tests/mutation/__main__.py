@@ -1,6 +1,7 @@
 """Small changes of the project's own Python: each has to make a test fail.
 
-    make mutations [MUTANTS=100] [SEED=N] [ONLY=WORD] [SECONDS=S] [JOBS=N] [OUT=FOLDER]
+    make mutations [MUTANTS=100] [SEED=N] [ONLY=WORD] [KERNELS=none] [SECONDS=S] [JOBS=N]
+        [OUT=FOLDER]
 
 Mutants of `sim` and of the DarwiNN files are drawn by seed: other comparisons, arithmetic,
 constants, conditions and results, statements left out. Each is tried in a copy of the tree, without
@@ -77,6 +78,8 @@ _SLOWNESS = 4
 _START_SECONDS, _COMPILE_SECONDS = 20, 120
 """Beside twice their time, they may take so much with a mutant; what takes longer is caught."""
 
+_KERNELS = {"too": (False, True), "none": (False,), "only": (True,)}
+
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _PASSED, _TEST_FAILED, _USAGE, _NONE = 0, 1, 4, 5
 
@@ -107,7 +110,8 @@ class Project:
         for mutant in drawn(self.mutants, options.seed):
             if len(chosen) == options.mutants:
                 break
-            if options.only in mutant.file and is_python(mutant.apply(self.sources[mutant.file])):
+            wanted = options.only in mutant.file and mutant.kernel in _KERNELS[options.kernels]
+            if wanted and is_python(mutant.apply(self.sources[mutant.file])):
                 chosen.append(mutant)
         return chosen
 
@@ -257,6 +261,9 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--seed", type=int, metavar="N", help="drawn and printed without")
     options.add_argument(
         "--only", default="", metavar="WORD", help="of files with it in their path"
+    )
+    options.add_argument(
+        "--kernels", choices=_KERNELS, default="too", help="compiled functions; a mutant takes long"
     )
     options.add_argument("--seconds", type=float, metavar="S", help="begin none after so long")
     options.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")

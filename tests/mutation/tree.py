@@ -224,12 +224,15 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _enter(source: Path, target: Path, stale: frozenset[str]) -> None:
-    """Kernels under another key, which their checksums cover, without those named in ``stale``."""
+    """Kernels under another key, which their checksums cover, without those named in ``stale``, and
+    without damaged ones: both are compiled.
+    """
     target.mkdir(mode=0o700, exist_ok=True)
     for path in source.iterdir():
         # MODULE.FUNCTION.DIGEST
         if path.is_file() and path.name.split(".")[-2] not in stale:
-            store._write(target / path.name, store._read(path))
+            with suppress(store._Unusable):
+                store._write(target / path.name, store._read(path))
 
 
 def reaching(root: Path, kernel: str) -> frozenset[str]:
