@@ -16,6 +16,7 @@ _DMA, _TILE, _CHIP = "tests/rtl/dma", "tests/rtl/tile", "tests/rtl/chip"
 _PROGRAMS = f"{_DMA}/test_programs.py"
 _CYCLES = f"{_PROGRAMS}::test_random_programs_equal_the_models_to_the_cycle"
 _FAR_AWAY = f"{_PROGRAMS}::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
+_ODD_SIZES = f"{_PROGRAMS}::test_random_programs_equal_the_models_with_odd_sizes"
 _ON_THE_BUS = f"{_PROGRAMS}::test_random_programs_on_the_bus_model"
 _EVENTS = f"{_DMA}/test_events.py"
 _INTERRUPTS = f"{_DMA}/test_interrupts.py"
@@ -66,12 +67,12 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/ring/ring_[bio]*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
-    ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY)),
+    ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS,)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
     ("rtl/host/chunk_queue.sv", (_QUEUE,)),
     ("rtl/host/bus_share.sv", (_QUEUE,)),
-    ("rtl/host/host_interface.sv", (_CYCLES, _FAR_AWAY)),
+    ("rtl/host/host_interface.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
 )
 """Patterns of sources, and tests: all rows that a source matches, in this order."""
 

@@ -2,97 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyuvm
-from cocotb.triggers import RisingEdge
-from darwinn_sim.host.registers import register
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
+from instruction_queue import CHUNKS, GOOD, RING, RING_PLACE, STATUS, STATUS_PLACE, WINDOW, Queue
 
-SIMPLE = 0x0100_0000
-RING, STATUS = SIMPLE, SIMPLE + 0x1000
-"""Device addresses; RING_PLACE and STATUS_PLACE are the bus addresses of their pages."""
-RING_PLACE, STATUS_PLACE = 0x3000, 0x5000
-CHUNKS = 0x8000
-"""Where chunks are, on the bus and from the window's base on."""
-WINDOW = 1 << 63
-VALID = 1
-ENABLE, STATUS_BLOCK = 1, 4
 INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
 READ_RESPONSE, WRITE_RESPONSE = 2, 4
-LIMIT = 4000
-
-GOOD = {
-    "extended_table": 6144,
-    "fatal_err_int_control": 1,
-    "instruction_queue_int_control": 1,
-    "instruction_queue_base": RING,
-    "instruction_queue_status_block_base": STATUS,
-    "instruction_queue_size": 5,
-    "scalar_core_run_control": 1,
-    "instruction_queue_control": ENABLE | STATUS_BLOCK,
-}
-"""Registers of a queue that is on, in the order in which they are written."""
-
-
-class Queue:
-    """The queue as host and scalar core have it."""
-
-    def __init__(self, environment: DmaEnvironment) -> None:
-        self.environment = environment
-        self.bench = environment.bench
-        self.read, self.write = environment.registers.read, environment.registers.write
-        self.memory = environment.memory
-
-    async def open(self, settings: Mapping[str, int], *, pages: bool = True) -> None:
-        """Reset, map the pages of ring and status block, and write ``settings``."""
-        await self.environment.reset()
-        self.memory.data[:] = self.bench.random.randbytes(MEMORY_BYTES)
-        self.memory.bad_words = frozenset()
-        self.memory.set_pressure(0.0)
-        table = register("page_table").offset
-        for address, place in ((RING, RING_PLACE), (STATUS, STATUS_PLACE)):
-            entry = table + 8 * (address >> 12)
-            await self.environment.registers_agent.write_offset(entry, place | VALID * pages)
-        for name, value in settings.items():
-            await self.write(name, value)
-
-    def post(self, place: int, address: int, size: int) -> None:
-        """Fill descriptor ``place`` of the ring."""
-        at = RING_PLACE + 16 * place
-        self.memory.data[at : at + 16] = struct.pack("<QII", address, size, 0xDEAD)
-
-    async def take(self) -> bytes:
-        """Ask for a chunk, and take its bytes."""
-        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
-        data, size = b"", -1
-        dut.core2queue_chunk_valid.value = 1
-        for _ in range(LIMIT):
-            await edge
-            if size < 0 and dut.core2queue_chunk_ready.value:
-                size = int(dut.queue2core_chunk_size.value)
-                dut.core2queue_chunk_valid.value = 0
-            if dut.dma2core_instruction_valid.value and dut.dma2core_instruction_ready.value:
-                word = int(dut.dma2core_instruction_data.value).to_bytes(8, "little")
-                data += word[: int(dut.dma2core_instruction_count.value)]
-            if len(data) == size:
-                return data
-        raise AssertionError(f"a chunk of {size} bytes, and {len(data)} have come")
-
-    def status(self) -> tuple[int, ...]:
-        """The words of the status block."""
-        found: tuple[int, ...] = struct.unpack_from("<IIQ", self.memory.data, STATUS_PLACE)
-        return found
-
-    async def told(self, head: int) -> None:
-        """Wait until the host has been told that ``head`` is reached, by block and by interrupt."""
-        await self.bench.until(lambda: self.status() == (head, 0, 0), "the status block", LIMIT)
-        await self.bench.until(
-            lambda: bool(self.environment.interrupts.lines & 0x10), "the queue's line", LIMIT
-        )
 
 
 @pyuvm.test()

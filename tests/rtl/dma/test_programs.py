@@ -49,6 +49,21 @@ def test_random_programs_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
     perform(HarnessDescription(), 500, 1, tmp_path)
 
 
+ODD = HarnessDescription(
+    data_bytes=16,
+    memory_latency=2,
+    buffer_words=21,
+    queue_depth=3,
+    outstanding_reads=3,
+    outstanding_writes=3,
+)
+"""Queues whose sizes are no powers of two, on another bus."""
+
+
+def test_random_programs_equal_the_models_with_odd_sizes(tmp_path: Path) -> None:
+    perform(ODD, 200, 2, tmp_path)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 def test_ten_thousand_random_programs_equal_the_models(seed: int, tmp_path: Path) -> None:
