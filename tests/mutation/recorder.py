@@ -40,7 +40,7 @@ class Recorder:
     def pytest_sessionstart(self) -> None:
         # What is executed at import is no test's, not even of the one that imports a module first.
         for folder in SOURCES:
-            _import_all(".".join(Path(folder).parts[1:]))
+            import_all(".".join(Path(folder).parts[1:]))
         self._coverage.start()
 
     @pytest.hookimpl(wrapper=True)
@@ -77,7 +77,7 @@ class Recorder:
         self._file.write_text(json.dumps({"seconds": seconds, "lines": lines}))
 
 
-def _import_all(package: str) -> None:
+def import_all(package: str) -> None:
     """Import a package and all modules in it."""
     path = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(path, f"{package}."):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_sim.kernel import compiled, store
 
+from tests.mutation import forks
 from tests.mutation.__main__ import EQUIVALENTS, Asked, Project, attempt
 from tests.mutation.mutants import Mutant, drawn, mutants_of
 from tests.mutation.nearest import Chooser, Executed, functions_of, imports, nearness
@@ -341,6 +344,72 @@ def test_a_mutant_is_caught_by_a_test_that_fails_and_by_no_other(tree: Tree) -> 
     assert (tree.folder / file).read_bytes() == source
     with pytest.raises(ToolError, match="cannot be found"):
         attempt(tree, mutant, source, asked("tests/formats/darwinn/test_loader.py::nothing"))
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
+    """A module of functions of several kinds, and its file."""
+    path = tmp_path / "darwinn_loaded.py"
+    path.write_text(
+        "from functools import cache, cached_property\n\n"
+        "@cache\ndef kept():\n    return 1\n\n"
+        "def user():\n    return 10 + kept()\n\n"
+        "class Thing:\n    @cached_property\n    def size(self):\n        return 3\n\n"
+        "def outer():\n    a = 5\n    def within():\n        return a\n    return within\n\n"
+        "within = outer()\nTABLE = 7\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return path, importlib.import_module("darwinn_loaded")
+
+
+def test_functions_that_are_loaded_have_the_code_of_the_file(loaded: tuple[Path, Any]) -> None:
+    path, module = loaded
+    source = path.read_text()
+    assert (module.user(), module.Thing().size, module.within()) == (11, 3, 5)
+    assert not forks.replace(path)
+    for old, new in (("return 1\n", "return 2\n"), ("return 3", "return 4"), ("a = 5", "a = 6")):
+        source = source.replace(old, new)
+        path.write_text(source)
+        assert forks.replace(path)
+    forks.forget()
+    assert (module.user(), module.Thing().size, module.within()) == (12, 4, 5)
+    assert module.outer()() == 6
+    # What is executed when it is loaded, and what has other variables around it, stays.
+    path.write_text(source.replace("TABLE = 7", "TABLE = 8"))
+    assert not forks.replace(path)
+    path.write_text(source.replace("        return a\n", "        return 9\n"))
+    with pytest.raises(ValueError, match="free vars"):
+        forks.replace(path)
+
+
+def test_a_mutant_in_a_fork(tree: Tree) -> None:
+    """It is told what the tests say; a mutant of what is loaded is not tried so. One leaves
+    nothing to the next.
+    """
+    file = "formats/darwinn_formats/darwinn/bundle.py"
+    changed = "return (_field(bundle, _BUNDLE_COUNT) - 2) * BUNDLE_BYTES"
+    mutant, source = one(file, "chunk_bytes", changed)
+    stream = "tests/formats/darwinn/test_loader.py::test_a_stream_is_cut_into_chunks"
+    assert tree.forks(mutant)
+    with tree.mutated(mutant, source) as variables:
+        for _ in range(2):
+            ran = tree.forked(mutant, ["-x", stream], variables, seconds=60)
+            assert ran is not None and ran.code == 1 and f"FAILED {stream}" in ran.output
+    assert tree.forked(mutant, [stream], variables, seconds=60) is None
+    test = tree.folder / "tests" / "test_endless.py"
+    test.write_text("def test_endless():\n    while True: pass\n")
+    with tree.mutated(mutant, source) as variables:
+        ran = tree.forked(mutant, ["tests/test_endless.py"], variables, seconds=1)
+        assert ran is not None and ran.code is None
+    test.unlink()
+    for file, function in (
+        ("isa/table.py", "_ring_consumer"),
+        ("kernel/store.py", "_read"),
+        ("units/tile_fence.py", "restart_sides"),
+    ):
+        file = f"sim/darwinn_sim/{file}"
+        mutants = mutants_of(file, (ROOT / file).read_bytes())
+        assert not any(tree.forks(each) for each in mutants if each.function == function)
 
 
 def test_tests_have_to_pass_as_the_project_is(tree: Tree) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -23,24 +24,32 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from darwinn_sim.kernel import compiled, store
 from darwinn_testbench.confinement import Confinement, confine
 
+from tests.mutation.forks import CANNOT, WALL_FACTOR
 from tests.mutation.mutants import KERNEL_DECORATORS, Mutant
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("formats", "sim", "testbench")
 _UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
+_KEEPS_KERNELS = tuple(
+    f"sim/darwinn_sim/kernel/{name}.py" for name in ("compiled", "compiling", "pruning", "store")
+)
+"""Their mutants may spoil the kernels that forks of a process share."""
 
 _RUN_AT_IMPORT = """
 import importlib, pathlib, pkgutil, sys
 root, called = pathlib.Path.cwd(), set()
 sys.setprofile(lambda frame, event, argument: called.add(frame.f_code))
-import darwinn_sim
-for each in pkgutil.walk_packages(darwinn_sim.__path__, "darwinn_sim."):
-    importlib.import_module(each.name)
+import darwinn_formats.darwinn, darwinn_sim
+for package in (darwinn_formats.darwinn, darwinn_sim):
+    for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(each.name)
+import darwinn_testbench.kernels
 sys.setprofile(None)
 for code in called:
     path = pathlib.Path(code.co_filename)
@@ -101,22 +110,12 @@ class Tree:
 
     def run(self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int) -> Ran:
         """``python`` with these arguments in the copy; everything that it starts ends with it."""
-        environment = {
-            **{name: value for name, value in os.environ.items() if name not in _UNSET},
-            **_cache(self.warm[True], optimised=True),
-            "PYTHONPATH": os.pathsep.join(
-                str(self.folder / each) for each in (*PACKAGES, "tests/support")
-            ),
-            "HYPOTHESIS_PROFILE": "mutation",
-            "OPENBLAS_NUM_THREADS": "1",
-            **variables,
-        }
         parent = os.getpid()
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
                 cwd=self.folder,
-                env=environment,
+                env={**self._environment(), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -125,7 +124,7 @@ class Tree:
             )
             code: int | None
             try:
-                code = process.wait(_WALL_FACTOR * seconds)
+                code = process.wait(WALL_FACTOR * seconds)
                 if code in (-signal.SIGXCPU, -signal.SIGKILL):
                     code = None
             except subprocess.TimeoutExpired:
@@ -141,9 +140,61 @@ class Tree:
         self, arguments: Sequence[str], variables: Mapping[str, str], *, seconds: int
     ) -> Ran:
         """Tests in the copy, one after the other."""
-        # Half of a short run is the loading of plugins, of which these tests use none.
-        options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--disable-plugin-autoload"]
-        return self.run(["-m", "pytest", *options, *arguments], variables, seconds=seconds)
+        return self.run(["-m", "pytest", *_OPTIONS, *arguments], variables, seconds=seconds)
+
+    def forked(
+        self,
+        mutant: Mutant,
+        arguments: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        seconds: int,
+    ) -> Ran | None:
+        """The same, of a mutant that the copy has, in a fork of a process that has loaded all of
+        the simulator; None where that cannot be done (``forks.py``).
+        """
+        server = self._forking
+        output = self._scratch / f"{self.folder.name}.output"
+        request = {
+            "file": str(self.folder / mutant.file),
+            "arguments": [*_OPTIONS, *arguments],
+            "variables": dict(variables),
+            "output": str(output),
+            "seconds": seconds,
+        }
+        assert server.stdin is not None
+        print(json.dumps(request), file=server.stdin, flush=True)
+        code = _answer(server)
+        return None if code == CANNOT else Ran(code, output.read_text(errors="replace"))
+
+    @cached_property
+    def _forking(self) -> subprocess.Popen[str]:
+        """A process of ``forks.py``, which has loaded the copy as it is, and ends with this one."""
+        server = subprocess.Popen(
+            # Kernels that nobody has compiled are left to the tests that need them.
+            [sys.executable, "-m", "tests.mutation.forks", *["kernels"] * self._has_kernels()],
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        _answer(server)
+        return server
+
+    def _has_kernels(self) -> bool:
+        return any((self.warm[True] / key).is_dir() for key in self._own_keys.values())
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if name not in _UNSET},
+            **_cache(self.warm[True], optimised=True),
+            "PYTHONPATH": os.pathsep.join(
+                str(self.folder / each) for each in (*PACKAGES, "tests/support")
+            ),
+            "HYPOTHESIS_PROFILE": "mutation",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
 
     @contextmanager
     def mutated(
@@ -156,6 +207,8 @@ class Tree:
         """
         path = self.folder / mutant.file
         anything = self.compiles(mutant) and not mutant.kernel
+        if self.forks(mutant):
+            self._forking  # noqa: B018 - what it loads has no mutant
         with tempfile.TemporaryDirectory(prefix="kernels-", dir=self._scratch) as kernels:
             try:
                 _write(path, mutant.apply(source))
@@ -175,6 +228,10 @@ class Tree:
         if ran.code != 0:
             raise ToolError(f"the simulator cannot be loaded:\n{ran.output[-2000:]}")
         return frozenset(ran.output.splitlines())
+
+    def forks(self, mutant: Mutant) -> bool:
+        """Whether a mutant is tried in forks: not where what is loaded already has it."""
+        return not self.compiles(mutant) and mutant.file not in _KEEPS_KERNELS
 
     def compiles(self, mutant: Mutant) -> bool:
         """Whether kernels have to be compiled for a mutant."""
@@ -200,13 +257,21 @@ class Tree:
 
 _CACHES = {True: "kernels", False: "kernels-not-optimised"}
 _ROOT_LOCK = threading.Lock()
-_WALL_FACTOR = 6
-"""Seconds on the wall for one of the processor: others use it too."""
 _CONTROL_SECONDS = 3600
+# Half of a short run is the loading of plugins, of which these tests use none.
+_OPTIONS = ("-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--disable-plugin-autoload")
 
 
 def _cache(folder: Path, optimised: bool) -> dict[str, str]:
     return {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "3" if optimised else "0"}
+
+
+def _answer(server: subprocess.Popen[str]) -> Any:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if not line:
+        raise ToolError("the process that tries mutants in its forks has ended")
+    return json.loads(line)
 
 
 def _write(path: Path, source: bytes) -> None:
