@@ -17,6 +17,7 @@ more. docs/rtl.md has more.
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import multiprocessing
@@ -121,11 +122,24 @@ def _support() -> frozenset[str]:
     return frozenset(path.relative_to(ROOT).as_posix() for path in files)
 
 
+@cache
+def _digest_of_test(file: str, name: str) -> str:
+    """Of one test function: what is added beside it changes nothing that it has said."""
+    text = (ROOT / file).read_text()
+    found = (each for each in ast.parse(text).body if getattr(each, "name", "") == name)
+    own = ast.get_source_segment(text, next(found)) or ""
+    return hashlib.sha256(f"{file}/{own}".encode()).hexdigest()[:24]
+
+
 def digest(tests: Sequence[str], by: str) -> str:
     """Of what has decided about a mutant: the test that caught it, or all that were asked and what
-    they are made of."""
+    they are made of.
+
+    Raises ``OSError`` or ``StopIteration`` if that test is not there any more.
+    """
     if "::" in by:
-        return _digest_of(frozenset([by.partition("::")[0]]))
+        file, _, name = by.partition("::")
+        return _digest_of_test(file, name.partition("[")[0])
     return _digest_of(_support() | {test.partition("::")[0] for test in tests})
 
 
@@ -161,10 +175,11 @@ class Campaign:
         known = self._kept.get(self._project.key(mutant))
         if known is None or known.result not in RESULTS:
             return None
-        caught = known.by.partition("::")[0]
-        if "::" in known.by and not (ROOT / caught).is_file():
+        try:
+            now = digest(asked_about(mutant.file).all, known.by)
+        except (OSError, StopIteration):
             return None
-        return known if known.tests == digest(asked_about(mutant.file).all, known.by) else None
+        return known if known.tests == now else None
 
     def _batch(self, mutants: Sequence[Mutant], before: int, total: int) -> Iterator[Outcome]:
         numbered = dict(enumerate(mutants, 1))
@@ -180,6 +195,7 @@ class Campaign:
                     yield self._outcome(numbered[number], by, seconds, f"{done} of {total}")
                 else:
                     passed[number] = seconds
+                    _say(f"passes the near tests: {numbered[number].name}", stays=True)
             far = {number: asked[number].far for number in passed}
             for number, by, seconds in self._tried(folder, far, self._end):
                 done += 1

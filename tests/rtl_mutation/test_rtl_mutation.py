@@ -207,3 +207,20 @@ def test_what_near_tests_let_pass_is_asked_the_far_ones(
         (SURVIVED, 3.0),
     ]
     assert [sorted(tests) for tests in rounds] == [[1, 2, 3, 4], [2, 3]]
+
+
+def test_what_a_test_has_caught_holds_until_that_test_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.rtl_mutation import __main__ as tool
+
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    text = "@mark\ndef test_a(n):\n    assert n\n"
+    found = []
+    for number, now in enumerate((text, f"X = 1\n{text}def test_b():\n    pass\n", text + " ")):
+        tool._digest_of_test.cache_clear()
+        (tmp_path / "test_it.py").write_text(now if number < 2 else now.replace("n\n", "0\n"))
+        found.append(tool.digest((), "test_it.py::test_a[1]"))
+    assert found[0] == found[1] != found[2]
+    with pytest.raises(StopIteration):
+        tool.digest((), "test_it.py::test_gone")
