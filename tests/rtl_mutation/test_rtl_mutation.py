@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.rtl.build import source
 from harness_runs import require_toolchain
 
 from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.results import CAUGHT, SURVIVED, equivalents
 from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
-from tests.rtl_mutation.mutants import mutants_of
+from tests.rtl_mutation.mutants import STATEMENT, mutants_of
+from tests.rtl_mutation.proving import broken_by
 from tests.rtl_mutation.runner import Ran, ToolError
 from tests.rtl_mutation.schemata import woven, write_copy
 
@@ -224,3 +226,34 @@ def test_what_a_test_has_caught_holds_until_that_test_changes(
     assert found[0] == found[1] != found[2]
     with pytest.raises(StopIteration):
         tool.digest((), "test_it.py::test_gone")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "by"),
+    [
+        ("level == (IndexBits + 1)'(Depth)", "1'b0", ""),  # of an assertion, which is not read
+        ("level != (IndexBits + 1)'(Depth)", "1'b1", "[fifo]"),
+        ("tail == LastIndex", "1'b0", "[fifo-4-5]"),
+        ("tail <= '0;", STATEMENT, "[fifo]"),
+    ],
+)
+def test_a_proof_catches_a_mutant(before: str, after: str, by: str) -> None:
+    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+    text = source("descriptor_fifo.sv").read_bytes()
+    start = text.index(before.encode())
+    mutant = Mutant(
+        "rtl/dma/descriptor_fifo.sv",
+        "",
+        1,
+        "",
+        start,
+        start + len(before),
+        after,
+        "",
+        "",
+        "",
+        0,
+        False,
+    )
+    test = f"tests/formal/test_formal.py::test_proof_holds{by}"
+    assert broken_by(mutant, text) == (test if by else "")

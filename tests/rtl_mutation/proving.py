@@ -1,0 +1,42 @@
+"""Which proofs of the gate a mutant breaks (tests/formal): a proof is a test of its module too."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+
+from tests.formal.proofs import INDUCTION, PROOFS, Proof
+from tests.formal.yosys import Answer, DesignRefused, Question, ask
+from tests.mutation.mutants import Mutant
+from tests.rtl_mutation.mutants import STATEMENT
+
+
+def proofs_about(source: str) -> list[Proof]:
+    """Proofs of the gate that hold the module of a source; none where there is no yosys."""
+    module = PurePath(source).stem
+    return [
+        proof
+        for proof in PROOFS
+        if not proof.nightly and module in proof.module.split(", ") and find_spec("pyosys")
+    ]
+
+
+def broken_by(mutant: Mutant, source: bytes) -> str:
+    """The test of the first proof that does not hold any more; empty if all do, or if yosys does
+    not take the mutant."""
+    place = f"({mutant.replacement})" if mutant.replacement != STATEMENT else STATEMENT
+    text = source[: mutant.start] + place.encode() + source[mutant.end :]
+    changed = {PurePath(mutant.file).name: text.decode()}
+    for proof in proofs_about(mutant.file):
+        question = Question("prove", "", proof.bound or INDUCTION, induction=not proof.bound)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                (reply,), _ = ask(
+                    proof.wrapper, proof.parameters, [question], Path(folder), changed=changed
+                )
+            except DesignRefused:
+                continue
+        if reply.answer not in (Answer.PROVED, Answer.BOUNDED):
+            return f"tests/formal/test_formal.py::test_proof_holds[{proof.name}]"
+    return ""
