@@ -234,7 +234,7 @@ def test_what_a_test_has_caught_holds_until_that_test_changes(
         ("level == (IndexBits + 1)'(Depth)", "1'b0", ""),  # of an assertion, which is not read
         ("level != (IndexBits + 1)'(Depth)", "1'b1", "[fifo]"),
         ("tail == LastIndex", "1'b0", "[fifo-4-5]"),
-        ("tail <= '0;", STATEMENT, "[fifo]"),
+        ("tail  <= '0;", STATEMENT, "[fifo]"),
     ],
 )
 def test_a_proof_catches_a_mutant(before: str, after: str, by: str) -> None:
