@@ -5,13 +5,12 @@
 Reads the models (names, or files) from the folder that DARWINN_CORPUS names; MobileNet v1 1.0
 without any. Times are processor time of this process, LiteRT's with one thread, each the best of N;
 "lifting" is what is spent once, "peak" the most memory that the process has used. The outputs of
-both ways are compared. Set OPENBLAS_NUM_THREADS=1 for one core. Exits with 1 if an output differs.
+both ways are compared. All of it is on one core. Exits with 1 if an output differs.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from darwinn_sim.lifting.walk import NotLifted
 from darwinn_testbench.chip.inputs import TensorMap, random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
+from threadpoolctl import threadpool_limits
 
 from benchmarks.common import MIB, alone, compiled, corpus, machine, parser, peak_bytes
 
@@ -56,6 +56,7 @@ def best(action: Callable[[], object], repeat: int) -> float:
 
 def measure(path: Path, inputs: int, repeat: int) -> Result | str:
     """A model with as many inputs; a text if it is not lifted."""
+    threadpool_limits(1)
     (model, *_) = open_models(path)
     session = Session(model)
     sets = [dict(each) for each in random_inputs(model.ports, seed=0, runs=inputs)]
@@ -119,7 +120,7 @@ def main() -> int:
     options.add_argument("models", nargs="*", default=[_DEFAULT], metavar="MODEL")
     chosen = options.parse_args()
     print(machine())
-    print(f"{chosen.inputs} inputs, BLAS threads: {os.environ.get('OPENBLAS_NUM_THREADS', 'all')}")
+    print(f"{chosen.inputs} inputs")
     head = f"{'model':50}{'lifted':>9}{'one':>9}{'run':>9}{'LiteRT':>9}{'lifting':>9}{'peak':>10}"
     print(head)
     wrong = 0

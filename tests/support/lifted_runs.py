@@ -8,9 +8,11 @@ from darwinn_formats.darwinn import Executable
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import batches_of, layer_bytes
 from darwinn_sim.host.output_check import differing_output
+from darwinn_sim.lifting import program
 from darwinn_sim.lifting.program import LiftedProgram
 from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
+from pytest import MonkeyPatch
 
 
 def inputs_of(executable: Executable, number: int, seed: int) -> list[dict[str, bytes]]:
@@ -28,8 +30,12 @@ def assert_same(
     inputs = inputs_of(executable, 3, seed)
     plain = [accelerator.run(executable, each).outputs for each in inputs]
     alone = lifted.run(inputs[:1])
-    for one, other in zip([*plain, plain[0]], [*lifted.run(inputs), *alone], strict=True):
-        assert differing_output(executable, one, other) is None
+    for threads in (1, 3, 5):
+        with MonkeyPatch.context() as patch:
+            patch.setattr(program, "_SHARED", 1)
+            found = [*lifted.run(inputs, threads), *alone]
+        for one, other in zip([*plain, plain[0]], found, strict=True):
+            assert differing_output(executable, one, other) is None
 
 
 def ready(network: Sample, stands_alone: bool) -> tuple[Accelerator, Executable]:

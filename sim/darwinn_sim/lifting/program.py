@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
@@ -18,13 +21,17 @@ from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked, walk
 from darwinn_sim.units.identities import BLOCK
 
 MOST_INPUTS = 64
-"""Inputs that go through a program at once."""
+"""Inputs that go through a program at once, in one thread."""
 
 VALUES_BYTES = 1 << 28
 """Bytes of values that are there at once, which bounds how many inputs go through together."""
 
 _GATHERED = 1 << 20
 """Bytes gathered at once: they are used while they are in a cache."""
+
+_SHARED = 1 << 28
+"""Products for each of several threads, at least: some 5 ms. What is shorter than that takes longer
+in two threads than in one."""
 
 _SPARSE, _DENSE, _TAKEN = 8.0, 48.0, 2.0
 """How much is done in a time: products with few weights, in matrices, and bytes gathered for the
@@ -61,25 +68,49 @@ class LiftedProgram:
         outputs = np.concatenate([each[each >= CONSTANTS] for each in walked.outputs.values()])
         self._steps = slots.placed(parts, outputs)
         self._outputs = {name: slots.of(each) for name, each in walked.outputs.items()}
+        self._work = sum(each.operands.size * each.stage.lanes for each in self._steps)
         self.slots = slots.total
         """Bytes of each input that there are at once."""
-        self._values = np.zeros((0, 0), np.uint8)
+        self._rooms: list[NDArray[np.uint8]] = []
 
     @property
     def operations(self) -> int:
         """How many stages it has."""
         return len(self._steps)
 
-    def inputs_at_once(self, count: int, memory: int = VALUES_BYTES) -> int:
+    def inputs_at_once(self, count: int, memory: int = VALUES_BYTES, threads: int = 1) -> int:
         """How many of ``count`` inputs go through together within ``memory`` bytes."""
-        return max(1, min(count, MOST_INPUTS, memory // max(1, self.slots)))
+        return max(1, min(count, MOST_INPUTS * threads, memory // max(1, self.slots)))
 
-    def run(self, inputs: Sequence[Mapping[str, bytes]]) -> list[dict[str, bytes]]:
+    def run(
+        self, inputs: Sequence[Mapping[str, bytes]], threads: int = 1
+    ) -> list[dict[str, bytes]]:
         """Outputs by layer name, in device order, of each of the inputs, which are given so too.
 
-        Bytes of outputs that the program does not write are 0.
+        Up to as many ``threads`` share the inputs, if there is enough to do. Bytes of outputs that
+        the program does not write are 0.
         """
-        values = self._room(len(inputs))
+        threads = min(threads, 1 + self._work * len(inputs) // _SHARED)
+        ends = [len(inputs) * k // threads for k in range(threads + 1)]
+        parts = [inputs[begin:end] for begin, end in pairwise(ends) if begin < end]
+        self._make_rooms([len(part) for part in parts])
+        if len(parts) <= 1:
+            return list(chain.from_iterable(map(self._run, parts, self._rooms)))
+        # Else the library of matrices would have threads of its own for each of these.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(parts)) as pool:
+            return list(chain.from_iterable(pool.map(self._run, parts, self._rooms)))
+
+    def _make_rooms(self, counts: list[int]) -> None:
+        """Have values for as many inputs in each thread."""
+        if [room.shape[1] for room in self._rooms] == counts:
+            return
+        self._rooms = [np.zeros((self.slots, count), np.uint8) for count in counts]
+        for room in self._rooms:
+            room[:CONSTANTS] = np.arange(CONSTANTS, dtype=np.uint8)[:, None]
+
+    def _run(
+        self, inputs: Sequence[Mapping[str, bytes]], values: NDArray[np.uint8]
+    ) -> list[dict[str, bytes]]:
         for name, first in self._inputs.items():
             for k, each in enumerate(inputs):
                 octets = np.frombuffer(each[name], np.uint8)
@@ -91,12 +122,6 @@ class LiftedProgram:
             {name: np.ascontiguousarray(each[k]).tobytes() for name, each in found.items()}
             for k in range(len(inputs))
         ]
-
-    def _room(self, inputs: int) -> NDArray[np.uint8]:
-        if self._values.shape != (self.slots, inputs):
-            self._values = np.zeros((self.slots, inputs), np.uint8)
-            self._values[:CONSTANTS] = np.arange(CONSTANTS, dtype=np.uint8)[:, None]
-        return self._values
 
     def _make(self, step: _Step, values: NDArray[np.uint8]) -> None:
         stage, inputs = step.stage, values.shape[1]

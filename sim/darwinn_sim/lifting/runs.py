@@ -29,6 +29,10 @@ _STATIC = (
 """Fields of a tensor instruction that say how it computes."""
 
 
+_IN_CACHE = 512
+"""Distinct rows that are looked at together."""
+
+
 class Found(NamedTuple):
     """``runs`` with their ``iterations``. ``row``: the tensor instruction; ``kind``: the first one
     that computes alike; ``like``: a run that is alike, operands apart; ``lanes``; ``stored``: bytes
@@ -343,12 +347,24 @@ def _before(
     if not len(makers) or not len(going):
         return before, sums
     numbers, which = np.unique(sums[going], return_inverse=True)
-    rows = walked.distinct[numbers]
     begins = notes["identity"][last][makers] + CONSTANTS
-    at = np.minimum(np.searchsorted(begins, rows[:, 0]), len(begins) - 1)
-    places = np.arange(chip.ROW_BYTES)
-    whole = (rows == rows[:, :1] + places) | (places >= 4 * lanes[makers[at]][:, None])
-    maker: Numbers = np.where((begins[at] == rows[:, 0]) & whole.all(axis=1), makers[at], -1)[which]
+    at = np.minimum(np.searchsorted(begins, walked.distinct[numbers, 0]), len(begins) - 1)
+    made = _follow(walked.distinct, numbers, begins[at], 4 * lanes[makers[at]])
+    maker: Numbers = np.where(made, makers[at], -1)[which]
     maker = np.where(lanes[maker] == lanes[going], maker, -1)
     before[going] = maker
     return before, sums
+
+
+def _follow(
+    distinct: NDArray[np.int32], numbers: Numbers, begins: Numbers, sizes: Numbers
+) -> NDArray[np.bool_]:
+    """Which distinct rows begin with as many bytes as ``sizes``, numbered from ``begins`` on."""
+    places = np.arange(chip.ROW_BYTES, dtype=np.int32)
+    found = np.empty(len(numbers), np.bool_)
+    for first in range(0, len(numbers), _IN_CACHE):
+        part = slice(first, first + _IN_CACHE)
+        follows = distinct[numbers[part]] - places == begins[part, None]
+        follows |= places >= sizes[part, None]
+        found[part] = follows.all(axis=1)
+    return found

@@ -108,8 +108,12 @@ def _wanted(found: Found, stored: bool) -> Members:
     runs = found.runs
     first = runs.identity if stored else runs.identity + found.stored
     count = found.stored if stored else runs.made - found.stored
-    total = np.concatenate([[0], np.cumsum(found.needed)])
-    return np.flatnonzero((count > 0) & (total[first + count] > total[first]))
+    makes = np.flatnonzero(count > 0)
+    if not len(makes):
+        return makes
+    # Of every other one of these spans: what lies between two runs is theirs neither.
+    spans = np.stack([first[makes], (first + count)[makes]], axis=1).ravel()
+    return makes[np.logical_or.reduceat(found.needed, spans)[::2]]
 
 
 def _chains(found: Found) -> Numbers:

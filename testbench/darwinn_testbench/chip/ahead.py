@@ -6,6 +6,8 @@ byte, for a fraction of the time; lifting costs about as much as two dozen runs.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -121,11 +123,12 @@ class Ahead:
             self._lift()
         if self._program is None:
             return
-        count = self._program.inputs_at_once(left, limits().memory // _SHARE)
+        threads = _threads()
+        count = self._program.inputs_at_once(left, limits().memory // _SHARE, threads)
         sets = self._expected[self._next : self._next + count]
         octets = [self._model.to_device(each) for each in sets]
         begin = time.perf_counter()
-        found = self._program.run(octets)
+        found = self._program.run(octets, threads)
         seconds = (time.perf_counter() - begin) / count
         pairs = zip(octets, found, strict=True)
         self._made.extend((each, outputs, seconds) for each, outputs in pairs)
@@ -158,3 +161,8 @@ class Ahead:
         return all(
             tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
         )
+
+
+def _threads() -> int:
+    """Threads that make inferences: one for each core, but in one of several processes."""
+    return 1 if multiprocessing.parent_process() else len(os.sched_getaffinity(0))

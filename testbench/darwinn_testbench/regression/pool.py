@@ -8,11 +8,13 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, TimeoutError, wait
+from importlib import import_module
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from darwinn_formats.limits import Limits, limited, limits
 from pebble import ProcessExpired, ProcessPool
+from threadpoolctl import threadpool_limits
 
 from darwinn_testbench.confinement import Confinement, confine
 from darwinn_testbench.errors import InputError
@@ -84,6 +86,10 @@ def _begin_worker() -> None:
     Each task has a time limit of its own; a limit here would count all that a process does.
     """
     confine(Confinement(seconds=None))
+    # There is a process for each core: threads of NumPy's matrices only get in the way. What is not
+    # loaded yet cannot be told.
+    import_module("numpy")
+    threadpool_limits(1)
     # The signal for it would come when the thread ends that has started this process.
     threading.Thread(target=_await_end_of_parent, daemon=True).start()
 

@@ -18,6 +18,7 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import perform_here
+from threadpoolctl import threadpool_info
 
 WITHOUT = {"accuracy", "delegate", "sample", "warm-up"}
 DARWINN = "import sys; from darwinn_testbench.cli import main; main(sys.argv[1:])"
@@ -159,3 +160,24 @@ class Limits:
 def test_processes_of_a_regression_have_the_limits() -> None:
     expected = Confinement()
     assert list(perform_here([Limits()])) == [(expected.memory, expected.file, 0)]
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Says how many threads matrices are made with."""
+
+    key: str = "threads"
+    timeout: float = PATIENCE
+
+    def perform(self) -> set[int]:
+        return {each["num_threads"] for each in threadpool_info()}
+
+    def failed(self, message: str) -> set[int]:
+        raise AssertionError(message)
+
+
+def test_processes_of_a_regression_have_one_thread_each_for_matrices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    assert list(perform_here([Threads()])) == [{1}]
