@@ -27,7 +27,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from darwinn_testbench.confinement import Confinement, confine
+from darwinn_testbench.confinement import Confinement, confine, die_with
 from darwinn_testbench.kernels.parts import Part, exercise
 
 from tests.mutation.recorder import SOURCES, import_all
@@ -111,6 +111,7 @@ def _forked(request: dict[str, Any]) -> int | None:
 
 def main() -> None:
     """Load the simulator, and its ``kernels`` if that is the argument; then answer requests."""
+    die_with(os.getppid())
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for folder in SOURCES:

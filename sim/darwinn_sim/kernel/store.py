@@ -64,6 +64,10 @@ loaded: list[Path] = []
 saved: list[Path] = []
 """Files of those that it has compiled and stored."""
 
+refused: list[Path] = []
+"""Files of those that it has compiled, and could not store. Not those that hold addresses of this
+process, as some do that are not optimised: they are no kernels for another one."""
+
 
 class _Unusable(Exception):
     """A file or a folder that is there, and is not used; the text says why."""
@@ -135,15 +139,16 @@ class KernelStore:
         """Keep what was compiled for the types of ``signature``."""
         if result.library.has_dynamic_globals:
             return
+        path = self._folder / self._file(signature, result.codegen.magic_tuple())
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_folder(self._folder)
-            path = self._folder / self._file(signature, result.codegen.magic_tuple())
             _write(path, _serialize.dumps(result._reduce()))
             if not saved:
                 prune(self._folder.parent)
             saved.append(path)
         except (OSError, _Unusable) as error:
+            refused.append(path)
             self._warn(error)
 
     def _file(self, signature: Any, processor: tuple[str, ...]) -> str:

@@ -41,11 +41,12 @@ class KernelsRow(Row):
 
 @dataclass(frozen=True)
 class Exercised:
-    """What a process has compiled and loaded to exercise a part."""
+    """What a process has compiled and loaded to exercise a part, as the lists of
+    ``darwinn_sim.kernel.store``."""
 
     part: Part
-    begun: int
     saved: tuple[Path, ...]
+    refused: tuple[Path, ...]
     loaded: tuple[Path, ...]
     processor_seconds: float
 
@@ -72,7 +73,7 @@ def warm_up(
     began = time.monotonic()
     done = exercised(parts, jobs=jobs, progress=progress)
     for each in done:
-        if each.begun and not each.saved:
+        if each.refused:
             raise InputError(
                 f"compiled kernels cannot be stored in {CACHES}: let NUMBA_CACHE_DIR or "
                 "XDG_CACHE_HOME name another folder"
@@ -143,12 +144,9 @@ def _begin(begun: SimpleQueue[int]) -> None:
 
 def _exercised(part: Part) -> Exercised:
     store.use_installed = False
-    count = 0
 
     def watch(before: int | None) -> None:
-        nonlocal count
         if before is not None:
-            count = before + 1
             _begun.put(1)
 
     began = time.process_time()
@@ -156,8 +154,8 @@ def _exercised(part: Part) -> Exercised:
         exercise(part)
     return Exercised(
         part,
-        count,
         tuple(store.saved),
+        tuple(store.refused),
         tuple(store.loaded),
         time.process_time() - began,
     )

@@ -10,10 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import darwinn_sim
 import pytest
-from darwinn_sim.kernel import compiling, pruning
+from darwinn_sim.kernel import compiling, pruning, store
 
 CALL = """
 from darwinn_sim.kernel.compiling import announced
@@ -210,3 +211,33 @@ def test_a_kernel_that_begins_within_another_is_one_more_and_ends_with_it() -> N
         assert None not in told[-2:]
         listener.on_end(None)
     assert told == [0, 1, None, 2, 3, None]
+
+
+@pytest.mark.parametrize(
+    ("is_folder", "holds_addresses", "saved", "refused"),
+    [(True, False, 1, 0), (False, False, 0, 1), (True, True, 0, 0), (False, True, 0, 0)],
+)
+def test_what_is_stored_and_what_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_folder: bool,
+    holds_addresses: bool,
+    saved: int,
+    refused: int,
+) -> None:
+    """A kernel that holds addresses of this process is neither: it is not tried."""
+    for name in ("saved", "refused"):
+        monkeypatch.setattr(store, name, [])
+    monkeypatch.setattr(store.KernelStore, "_warned", False)
+    folder = tmp_path / "cache" / "key"
+    if not is_folder:
+        (tmp_path / "cache").write_text("a file")
+    kernel = SimpleNamespace(
+        library=SimpleNamespace(has_dynamic_globals=holds_addresses),
+        codegen=SimpleNamespace(magic_tuple=lambda: ("triple", "processor", "features")),
+        _reduce=lambda: ("machine code",),
+    )
+    kept = store.KernelStore(test_what_is_stored_and_what_is_refused, folder)
+    kept.save_overload(("int64",), kernel)
+    assert (len(store.saved), len(store.refused)) == (saved, refused)
+    assert len(files(tmp_path / "cache")) == saved

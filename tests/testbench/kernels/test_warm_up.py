@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.kernels import Part, parts, warm_up
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.kernels import Part, parts, warm, warm_up
 from darwinn_testbench.report import Report, Row, Verdict
 
 PARTS = ("function", "time")
@@ -52,6 +53,22 @@ def test_wrong_results_are_not_taken_for_kernels(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(parts, "_EXERCISES", {Part.TIME: lambda folder: [wrong]})
     with pytest.raises(AssertionError, match="time: model: wrong"):
         parts.exercise(Part.TIME)
+
+
+@pytest.mark.parametrize("refused", [(), (Path("kernel"),)])
+def test_a_cache_that_cannot_be_written_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, refused: tuple[Path, ...]
+) -> None:
+    """Nothing that is stored is none: what holds addresses of a process never is, as with
+    NUMBA_OPT=0.
+    """
+    done = [warm.Exercised(Part.TIME, (), refused, (), 1.0)]
+    monkeypatch.setattr(warm, "exercised", lambda *_, **__: done)
+    if not refused:
+        assert warm_up([Part.TIME]).verdict is Verdict.PASS
+        return
+    with pytest.raises(InputError, match=r"stored in .*: let NUMBA_CACHE_DIR or"):
+        warm_up([Part.TIME])
 
 
 def test_an_unknown_part_is_a_usage_error() -> None:
