@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_testbench.rtl.tile.bench import RingRow
 from functional_coverage import Coverage
 from hypothesis import strategies as st
@@ -88,13 +89,17 @@ def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: 
     check_unit(coverage, unit.TRAVERSALS, cases, check, nightly=nightly, instructions=2)
 
 
-@pytest.mark.parametrize(("reset", "rows"), [(16, [20, 20]), (13, [20, 25]), (None, [20, 25])])
+NO_COUNTS = {"producer_increment": 0, "producer_depth": 7}
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize(("reset", "sides"), [(16, [0, 0]), (13, [0, 1]), (None, [0, 1])])
 def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
-    reset: int | None, rows: list[int]
+    reset: int | None, sides: list[int], start: int
 ) -> None:
     """docs/chip-facts.md: a producer's double buffer goes on across instructions."""
     pair = TileAndModel({})
-    one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, 0))
+    one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, start))
     fields = one.fields("RingProducer", "wide_read") | {"targets": 1}
     pair.give("RingProducer", fields)
     pair.give("TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset})
@@ -102,4 +107,23 @@ def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
     pair.run()
     assert pair.rtl.idle
     sent = [[word.to_bytes(4, "little") for word in row.words] for row in pair.rtl.rows_out()]
-    assert sent == [pair.slow.row(row) for row in rows]
+    assert sent == [pair.slow.row(20 + 5 * (side ^ start)) for side in sides]
+
+
+def test_each_token_counts_one_on_its_channel() -> None:
+    """Of rows that come one behind another, some with a token; the flags go over 16 bits."""
+    flags = (int(TileFlag.RING_PRODUCER_A), int(TileFlag.RING_PRODUCER_B))
+    tokens = ((1, 0, 1, 1, 1, 0, 1), (0, 1, 0, 1, 1, 0, 0))
+    pair = TileAndModel({flags[0]: 0xFFFE, flags[1]: 7})
+    for channel, name in enumerate(("RingConsumerA", "RingConsumerB")):
+        write = Walk((7, 1, 1, 1), (1, 0, 0, 0), base=1000 + 100 * channel)
+        fields = write.fields(name, "wide_write") | NO_COUNTS
+        rows = [[bytes([channel, k, 0, 0])] * 64 for k in range(7)]
+        for row, token in zip(rows, tokens[channel], strict=True):
+            words = tuple(int.from_bytes(word, "little") for word in row)
+            pair.rtl.send_row(RingRow(words, channel, token=bool(token)))
+        pair.give(name, fields)
+        assert slow.consume(pair.slow, fields, channel, rows)
+        pair.slow.flags[flags[channel]] += sum(tokens[channel])
+    pair.run()
+    assert pair.rtl.idle
