@@ -151,6 +151,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl.md
 	@$(BIN)/python -m darwinn_testbench.schemas docs/schemas
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
@@ -158,6 +159,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl.md
 	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
 
 site: $(READY)  ## Build the documentation as a site in build/site

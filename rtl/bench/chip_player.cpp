@@ -11,6 +11,7 @@
 
 #include "Vchip_player.h"
 #include "Vchip_player___024root.h"
+#include "messages.h"
 #include "verilated.h"
 #if VM_COVERAGE
 #include "verilated_cov.h"
@@ -142,8 +143,9 @@ class Player {
         // Until the reset has taken effect everything is random, and no rule holds.
         chip->rst_n = 0;
         context.assertOn(false);
-        for (int i = 0; i < 4; i++) cycle();
+        cycle();
         context.assertOn(true);
+        for (int i = 1; i < 4; i++) cycle();
         chip->rst_n = 1;
         status = {};
         events.clear();
@@ -317,14 +319,12 @@ class Player {
 }  // namespace
 
 // What Verilator calls where an assertion fails.
-void vl_stop(const char* filename, int line, const char* scope) {
-    if (failure.empty()) {
-        failure = std::string(filename) + ":" + std::to_string(line) + ", in " + scope;
-    }
+void vl_stop(const char*, int, const char*) {
+    if (failure.empty()) failure = last_message();
 }
 
-void vl_fatal(const char* filename, int line, const char* scope, const char*) {
-    vl_stop(filename, line, scope);
+void vl_fatal(const char* filename, int line, const char*, const char* what) {
+    if (failure.empty()) failure = std::string(filename) + ":" + std::to_string(line) + ": " + what;
 }
 
 extern "C" {

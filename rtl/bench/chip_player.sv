@@ -116,6 +116,18 @@ module chip_player
       .dma2monitor_start_outcome(outcome)
   );
 
+  // The instruction queue has one access at a time beside the DMA engine's.
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (harness_pkg::OutstandingReads + 1),
+      .MaxWrites(harness_pkg::OutstandingWrites + 1)
+  ) check_m_axi (
+      .clk,
+      .rst_n,
+      .read (m_axi_read),
+      .write(m_axi_write)
+  );
+
   // For waves, in which a signal of its own stands for each unit and each flag.
   /* verilator lint_off UNUSEDSIGNAL */
   for (genvar t = 0; t < Tiles; t++) begin : gen_tile_view

@@ -166,4 +166,16 @@ module harness
       })
   );
 
+  // The instruction queue has one access at a time beside the DMA engine's.
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (OutstandingReads + 1),
+      .MaxWrites(OutstandingWrites + 1)
+  ) check_m_axi (
+      .clk,
+      .rst_n,
+      .read (m_axi_read),
+      .write(m_axi_write)
+  );
+
 endmodule : harness

@@ -15,6 +15,7 @@
 
 #include "Vtile.h"
 #include "Vtile___024root.h"
+#include "messages.h"
 
 namespace {
 
@@ -167,7 +168,7 @@ void record(const char* file, int line, const char* what) {
 }  // namespace
 
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
-    record(file, line, "an assertion has failed");
+    record(file, line, last_message().c_str());
 }
 
 void vl_fatal(const char* file, int line, const char*, const char* what) VL_MT_UNSAFE {

@@ -210,6 +210,18 @@ module workload
       .dma2input_parameter_count(stream_count[Parameter])
   );
 
+  // The instruction queue has one access at a time beside the DMA engine's.
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (OutstandingReads + 1),
+      .MaxWrites(OutstandingWrites + 1)
+  ) check_m_axi (
+      .clk,
+      .rst_n,
+      .read (m_axi_read),
+      .write(m_axi_write)
+  );
+
   host_memory #(
       .DataBytes(DataBytes),
       .Latency  (Latency)

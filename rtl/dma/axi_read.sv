@@ -26,5 +26,9 @@ interface axi_read
       input arvalid, arid, araddr, arlen, arsize, arburst, rready,
       output arready, rvalid, rid, rdata, rresp, rlast
   );
+  modport monitor(
+      input arvalid, arid, araddr, arlen, arsize, arburst, rready,
+      input arready, rvalid, rid, rdata, rresp, rlast
+  );
 
 endinterface : axi_read

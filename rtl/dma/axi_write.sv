@@ -29,5 +29,9 @@ interface axi_write
       input awvalid, awid, awaddr, awlen, awsize, awburst, wvalid, wdata, wstrb, wlast, bready,
       output awready, wready, bvalid, bid, bresp
   );
+  modport monitor(
+      input awvalid, awid, awaddr, awlen, awsize, awburst, wvalid, wdata, wstrb, wlast, bready,
+      input awready, wready, bvalid, bid, bresp
+  );
 
 endinterface : axi_write

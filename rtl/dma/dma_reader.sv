@@ -139,34 +139,11 @@ module dma_reader
     end
   end
 
-  handshake_check #(
-      .Width(AddressBits + 10)
-  ) check_ar (
-      .clk,
-      .rst_n,
-      .valid  (m_axi_read.arvalid),
-      .ready  (m_axi_read.arready),
-      .payload({m_axi_read.arid, m_axi_read.araddr, m_axi_read.arlen})
-  );
-  handshake_check #(
-      .Width(8 * DataBytes + 5)
-  ) check_r (
-      .clk,
-      .rst_n,
-      .valid  (m_axi_read.rvalid),
-      .ready  (m_axi_read.rready),
-      .payload({m_axi_read.rid, m_axi_read.rdata, m_axi_read.rresp, m_axi_read.rlast})
-  );
 
   logic unused;
   assign unused = m_axi_read.rresp[0];
 
 `ifndef SYNTHESIS
-  assert_burst_within_boundary :
-  assert property (@(posedge clk) disable iff (!rst_n)
-      m_axi_read.arvalid |->
-      32'(m_axi_read.araddr % BurstBoundary) + (32'(m_axi_read.arlen) + 1) * DataBytes <= BurstBoundary)
-  else $error("a read burst crosses a 4 KiB boundary");
   assert_known_stream :
   assert property (@(posedge clk) disable iff (!rst_n) m_axi_read.rvalid |-> m_axi_read.rid < 2'(ReadStreams))
   else $error("a word came back for a stream that does not exist");

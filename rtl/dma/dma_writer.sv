@@ -222,33 +222,6 @@ module dma_writer
   assign error_index = answered.index;
 
   handshake_check #(
-      .Width(AddressBits + 8)
-  ) check_aw (
-      .clk,
-      .rst_n,
-      .valid  (m_axi_write.awvalid),
-      .ready  (m_axi_write.awready),
-      .payload({m_axi_write.awaddr, m_axi_write.awlen})
-  );
-  handshake_check #(
-      .Width(9 * DataBytes + 1)
-  ) check_w (
-      .clk,
-      .rst_n,
-      .valid  (m_axi_write.wvalid),
-      .ready  (m_axi_write.wready),
-      .payload({m_axi_write.wdata, m_axi_write.wstrb, m_axi_write.wlast})
-  );
-  handshake_check #(
-      .Width(4)
-  ) check_b (
-      .clk,
-      .rst_n,
-      .valid  (m_axi_write.bvalid),
-      .ready  (m_axi_write.bready),
-      .payload({m_axi_write.bid, m_axi_write.bresp})
-  );
-  handshake_check #(
       .Width(8 * DataBytes + CountBits)
   ) check_stream (
       .clk,
@@ -262,11 +235,6 @@ module dma_writer
   assign unused = &{1'b0, m_axi_write.bresp[0], m_axi_write.bid};
 
 `ifndef SYNTHESIS
-  assert_burst_within_boundary :
-  assert property (@(posedge clk) disable iff (!rst_n)
-      m_axi_write.awvalid |->
-      32'(m_axi_write.awaddr % BurstBoundary) + (32'(m_axi_write.awlen) + 1) * DataBytes <= BurstBoundary)
-  else $error("a write burst crosses a 4 KiB boundary");
   assert_response_expected :
   assert property (@(posedge clk) disable iff (!rst_n) m_axi_write.bvalid |-> sent_valid)
   else $error("a response came for a burst that was not written");

@@ -231,50 +231,28 @@ module host_interface
       .ready  (core2dma_descriptor_ready),
       .payload(core2dma_descriptor_data)
   );
-  handshake_check #(
-      .Width(22)
-  ) check_register_aw (
+
+  // The two ports that share host memory's, and the registers', which is that of bursts of one word.
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (OutstandingReads),
+      .MaxWrites(OutstandingWrites)
+  ) check_dma (
       .clk,
       .rst_n,
-      .valid  (s_axil_awvalid),
-      .ready  (s_axil_awready),
-      .payload({s_axil_awaddr, s_axil_awprot})
+      .read (dma_read),
+      .write(dma_write)
   );
-  handshake_check #(
-      .Width(72)
-  ) check_register_w (
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (1),
+      .MaxWrites(1)
+  ) check_queue (
       .clk,
       .rst_n,
-      .valid  (s_axil_wvalid),
-      .ready  (s_axil_wready),
-      .payload({s_axil_wdata, s_axil_wstrb})
+      .read (queue_read),
+      .write(queue_write)
   );
-  handshake_check #(
-      .Width(2)
-  ) check_register_b (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_bvalid),
-      .ready  (s_axil_bready),
-      .payload(s_axil_bresp)
-  );
-  handshake_check #(
-      .Width(22)
-  ) check_register_ar (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_arvalid),
-      .ready  (s_axil_arready),
-      .payload({s_axil_araddr, s_axil_arprot})
-  );
-  handshake_check #(
-      .Width(66)
-  ) check_register_r (
-      .clk,
-      .rst_n,
-      .valid  (s_axil_rvalid),
-      .ready  (s_axil_rready),
-      .payload({s_axil_rdata, s_axil_rresp})
-  );
+  axi_lite_check check_s_axil (.*);
 
 endmodule : host_interface

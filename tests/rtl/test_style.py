@@ -22,7 +22,7 @@ def test_lint_is_clean(top: str, data_bytes: int) -> None:
     assert verilator(design(top, DataBytes=data_bytes)) == ""
 
 
-@pytest.mark.parametrize("top", ["tile", "arithmetic"])
+@pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench"])
 def test_lint_of_a_tile_is_clean(top: str) -> None:
     require_toolchain()
     from darwinn_testbench.rtl.build import Design
@@ -46,7 +46,10 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
     from darwinn_testbench.rtl.lint import NOT_MENDED, slang
 
     found = list(
-        slang(design("harness"), ["arithmetic", "chip_player", "harness", "tile", "workload"])
+        slang(
+            design("harness"),
+            ["arithmetic", "axi_bench", "chip_player", "harness", "tile", "workload"],
+        )
     )
     assert [finding for finding in found if not finding.reason] == []
     reasons = {finding.reason for finding in found}

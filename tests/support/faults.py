@@ -121,6 +121,17 @@ MUTATIONS = (
         Edit("burst_planner.sv", "beats = «limit»", "limit + BeatBits'(1)"),
     ),
     _mutation(
+        "EveryWordIsTheLast",
+        "memory calls each word of a burst the last",
+        Edit("host_memory.sv", "m_axi_read.rlast <= «read_taken»", "1'b1"),
+    ),
+    _mutation(
+        "AnswerBeforeTheLastWord",
+        "memory answers a write when its first word has come",
+        Edit("host_memory.sv", "push_valid(word_written && «m_axi_write.wlast»)", "1'b1"),
+        test=PLAYED,
+    ),
+    _mutation(
         "FenceIgnored",
         "a fence waits for nothing",
         Edit("dma_engine.sv", "drained = «pending == '0»", "1'b1"),

@@ -25,7 +25,7 @@ from typing import IO
 from darwinn_sim.isa import systemverilog
 from platformdirs import user_cache_path
 
-from darwinn_testbench.rtl import parameters, toolchain
+from darwinn_testbench.rtl import axi_rules, parameters, toolchain
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_testbench.rtl.registers_rdl import systemrdl
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
@@ -131,7 +131,11 @@ def build_root() -> Path:
 
 def generate(folder: Path, design: Design) -> list[Path]:
     """Write the generated sources that ``design`` needs; return their paths, packages first."""
-    packages = {systemverilog.PACKAGE: systemverilog.package(), **parameters.packages()}
+    packages = {
+        systemverilog.PACKAGE: systemverilog.package(),
+        **parameters.packages(),
+        "axi_rules_pkg": axi_rules.package(),
+    }
     for name, text in packages.items():
         _write_if_changed(folder / f"{name}.sv", text)
     sources = [folder / f"{name}.sv" for name in packages]
@@ -268,11 +272,14 @@ _BLOCK_ARGUMENTS = (
     *("--expand-limit", "16"),
 )
 
-_LIBRARY_ARGUMENTS = (
-    # A library's own C++ source says what becomes of a failed assertion.
-    *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
-    *_BLOCK_ARGUMENTS,
-)
+
+def _library_arguments() -> tuple[str, ...]:
+    return (
+        # A library's own C++ source says what becomes of a failed assertion, and of its message.
+        *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
+        *("-MAKEFLAGS", f'OPT_GLOBAL="-O2 -include {source("messages.h")}"'),
+        *_BLOCK_ARGUMENTS,
+    )
 
 
 @cache
@@ -288,12 +295,12 @@ def library(design: Design) -> Path:
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
         packages, top = _sources_around(design, folder)
-        wrappers, archives = _blocks(design, packages, folder, output, _LIBRARY_ARGUMENTS)
+        wrappers, archives = _blocks(design, packages, folder, output, _library_arguments())
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
             *("--Mdir", str(folder / "verilated"), "-LDFLAGS", " ".join(["-shared", *archives])),
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
-            *_LIBRARY_ARGUMENTS,
+            *_library_arguments(),
             *map(str, (*packages, *wrappers, top)),
             *(str(source(name)) for name in design.c_sources),
             design=design,

@@ -1,0 +1,85 @@
+// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it.
+
+module axi_bench
+  import dma_pkg::*;
+#(
+    parameter int DataBytes = 8
+) (
+    input logic clk,
+    input logic rst_n,
+
+    input logic                   arvalid,
+    input logic                   arready,
+    input logic [            1:0] arid,
+    input logic [AddressBits-1:0] araddr,
+    input logic [            7:0] arlen,
+    input logic [            2:0] arsize,
+    input logic [            1:0] arburst,
+    input logic                   rvalid,
+    input logic                   rready,
+    input logic [            1:0] rid,
+    input logic [8*DataBytes-1:0] rdata,
+    input logic [            1:0] rresp,
+    input logic                   rlast,
+    input logic                   awvalid,
+    input logic                   awready,
+    input logic [            1:0] awid,
+    input logic [AddressBits-1:0] awaddr,
+    input logic [            7:0] awlen,
+    input logic [            2:0] awsize,
+    input logic [            1:0] awburst,
+    input logic                   wvalid,
+    input logic                   wready,
+    input logic [8*DataBytes-1:0] wdata,
+    input logic [  DataBytes-1:0] wstrb,
+    input logic                   wlast,
+    input logic                   bvalid,
+    input logic                   bready,
+    input logic [            1:0] bid,
+    input logic [            1:0] bresp
+);
+
+  axi_read #(.DataBytes(DataBytes)) read ();
+  axi_write #(.DataBytes(DataBytes)) write ();
+  assign read.arvalid = arvalid;
+  assign read.arready = arready;
+  assign read.arid = arid;
+  assign read.araddr = araddr;
+  assign read.arlen = arlen;
+  assign read.arsize = arsize;
+  assign read.arburst = arburst;
+  assign read.rvalid = rvalid;
+  assign read.rready = rready;
+  assign read.rid = rid;
+  assign read.rdata = rdata;
+  assign read.rresp = rresp;
+  assign read.rlast = rlast;
+  assign write.awvalid = awvalid;
+  assign write.awready = awready;
+  assign write.awid = awid;
+  assign write.awaddr = awaddr;
+  assign write.awlen = awlen;
+  assign write.awsize = awsize;
+  assign write.awburst = awburst;
+  assign write.wvalid = wvalid;
+  assign write.wready = wready;
+  assign write.wdata = wdata;
+  assign write.wstrb = wstrb;
+  assign write.wlast = wlast;
+  assign write.bvalid = bvalid;
+  assign write.bready = bready;
+  assign write.bid = bid;
+  assign write.bresp = bresp;
+
+  axi_check #(
+      .DataBytes(DataBytes),
+      .MaxReads (4),
+      .MaxWrites(4)
+  ) port (
+      .clk,
+      .rst_n,
+      .read,
+      .write
+  );
+
+endmodule : axi_bench

@@ -1,0 +1,133 @@
+"""The rules of AXI4 that ``axi_check`` holds every port of every simulation to: one table, from
+which its package and the list in docs/rtl.md follow.
+
+    python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl.md
+
+Chapters are those of the AMBA AXI protocol specification (ARM IHI 0022E), part A.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one side of a port has to do.
+
+    ``name`` begins with the channel; ``side`` is who breaks it, ``says`` what is right.
+    """
+
+    name: str
+    side: str
+    says: str
+    chapter: str
+
+
+def _channel(name: str, side: str) -> Iterator[Rule]:
+    """What holds on each channel."""
+    valid, ready = f"{name.upper()}VALID", f"{name.upper()}READY"
+    yield Rule(f"{name}_reset", side, f"{valid} is low in reset", "A3.1.2")
+    yield Rule(f"{name}_held", side, f"{valid} stays until {ready}", "A3.2.1")
+    yield Rule(f"{name}_stable", side, f"what is offered stays as it is until {ready}", "A3.2.1")
+
+
+def _address(name: str) -> Iterator[Rule]:
+    """What holds on the channel of read or of write addresses."""
+    yield from _channel(name, "master")
+    for rule, says, chapter in (
+        ("size", "no word of a burst is wider than the bus", "A3.4.1"),
+        ("burst", "a burst is fixed, incrementing or wrapping", "A3.4.1"),
+        ("length", "a fixed burst has 16 words at most, a wrapping one 2, 4, 8 or 16", "A3.4.1"),
+        ("wrap", "a wrapping burst begins at a whole word", "A3.4.1"),
+        ("boundary", "a burst does not cross 4 KiB", "A3.4.1"),
+        ("outstanding", "no more bursts wait for an answer than the port is made for", "-"),
+    ):
+        yield Rule(f"{name}_{rule}", "master", says, chapter)
+
+
+RULES: tuple[Rule, ...] = (
+    *_address("ar"),
+    *_channel("r", "slave"),
+    Rule("r_request", "slave", "words come only for a burst that was asked for", "A3.3.1"),
+    Rule("r_last", "slave", "RLAST comes with the last word of the burst and no other", "A3.4.1"),
+    Rule("r_order", "slave", "bursts of one ID are answered in their order", "A5.3.1"),
+    Rule(
+        "r_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
+    ),
+    *_address("aw"),
+    *_channel("w", "master"),
+    Rule("w_last", "master", "WLAST comes with the last word of the burst and no other", "A3.4.1"),
+    Rule("w_strobes", "master", "strobes are only where the word of the burst has bytes", "A3.4.3"),
+    Rule("w_ahead", "master", "no more words come before their address than a burst may have", "-"),
+    *_channel("b", "slave"),
+    Rule("b_request", "slave", "an answer comes only for a burst that was asked for", "A3.3.1"),
+    Rule("b_early", "slave", "an answer comes behind the address and the last word", "A3.3.1"),
+    Rule(
+        "b_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
+    ),
+)
+"""In the order in which they are told where several are broken in one cycle."""
+
+
+def package() -> str:
+    """``axi_rules_pkg``: a number for each rule, and what is said where it is broken."""
+    return "\n".join(
+        [
+            "// Generated from darwinn_testbench.rtl.axi_rules; do not edit.",
+            "package axi_rules_pkg;",
+            f"  localparam int Rules = {len(RULES)};",
+            *(
+                f"  localparam int {_constant(rule.name)} = {number};"
+                for number, rule in enumerate(RULES)
+            ),
+            "  typedef logic [Rules-1:0] rules_t;",
+            "`ifndef SYNTHESIS",
+            "  function automatic string text(input int rule);",
+            "    case (rule)",
+            *(
+                f'      {_constant(rule.name)}: return "{rule.side}: {rule.name}: {rule.says}";'
+                for rule in RULES
+            ),
+            '      default: return "";',
+            "    endcase",
+            "  endfunction",
+            "`endif",
+            "endpackage : axi_rules_pkg",
+            "",
+        ]
+    )
+
+
+def _constant(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+_HEAD = "| rule | side | what is right | chapter |"
+
+
+def updated(page: str) -> str:
+    """The page with its table as it is now; what is around it is written by hand."""
+    before, _, rest = page.partition(f"{_HEAD}\n")
+    _, end, after = rest.partition("\n\n")
+    rows = (f"| `{r.name}` | {r.side} | {r.says} | {r.chapter} |" for r in RULES)
+    return before + "\n".join([_HEAD, "|---|---|---|---|", *rows]) + end + after
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Bring the page up to date, or with ``--check`` say that it is not; gives the exit code."""
+    path = Path(arguments[-1])
+    text = path.read_text()
+    if "--check" in arguments:
+        if updated(text) != text:
+            print(f"{path} is not up to date: make docs")
+        return int(updated(text) != text)
+    path.write_text(updated(text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
