@@ -451,10 +451,8 @@ def _merged(stages: list[Stage]) -> Iterator[Stage]:
 def split(stage: Stage) -> tuple[int, ...] | None:
     """Where the columns of a stage are divided, so that the sums of each part are exact in float32;
     None if they are too large."""
-    greatest = (
-        max(stage.zero, _OCTET - stage.zero) if 0 <= stage.zero <= _OCTET else stage.zero + _OCTET
-    )
-    each = np.abs(stage.weights.astype(np.int64)) * abs(greatest)
+    greatest = max(abs(stage.zero), abs(_OCTET - stage.zero))
+    each = np.abs(stage.weights.astype(np.int64)) * greatest
     if each.max(initial=0) >= EXACT:
         return None
     ends: list[int] = []

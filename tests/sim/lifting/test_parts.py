@@ -1,0 +1,253 @@
+"""What runs and stages of sums are made of, each part against a loop that says what it is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from darwinn_sim.lifting import passes, runs, stages
+from darwinn_sim.lifting.stages import EXACT, Made, Stage
+from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, SUM
+from darwinn_sim.units.tensor_records import Parameters
+from hypothesis import given
+from hypothesis import strategies as st
+
+SEEDS = st.integers(0, 2**32 - 1)
+LIMIT = CONSTANTS - 1
+"""The greatest number that is a constant."""
+
+
+def made(**fields: object) -> Any:
+    """Stands in for what has these fields."""
+    return SimpleNamespace(**fields)
+
+
+def sizes(random: np.random.Generator, count: int) -> tuple[Any, Any]:
+    """Where each of some runs begins and ends, which have one iteration at least."""
+    ends = np.cumsum(random.integers(1, 4, count))
+    return np.append(0, ends[:-1]), ends
+
+
+def alike(one: list[Any], other: Any) -> bool:
+    """Numbers are alike where and only where what they are of is."""
+    other = other.tolist()
+    pairs = set(zip(one, other, strict=True))
+    return len(pairs) == len(set(one)) == len(set(other))
+
+
+@given(SEEDS)
+def test_runs_with_rows_or_activations_that_vary(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    begin, end = sizes(random, int(random.integers(1, 6)))
+    total = int(end[-1])
+    rows = random.integers(1, 4, total)
+    # Few flags are set, so that single ones decide, at either end of an iteration's rows.
+    flags = random.random(int(rows.sum()) + 3) < 0.15
+    iterations = cast(
+        passes.Iterations,
+        made(
+            row=random.integers(0, len(flags) - 3, total),
+            rows=rows.astype(np.uint8),
+            operand=random.integers(-1, 4, total),
+        ),
+    )
+    slow = [
+        any(
+            flags[iterations.row[i] + k]
+            for i in range(first, last)
+            for k in range(iterations.rows[i])
+        )
+        for first, last in zip(begin, end, strict=True)
+    ]
+    assert runs._some(flags, iterations, begin, end).tolist() == slow
+    walked = made(operands=random.choice([0, LIMIT, CONSTANTS], (4, 4), p=[0.6, 0.3, 0.1]))
+    slow = [
+        any(
+            (walked.operands[iterations.operand[i]] > LIMIT).any()
+            for i in range(first, last)
+            if iterations.operand[i] >= 0
+        )
+        for first, last in zip(begin, end, strict=True)
+    ]
+    assert runs._moves(walked, iterations, begin).tolist() == slow
+    assert not runs._moves(made(operands=np.zeros((0, 4), int)), iterations, begin).any()
+
+
+@given(SEEDS)
+def test_numbers_that_are_alike_for_equal_columns(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    columns = [random.integers(-2, 3, 30) * 7 for _ in range(3)]
+    assert alike(list(zip(*columns, strict=True)), runs._joined(*columns))
+    assert alike(list(zip(*columns[:2], strict=True)), stages._pairs(*columns[:2]))
+
+
+def test_no_columns_have_no_numbers() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert runs._joined(nothing, nothing).shape == stages._pairs(nothing, nothing).shape == (0,)
+
+
+def instructions(random: np.random.Generator, count: int) -> Any:
+    found = Parameters.zeros(count)
+    for name, values in {
+        "opcode": [MAC, MAXIMUM, SUM, INTERPOLATE],
+        "working": range(16),
+        "products": range(1, 5),
+        "parameter_16bit": [0, 1],
+        "activation_16bit": [0, 1],
+    }.items():
+        found[name] = random.choice(values, count)
+    return found
+
+
+@given(SEEDS)
+def test_planes_and_bytes_that_an_instruction_takes(seed: int) -> None:
+    tensor = instructions(np.random.default_rng(seed), 20)
+    planes = runs._planes(tensor)
+    for each, found in zip(tensor, planes, strict=True):
+        products = [k for k in range(4) if each["working"] >> k & 1]
+        width = 2 if each["parameter_16bit"] else 1
+        taken = {width * k + plane for k in products for plane in range(width)}
+        slow = passes.EVERY_BYTE if each["opcode"] == INTERPOLATE else sum(1 << k for k in taken)
+        assert found == slow
+        octets = (
+            {2 * k + half for k in products if k < 2 for half in range(2)}
+            if each["activation_16bit"]
+            else products
+        )
+        assert runs._bytes_that_work(each) == sum(1 << k for k in octets)
+        assert stages._working(each) == [k for k in products if k < each["products"]]
+
+
+@pytest.mark.parametrize("name", runs._STATIC)
+def test_instructions_that_compute_alike_are_known_by_the_first(name: str) -> None:
+    tensor = Parameters.zeros(4)
+    tensor[name][2] = 1
+    tensor["narrow_write"]["base"] = range(4)
+    assert runs._kinds(tensor).tolist() == [0, 0, 2, 0]
+
+
+@given(SEEDS)
+def test_chains_are_alike_if_all_their_runs_are(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 16))
+    # A run goes on from an earlier one, or begins from a row of sums, or from nothing.
+    before = np.array([int(random.integers(-1, max(k, 1))) for k in range(count)])
+    before[0] = -1
+    sums = random.integers(-1, 4, count)
+    like = random.integers(0, 3, count)
+    varies = np.array([False, False, True, True])
+    found = made(like=like, varies=varies, runs=made(before=before, sums=sums))
+
+    def whole(k: int) -> tuple[Any, ...]:
+        if before[k] >= 0:
+            return (*whole(before[k]), like[k])
+        return ("varies" if sums[k] >= 2 else sums[k], like[k])
+
+    assert alike([whole(k) for k in range(count)], stages._chains(found))
+    # Those that end in runs of one chain have as many links.
+    for k in range(count):
+        links = [k]
+        while before[links[0]] >= 0:
+            links.insert(0, before[links[0]])
+        assert [int(each[0]) for each in stages._links(found, np.array([k]))] == links
+
+
+@given(SEEDS, st.booleans())
+def test_runs_of_which_something_is_wanted(seed: int, stored: bool) -> None:
+    random = np.random.default_rng(seed)
+    aside, results = random.integers(0, 3, (2, 8))
+    identity = np.append(0, np.cumsum(aside + results)[:-1])
+    needed = random.random(int((aside + results).sum()) + 1) < 0.3
+    found = made(runs=made(identity=identity, made=aside + results), stored=aside, needed=needed)
+    slow = [
+        k
+        for k, first in enumerate(identity)
+        if (
+            needed[first : first + aside[k]]
+            if stored
+            else needed[first + aside[k] : first + aside[k] + results[k]]
+        ).any()
+    ]
+    assert stages._wanted(found, stored).tolist() == slow
+
+
+@given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=9))
+def test_sums_wrap_and_are_put_together_from_their_bytes(values: list[int]) -> None:
+    wrapped = stages._wrapped(np.array(values)).tolist()
+    assert wrapped == [(each + 2**31) % 2**32 - 2**31 for each in values]
+    octets = np.frombuffer(np.array(wrapped, "<i4").tobytes(), np.uint8).astype(np.int64)
+    found = octets @ stages._assembled(len(values))
+    assert found.tolist() == [each % 2**32 for each in values]
+    assert runs.words_of(octets.astype(np.int32)).tolist() == wrapped
+
+
+def stage(weights: Any, zero: int) -> Stage:
+    lanes = weights.shape[1]
+    return Stage(
+        level=0,
+        row=0,
+        how=Made.PRODUCTS,
+        operands=np.zeros((1, len(weights)), np.int32),
+        weights=weights,
+        zero=zero,
+        offset=np.zeros(lanes, np.int32),
+        scale=np.ones(lanes, np.float32),
+        made=np.zeros((1, 1), np.int64),
+        blocks=(lanes,),
+        size=1,
+    )
+
+
+@given(SEEDS, st.sampled_from([-300, -1, 0, 1, 100, 127, 128, 200, 255, 256, 300]))
+def test_parts_of_a_stage_are_exact_and_as_few_as_can_be(seed: int, zero: int) -> None:
+    """Each begins where one column more would make the one before it inexact."""
+    random = np.random.default_rng(seed)
+    greatest = EXACT >> int(random.integers(7, 12))
+    weights = random.integers(-greatest, greatest + 1, (12, 3)).astype(np.int32)
+    most = max(abs(octet - zero) for octet in range(256))
+    each = [[abs(int(weight)) * most for weight in row] for row in weights]
+    ends, total = [], [0, 0, 0]
+    for k, row in enumerate(each):
+        if max(a + b for a, b in zip(total, row, strict=True)) >= EXACT:
+            ends.append(k)
+            total = [0, 0, 0]
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    ends.append(len(each))
+    too_large = max(map(max, each)) >= EXACT or len(ends) > 4
+    assert stages.split(stage(weights, zero)) == (None if too_large else tuple(ends))
+
+
+@pytest.mark.parametrize(
+    ("rows", "last", "parts"),
+    [
+        (4, 0, (4,)),
+        (5, 0, (4, 5)),
+        (16, 0, (4, 8, 12, 16)),
+        (17, 0, None),
+        (3, 255 * (1 << 14), None),
+    ],
+)
+def test_bounds_of_parts(rows: int, last: int, parts: tuple[int, ...] | None) -> None:
+    """Four products of 2^14 with bytes are below 2^24; four parts are the most."""
+    weights = np.full((rows, 1), 1 << 14, np.int32)
+    if last:
+        weights[-1] = last
+    assert stages.split(stage(weights, 0)) == parts
+    nothing = stage(np.zeros((0, 1), np.int32), 0)
+    assert stages.split(nothing) == (0,)
+
+
+@pytest.mark.parametrize(("number", "constant"), [(LIMIT, True), (CONSTANTS, False)])
+def test_rows_of_parameters_are_constant(number: int, constant: bool) -> None:
+    row = np.zeros(8, np.int32)
+    row[5] = number
+    found = made(walked=made(distinct=np.stack([np.ones(8, np.int32), row])))
+    assert runs._varies(found.walked.distinct).tolist() == [False, not constant]
+    if constant:
+        assert stages._constant_row(found, 1).tolist() == [0, LIMIT << 8]
+        return
+    with pytest.raises(NotLifted, match="scales, biases or tables are computed"):
+        stages._constant_row(found, 1)
