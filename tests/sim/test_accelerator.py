@@ -279,6 +279,11 @@ def test_what_cannot_reach_an_output_is_a_warning() -> None:
     assert_works(accelerator)
 
 
+def test_a_function_whose_table_nothing_has_written_is_found() -> None:
+    with pytest.raises(UninitialisedRead, match="elements of output 'averages'"):
+        run(Accelerator(strict=True), sample.changed("TensorSum", function=1))
+
+
 def test_unwritten_elements_of_an_output_are_counted_where_nothing_stops_at_them() -> None:
     result = run(Accelerator(), sample.changed("RingProducer", wide_read_base=99))
     assert result.statistics["uninitialised_reads"] == sample.OUTPUT_BYTES

@@ -29,9 +29,9 @@ def change(
         _flip(core[name], core[f"{name}_written"].view(np.uint8), random)
     for name in _BUFFERS:
         _flip(core[name], core[f"{name}_written"] * np.uint8(0xFF), random)
-    for tile in tiles[tiles["table_written"] == 0]:
+    for number in np.flatnonzero(tiles["table_written"] == 0):
         for name in ("coefficient", "lower_bound"):
-            values = tile[name]
+            values = tiles[name][number]
             values[:] = (
                 np.arange(1, values.size + 1) if random is None else random.random(values.size)
             )

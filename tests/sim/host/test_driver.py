@@ -176,6 +176,14 @@ def test_open_leaves_the_registers_as_the_real_driver_does() -> None:
     }
 
 
+def test_open_clears_the_queue_and_the_status_block() -> None:
+    """Nothing that the host's memory held before is a descriptor, or a place in the queue."""
+    bench = Bench()
+    for address, size in ((0x0100_0000, 256 * 16), (0x0100_1000, 16)):
+        page = int(bench.host.registers.array("page_table")[address >> 12]) & ~0xFFF
+        assert not bench.memory.read(page, size).any()
+
+
 def test_close_gives_everything_back_and_the_device_opens_again() -> None:
     bench = Bench()
     request = bench.driver.prepare(executable(), {"image": IMAGE_BYTES})

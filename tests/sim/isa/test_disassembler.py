@@ -143,6 +143,31 @@ def test_the_idle_side_of_a_mesh_instruction_is_left_out() -> None:
     assert constant.operands == "no tile, #0, immediate_valid, immediate 0x80808080"
 
 
+@pytest.mark.parametrize("side", ["narrow_read", "narrow_write"])
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, False),
+        ({"base": 9}, False),
+        ({"stride": [1, 0, 0, 0]}, True),
+        ({"stride": [0, 1, 1, 1]}, False),
+        ({"limit": [1, 0, 0, 0]}, True),
+        ({"limit": [0, 0, 0, 1]}, True),
+    ],
+)
+def test_a_side_of_a_mesh_instruction_is_off_without_first_stride_and_limits(
+    side: str, fields: dict[str, int | list[int]], shown: bool
+) -> None:
+    """An immediate is written where the write side is off, too."""
+    for immediate in (0, 1):
+        values: Values = {f"{side}_{name}": value for name, value in fields.items()}
+        line = only("MeshNorth", {**values, "immediate_valid": immediate})
+        sides = [each.partition(" from ")[0] for each in line.details]
+        written = immediate == 1 or (shown and side == "narrow_write")
+        expected = {"narrow_read": shown and side == "narrow_read", "narrow_write": written}
+        assert sides == [name for name, there in expected.items() if there]
+
+
 def test_a_tensor_instruction_shows_main_loops_and_floats_as_numbers() -> None:
     line = only(
         "TensorMac",

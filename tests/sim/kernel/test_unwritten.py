@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_sim.kernel.unwritten import _flip
+from darwinn_sim.kernel import state
+from darwinn_sim.kernel.unwritten import _flip, change
 from darwinn_sim.units.scalar_alu import compared_written, integer_alu, result_written
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 WORDS = st.integers(0, 0xFFFFFFFF)
@@ -83,3 +84,35 @@ def test_what_nothing_has_written_is_another_byte(data: bytes, mask: bytes, seed
     _flip(some, written, np.random.default_rng(seed))
     assert not ((some ^ before) & written).any()
     assert (some != before)[written == 0].all()
+
+
+OF_TILES = ("narrow", "wide", "scale_bias")
+OF_THE_CORE = ("memory", "registers", "activations", "parameters")
+TABLES = ("coefficient", "lower_bound")
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_every_memory_changes_where_nothing_has_written_it(seed: int, some_bits: bool) -> None:
+    """Tables are written as a whole."""
+    random = np.random.default_rng(seed)
+    tiles, core = state.Tile.zeros(3), state.Core.zeros(1)
+    tiles["table_written"] = [0, 1, 0]
+    # Shadows of scalar memory and registers have a bit for each bit, the others one for each byte.
+    for memory, names in ((tiles, OF_TILES), (core, OF_THE_CORE)):
+        for name in names:
+            octets, shadow = (memory[each].view(np.uint8) for each in (name, f"{name}_written"))
+            octets[:] = random.integers(0, 256, octets.shape)
+            shadow[:] = random.integers(0, 2, shadow.shape)
+            if name in ("memory", "registers"):
+                shadow *= np.uint8(0xFF)
+    before = tiles.copy(), core.copy()
+    change(tiles, core, random if some_bits else None)
+    for old, new, names in ((before[0], tiles, OF_TILES), (before[1], core, OF_THE_CORE)):
+        for name in names:
+            was, now = (each[name].view(np.uint8) for each in (old, new))
+            written = new[f"{name}_written"].view(np.uint8) != 0
+            assert np.array_equal(was != now, ~written), name
+    for name in TABLES:
+        same = before[0][name] == tiles[name]
+        assert [row.any() for row in same] == [False, True, False] and same[1].all()
