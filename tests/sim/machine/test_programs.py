@@ -41,6 +41,17 @@ def test_anything_else_makes_another_program(fields: dict[str, int]) -> None:
     assert programs.lowered == 2
 
 
+def test_the_tiles_are_lowered_unless_the_scalar_core_is_all_that_is_wanted() -> None:
+    bitstreams = sample.executable(sample.operations()).instruction_bitstreams
+    chunks = [bytes(each.bitstream) for each in bitstreams]
+    for programs, lowered in (
+        (Programs(), True),
+        (Programs(dma_only=False), True),
+        (Programs(dma_only=True), False),
+    ):
+        assert bool(programs.find(chunks).tables.tensor["opcode"].any()) is lowered
+
+
 def parts(split: int, offset: int = 0) -> list[bytes]:
     """Two chunks of the sample."""
     program = sample.changed("TensorSum", output_zero_point=offset)
