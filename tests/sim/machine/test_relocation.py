@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.isa.builder import Values, build, frame
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.isa.codes import AluOperation
 from darwinn_sim.isa.fields import BUNDLE_BYTES
@@ -11,7 +11,10 @@ from darwinn_sim.machine.lowering import lower, patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-TENSOR = ("TensorMac", {"partial_sum_read": 3, "main_limit": [3, 0, 0, 0, 0, 0, 0, 0]})
+TENSOR: tuple[str, Values] = (
+    "TensorMac",
+    {"partial_sum_read": 3, "main_limit": [3, 0, 0, 0, 0, 0, 0, 0]},
+)
 OTHERS = frame(build([("Scalar", {}), TENSOR, ("ScalarFence", {})]))
 """Scalar bundles are number 1, and 22 to 25."""
 HALVES = st.one_of(st.just(0), st.integers(0, 2**32 - 1))
