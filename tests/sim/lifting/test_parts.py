@@ -10,6 +10,7 @@ import pytest
 from darwinn_sim.lifting import passes, runs, stages
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
+from darwinn_sim.units import identities
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, SUM
 from darwinn_sim.units.tensor_records import Parameters
 from hypothesis import given
@@ -251,3 +252,35 @@ def test_rows_of_parameters_are_constant(number: int, constant: bool) -> None:
         return
     with pytest.raises(NotLifted, match="scales, biases or tables are computed"):
         stages._constant_row(found, 1)
+
+
+@pytest.mark.parametrize("most", [1, 7, 400_000])
+def test_room_for_distinct_rows(most: int) -> None:
+    """A segment takes three rows for each of its iterations, and eight others, at most."""
+    notes = identities.new_notes(iterations=3 * most, most=most)
+    assert int(notes.walk["shift"][0]) == -1
+    assert len(notes.distinct) == len(notes.lengths) < len(notes.slots)
+    assert len(notes.executions) == len(notes.operands) >= 3 * most
+    full = len(notes.lengths) - (3 * most + 8)
+    for distinct, lacks in ((0, False), (full, False), (full + 1, True), (full + 9, True)):
+        notes.walk["distinct"] = distinct
+        assert identities.lacks_rows(notes) is lacks
+
+
+def test_what_is_forgotten_of_notes() -> None:
+    """Distinct rows apart from all else."""
+    notes = identities.new_notes(iterations=4, most=2)
+    fresh = notes.walk.copy()
+    counts = ("segments", "operands", "rows", "distinct", "identity")
+    for number, name in enumerate(counts):
+        notes.walk[name] = 5 + number
+    notes.slots[[0, 3, -1]] = 4
+    notes.latest[0, 0] = notes.latest[-1, -1] = 4
+    identities.forget(notes)
+    assert [int(notes.walk[name][0]) for name in counts] == [0, 0, 0, 8, 9]
+    assert (notes.slots >= 0).sum() == 3
+    identities.forget_rows(notes)
+    assert [int(notes.walk[name][0]) for name in counts] == [0, 0, 0, 0, 9]
+    assert (notes.slots == identities.NOTHING).all()
+    assert (notes.latest == identities.NOTHING).all()
+    assert notes.walk["most"] == fresh["most"] == 2
