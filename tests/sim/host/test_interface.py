@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from darwinn_sim.errors import MemoryFault, PageFault, UninitialisedRead
+from darwinn_sim.host import interface
 from darwinn_sim.host.descriptors import DescriptorFault
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.host.interface import AddressMapping, HostInterface, MappingTable
@@ -92,6 +93,23 @@ def test_chunks_are_fetched_in_order_and_the_ring_wraps() -> None:
     assert len(bench.host.interrupts.messages) == 2 * ENTRIES
     kinds = {(entry.kind, entry.direction) for entry in bench.host.transfers}
     assert kinds == {(TransferKind.INSTRUCTION, TransferDirection.INFEED)}
+
+
+@pytest.mark.parametrize(("more", "faults"), [(0, False), (1, True)])
+def test_a_chunk_is_no_longer_than_what_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, more: int, faults: bool
+) -> None:
+    monkeypatch.setattr(interface, "MAX_FETCHED_BYTES", 64)
+    bench = Bench().start()
+    bench.fill(0, CHUNKS, 64 + more)
+    bench.write("instruction_queue_tail", 1)
+    if not faults:
+        assert bench.host.fetch_chunk() == bytes(64)
+        return
+    with pytest.raises(DescriptorFault, match="longer than 64 bytes"):
+        bench.host.fetch_chunk()
+    assert bench.read("fatal_err_int_status") & 1
+    assert bench.read("instruction_queue_fetched_head") == 0
 
 
 def test_status_block_is_only_written_when_enabled() -> None:

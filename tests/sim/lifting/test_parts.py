@@ -122,6 +122,65 @@ def test_planes_and_bytes_that_an_instruction_takes(seed: int) -> None:
         assert stages._working(each) == [k for k in products if k < each["products"]]
 
 
+@given(SEEDS)
+def test_weights_of_products(seed: int) -> None:
+    """Of each product that works the value in its place, a byte or two, minus the zero point; of an
+    activation of two bytes for the high one 256 times as much.
+    """
+    random = np.random.default_rng(seed)
+    (parameters,) = instructions(random, 1)
+    width = 2 if parameters["parameter_16bit"] else 1
+    if parameters["activation_16bit"]:
+        parameters["products"] = min(int(parameters["products"]), 2)
+    parameters["parameter_zero_point"] = random.integers(0, 256)
+    lanes, count = int(random.integers(1, 65)), 5
+    walked = made(
+        distinct=random.integers(0, 256, (4, 256)).astype(np.int32), rows=np.array([2, 0, 3, 1, 2])
+    )
+    iterations = cast(
+        passes.Iterations,
+        made(
+            row=random.integers(0, 3, count).astype(np.int32),
+            place=(width * random.integers(0, 4 // width, count)).astype(np.int16),
+        ),
+    )
+    zeros = random.integers(0, 256, 256).astype(np.int32) if random.integers(2) else None
+    found = runs.weights_of(walked, iterations, slice(1, 4), parameters, lanes, zeros)
+    expected = np.zeros((3, 4, lanes), np.int64)
+    for i in range(3):
+        for k in stages._working(parameters):
+            for lane in range(lanes):
+                value = 0
+                for plane in range(width):
+                    at = int(iterations.place[1 + i]) + width * k + plane
+                    row = walked.distinct[walked.rows[iterations.row[1 + i] + at // 4]]
+                    value += int(row[4 * lane + at % 4]) << 8 * plane
+                zero = int(parameters["parameter_zero_point"])
+                if zeros is not None:
+                    zero = int.from_bytes(bytes(zeros[4 * lane : 4 * lane + 4].tolist()), "little")
+                    zero -= (zero >> 31) << 32
+                if parameters["activation_16bit"]:
+                    expected[i, 2 * k : 2 * k + 2, lane] = value - zero, 256 * (value - zero)
+                else:
+                    expected[i, k, lane] = value - zero
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("number", "constant"), [(LIMIT, True), (CONSTANTS, False)])
+def test_zero_points_are_constant(number: int, constant: bool) -> None:
+    (parameters,) = instructions(np.random.default_rng(0), 1)
+    nothing = made(row=np.zeros(0, np.int32), place=np.zeros(0, np.int16))
+    row = np.zeros(256, np.int32)
+    row[-1] = number
+    walked = made(distinct=np.zeros((1, 256), np.int32), rows=np.zeros(4, np.int32))
+    given = (walked, cast(passes.Iterations, nothing), slice(0, 0), parameters, 4, row)
+    if constant:
+        assert runs.weights_of(*given).shape == (0, 4, 4)
+        return
+    with pytest.raises(NotLifted, match="zero points are computed"):
+        runs.weights_of(*given)
+
+
 @pytest.mark.parametrize("name", runs._STATIC)
 def test_instructions_that_compute_alike_are_known_by_the_first(name: str) -> None:
     tensor = Parameters.zeros(4)
