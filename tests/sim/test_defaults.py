@@ -20,7 +20,13 @@ from darwinn_sim.machine.lowering import lower, patch
 from darwinn_sim.machine.programs import Programs
 from darwinn_sim.timing.event_model import simulate, simulate_program
 
-USUAL = {"strict": False, "seed": 0, "dma_only": False, "hazards": False, "assumptions": True}
+USUAL: dict[str, object] = {
+    "strict": False,
+    "seed": 0,
+    "dma_only": False,
+    "hazards": False,
+    "assumptions": True,
+}
 """Of a chip: nothing is checked that takes time, and everything is executed that has a rule."""
 
 DEFAULTS: dict[Callable[..., Any], dict[str, object]] = {
