@@ -329,6 +329,8 @@ void vl_fatal(const char* filename, int line, const char*, const char* what) {
 
 extern "C" {
 
+void memory_seed(uint64_t seed);  // in workload.cpp
+
 const char* chip_failure() { return failure.c_str(); }
 
 Player* chip_open(int seed, const char* argument) { return new Player(seed, argument); }
@@ -339,6 +341,7 @@ void chip_close(Player* player) { delete player; }
 void chip_stall(uint64_t seed) {
     stall_state = seed * 0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d;
     if (!stall_state) stall_state = 1;
+    memory_seed(seed);
 }
 
 // For the RTL, if it is built with STALLS.

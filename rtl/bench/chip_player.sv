@@ -8,6 +8,7 @@ module chip_player
     parameter int Tiles = chip_pkg::Tiles,
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int RingCyclesPerRow = harness_pkg::RingRowCycles,
+    parameter int Unruly = 0,  // 1: memory does whatever AXI4 lets it
     parameter int Latency = harness_pkg::MemoryLatency,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
@@ -146,21 +147,16 @@ module chip_player
   end
   /* verilator lint_on UNUSEDSIGNAL */
 
-  logic [4:0] memory_stall;
-`ifdef STALLS
-  import "DPI-C" function bit random_stall();
-  always_ff @(posedge clk) begin
-    for (int k = 0; k < 5; k++) memory_stall[k] <= random_stall();
+  if (Unruly != 0) begin : gen_unruly
+    unruly_memory #(.DataBytes(DataBytes)) memory (.*);
+  end else begin : gen_in_order
+    host_memory #(
+        .DataBytes(DataBytes),
+        .Latency  (Latency)
+    ) memory (
+        .*,
+        .stall('0)
+    );
   end
-`else
-  assign memory_stall = '0;
-`endif
-  host_memory #(
-      .DataBytes(DataBytes),
-      .Latency  (Latency)
-  ) memory (
-      .*,
-      .stall(memory_stall)
-  );
 
 endmodule : chip_player

@@ -54,6 +54,10 @@ struct State {
 
 State state;
 
+// What unruly_memory.sv draws: xorshift64. It goes on when a workload is over.
+uint64_t memory_random = 1;
+uint64_t memory_seen[4] = {};
+
 // The byte that stands for a bus address, or nothing. A workload has few regions.
 uint8_t* byte_at(uint64_t address) {
     for (const Region& region : state.regions) {
@@ -149,6 +153,24 @@ void host_memory_write(uint64_t address, uint32_t bytes, const uint32_t* data,
         if (target) *target = source[i];
         else *failed = 1;
     }
+}
+
+// For unruly_memory.sv.
+
+void memory_seed(uint64_t seed) {
+    memory_random = seed * 0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d;
+    if (!memory_random) memory_random = 1;
+}
+
+void memory_saw(uint32_t what) { memory_seen[what]++; }
+
+uint64_t memory_seen_of(uint32_t what) { return memory_seen[what]; }
+
+uint32_t memory_draw() {
+    memory_random ^= memory_random << 13;
+    memory_random ^= memory_random >> 7;
+    memory_random ^= memory_random << 17;
+    return static_cast<uint32_t>(memory_random >> 32);
 }
 
 // For workload.sv.

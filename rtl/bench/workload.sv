@@ -9,6 +9,7 @@ module workload
     parameter int QueueDepth = harness_pkg::QueueDepth,
     parameter int OutstandingReads = harness_pkg::OutstandingReads,
     parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
+    parameter int Unruly = 0,  // 1: memory does whatever AXI4 lets it
     parameter int Latency = harness_pkg::MemoryLatency
 ) (
     input logic clk,
@@ -222,13 +223,19 @@ module workload
       .write(m_axi_write)
   );
 
-  host_memory #(
-      .DataBytes(DataBytes),
-      .Latency  (Latency)
-  ) memory (
-      .*,
-      .stall(bus_stall)
-  );
+  if (Unruly != 0) begin : gen_unruly
+    unruly_memory #(.DataBytes(DataBytes)) memory (.*);
+    logic unused_stall;
+    assign unused_stall = &{1'b0, bus_stall};
+  end else begin : gen_in_order
+    host_memory #(
+        .DataBytes(DataBytes),
+        .Latency  (Latency)
+    ) memory (
+        .*,
+        .stall(bus_stall)
+    );
+  end
 
   logic unused;
   assign unused = &{

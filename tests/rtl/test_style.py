@@ -22,6 +22,13 @@ def test_lint_is_clean(top: str, data_bytes: int) -> None:
     assert verilator(design(top, DataBytes=data_bytes)) == ""
 
 
+def test_lint_with_the_unruly_memory_is_clean() -> None:
+    require_toolchain()
+    from darwinn_testbench.rtl.lint import verilator
+
+    assert verilator(design("workload", Unruly=1)) == ""
+
+
 @pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench"])
 def test_lint_of_a_tile_is_clean(top: str) -> None:
     require_toolchain()

@@ -85,6 +85,34 @@ def test_a_thousand_programs_over_all_of_memory(seed: int, tmp_path: Path) -> No
     note(f"DMA programs over all of memory, {8 * harness.data_bytes}-bit bus", programs, chosen)
 
 
+def perform_unruly(data_bytes: int, programs: int, seed: int, work: Path) -> None:
+    """Random programs on a memory that does whatever AXI4 lets it."""
+    require_toolchain()
+    from darwinn_testbench.rtl.dma.runs import workload_design
+
+    run(
+        workload_design(HarnessDescription(data_bytes=data_bytes), unruly=True),
+        "workload_tests",
+        "unruly_programs",
+        work,
+        seed=seed,
+        DARWINN_DATA_BYTES=data_bytes,
+        DARWINN_PROGRAMS=programs,
+    )
+
+
+def test_an_unruly_memory_changes_no_byte(tmp_path: Path) -> None:
+    perform_unruly(8, 60, 1, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(8))
+def test_unruly_memories_change_no_byte(seed: int, tmp_path: Path) -> None:
+    width, programs, chosen = (8, 16, 4, 32)[seed % 4], 1000, nightly_seed() + seed
+    perform_unruly(width, programs, chosen, tmp_path)
+    note(f"DMA programs, unruly memory, {8 * width}-bit bus", programs, chosen)
+
+
 def perform_on_bus_model(
     data_bytes: int, programs: int, seed: int, work: Path, **parameters: int
 ) -> None:

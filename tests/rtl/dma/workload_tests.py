@@ -23,6 +23,14 @@ from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
 from darwinn_testbench.rtl.harness import HarnessDescription
 
+UNRULY = (
+    "words of two bursts in turn",
+    "a word before its address",
+    "an error of a slave",
+    "an error of decoding",
+)
+"""What unruly_memory.sv counts."""
+
 REGISTERS = (*STATUS_REGISTERS, "harness_dma_error_descriptor")
 
 
@@ -48,6 +56,38 @@ async def random_programs(dut: Any) -> None:
         except AssertionError as error:
             raise AssertionError(f"program {number} of seed {bench.seed}: {error}") from error
     bench.log.info("%d programs, %d cycles", count, cycles)
+
+
+@cocotb.test()
+async def unruly_programs(dut: Any) -> None:
+    """Bytes and status are those of the model whatever memory does within AXI4, also after a reset
+    at any moment."""
+    simulation = WorkloadBench(dut)
+    bench = simulation.bench
+    await simulation.start()
+    library = ctypes.CDLL(None)
+    library.memory_seed(ctypes.c_uint64(bench.seed))
+    library.memory_seen_of.restype = ctypes.c_uint64
+    data_bytes = int(os.environ["DARWINN_DATA_BYTES"])
+    generator = ProgramGenerator(bench.random, data_bytes, MAX_BURST)
+    count, broken_off = int(os.environ["DARWINN_PROGRAMS"]), 0
+    for number in range(count):
+        program = generator.program()
+        workload = workload_of(program, data_bytes, bench.random.getrandbits(32))
+        _, wanted = performed_by_model(program, data_bytes)
+        limit = 4 * CYCLES_PER_DESCRIPTOR * (1 + len(program.descriptors))
+        try:
+            if number % 3 == 0:
+                await simulation.perform(workload, bench.random.randint(5, 300))
+        except WaitTimeout:
+            broken_off += 1
+        try:
+            check_bytes(await simulation.perform(workload, limit, STATUS_REGISTERS), wanted)
+        except AssertionError as error:
+            raise AssertionError(f"program {number} of seed {bench.seed}: {error}") from error
+    assert broken_off > count // 6, "hardly a program was broken off by a reset"
+    for number, what in enumerate(UNRULY):
+        assert library.memory_seen_of(ctypes.c_uint32(number)), f"never seen: {what}"
 
 
 @cocotb.test()

@@ -27,6 +27,9 @@ from darwinn_testbench.rtl.build import Design, as_asked, library, simulation_ar
 from darwinn_testbench.rtl.line_coverage import keep_library_counts
 from darwinn_testbench.rtl.waves import kept_waves, unfinished, write_chip_save_file
 
+STALLS: Final = "STALLS"
+"""What the preprocessor knows of a build that can be held back at random."""
+
 STANDSTILL: Final = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
 longest that a single instruction works without a sign is a small part of it."""
@@ -36,9 +39,6 @@ LAST_EVENTS: Final = 12
 
 SHOWN_TILES: Final = 4
 """How many waiting tiles a time-out shows."""
-
-STALLS: Final = "STALLS"
-"""What the preprocessor knows of a build that can be held back at random."""
 
 STALLED_ROW_CYCLES: Final = 256
 """Cycles of a row on the ring in such a build: wide-to-narrow, held back, takes some 90 for one and
@@ -61,9 +61,9 @@ def design(
 ) -> Design:
     """The chip with ``tiles`` tiles and other parameters of ``chip_player.sv``.
 
-    With ``stalls`` it can be held back at random.
+    With ``stalls`` it can be held back at random, and host memory does whatever AXI4 lets it.
     """
-    slower = {"RingCyclesPerRow": STALLED_ROW_CYCLES} if stalls else {}
+    slower = {"RingCyclesPerRow": STALLED_ROW_CYCLES, "Unruly": 1} if stalls else {}
     return Design(
         "chip_player",
         {"Tiles": tiles, **slower, **parameters},
@@ -171,7 +171,7 @@ class ChipPlayer:
 
     A design with waves writes them to ``waves``, an FST, with a file of groups beside it. One with
     stalls is held back at random from ``stall_seed``: host memory, the ring, what the scalar core
-    hands over, and every unit in a quarter of the cycles.
+    hands over, and every unit.
 
     All chips of a process share host memory: :meth:`map` and :meth:`unmap_all` are for all; and
     those of one design the stalls.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from cocotbext.axi import AxiBus, AxiRam, AxiResp
+from cocotbext.axi import AxiBus, AxiRamWrite, AxiResp, AxiSlaveRead
 from pyuvm import ConfigDB, uvm_agent
 
 from darwinn_testbench.rtl.bench import Bench, quiet
@@ -17,11 +18,35 @@ class BadWord(Exception):
     """An access to a word that answers with an error; the memory model turns it into SLVERR."""
 
 
+@dataclass
+class _Burst:
+    """Words that a read has still to give."""
+
+    of: int
+    address: int
+    words: int
+
+
+class _Reads(AxiSlaveRead):
+    """The memory model's side of reads, with words from ``give`` in place of its own process, which
+    gives one burst after another."""
+
+    def __init__(
+        self, give: Callable[[], Awaitable[None]], *arguments: Any, **options: Any
+    ) -> None:
+        self._give = give
+        super().__init__(*arguments, **options)
+
+    async def _process_read(self) -> None:
+        await self._give()
+
+
 def pauses(random: Random, share: float) -> Iterator[bool]:
-    """An endless pattern that is True in a ``share`` of the cycles, alone and in rows."""
+    """An endless pattern that begins a pause in a ``share`` of the cycles: of one cycle, of some,
+    rarely of many."""
     while True:
         pause = random.random() < share
-        length = random.choice((1, 1, 2, 5)) if pause else 1
+        length = random.choices((1, 2, 5, 60), (50, 25, 24, 1))[0] if pause else 1
         yield from (pause for _ in range(length))
 
 
@@ -29,7 +54,8 @@ class MemoryAgent(uvm_agent):
     """Host memory of ``MEMORY_BYTES`` behind the AXI4 port.
 
     ``bad_words`` are bus words (address / bytes of a word) that answer with an error: that of a
-    slave, or with ``decode_errors`` that of a bus which finds nobody at the address.
+    slave, or with ``decode_errors`` that of a bus which finds nobody at the address. With
+    ``reorders`` bursts of different identifiers are read in any order, their words in turn.
     """
 
     def build_phase(self) -> None:
@@ -40,25 +66,22 @@ class MemoryAgent(uvm_agent):
         self.word_bytes = len(dut.m_axi_wstrb)
         self.bad_words: frozenset[int] = frozenset()
         self.decode_errors = False
-        ram = AxiRam(
-            AxiBus.from_prefix(dut, "m_axi"),
-            dut.clk,
-            dut.rst_n,
-            reset_active_level=False,
-            mem=self.data,
-        )
-        quiet(ram.write_if.log, ram.read_if.log)
+        self.reorders = False
+        bus = AxiBus.from_prefix(dut, "m_axi")
+        clocked = (dut.clk, dut.rst_n)
+        writes = AxiRamWrite(bus.write, *clocked, reset_active_level=False, mem=self.data)
+        reads = _Reads(self._give_words, bus.read, *clocked, reset_active_level=False)
+        quiet(writes.log, reads.log)
         self._channels: tuple[Any, ...] = (
-            ram.write_if.aw_channel,
-            ram.write_if.w_channel,
-            ram.write_if.b_channel,
-            ram.read_if.ar_channel,
-            ram.read_if.r_channel,
+            writes.aw_channel,
+            writes.w_channel,
+            writes.b_channel,
+            reads.ar_channel,
+            reads.r_channel,
         )
-        ram.write_if._write = self._write
-        ram.read_if._read = self._read
-        self._answer_as_asked(ram.read_if.r_channel, "rresp")
-        self._answer_as_asked(ram.write_if.b_channel, "bresp")
+        writes._write = self._write
+        self._answer_as_asked(reads.r_channel, "rresp")
+        self._answer_as_asked(writes.b_channel, "bresp")
 
     def _answer_as_asked(self, channel: Any, field: str) -> None:
         """The memory model knows errors of a slave alone."""
@@ -75,9 +98,34 @@ class MemoryAgent(uvm_agent):
         self._check(address)
         self.data[address : address + len(data)] = data
 
-    async def _read(self, address: int, length: int) -> bytes:
-        self._check(address)
-        return bytes(self.data[address : address + length])
+    async def _give_words(self) -> None:
+        """Give the words of what is asked for; begins anew with every reset."""
+        *_, requests, words = self._channels
+        waiting: list[_Burst] = []
+        while True:
+            while not waiting or not requests.empty():
+                asked = await requests.recv()
+                start = int(asked.araddr) // self.word_bytes * self.word_bytes
+                waiting.append(_Burst(int(asked.arid), start, int(asked.arlen) + 1))
+            first_of = {burst.of: burst for burst in reversed(waiting)}
+            burst = self.bench.random.choice([*first_of.values()]) if self.reorders else waiting[0]
+            await words.send(self._word(burst, words._transaction_obj()))
+            if not burst.words:
+                waiting.remove(burst)
+
+    def _word(self, burst: _Burst, word: Any) -> Any:
+        """The next word of ``burst``."""
+        word.rid, word.rresp, word.rdata = burst.of, AxiResp.OKAY, 0
+        try:
+            self._check(burst.address)
+            data = self.data[burst.address : burst.address + self.word_bytes]
+            word.rdata = int.from_bytes(data, "little")
+        except BadWord:
+            word.rresp = AxiResp.SLVERR
+        burst.address += self.word_bytes
+        burst.words -= 1
+        word.rlast = not burst.words
+        return word
 
     def _check(self, address: int) -> None:
         assert address < MEMORY_BYTES, f"bus address {address:#x} is beyond the memory"
@@ -90,7 +138,9 @@ class MemoryAgent(uvm_agent):
         self._channels[2].pause = held
 
     def set_pressure(self, share: float) -> None:
-        """Pause every channel in a ``share`` of the cycles, each in its own pattern."""
+        """Pause every channel in a ``share`` of the cycles, each in its own pattern, and reorder
+        words where there are pauses."""
+        self.reorders = share > 0
         for channel in self._channels:
             if share:
                 channel.set_pause_generator(pauses(Random(self.bench.random.random()), share))

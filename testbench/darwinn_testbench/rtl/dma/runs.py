@@ -40,8 +40,11 @@ FOLDER_VARIABLE = "DARWINN_WORKLOADS"
 _MODULE = "darwinn_testbench.rtl.dma.workload_playing"
 
 
-def workload_design(harness: HarnessDescription = HARNESS, *, waves: bool = False) -> Design:
-    """The harness with memory and units in C++."""
+def workload_design(
+    harness: HarnessDescription = HARNESS, *, waves: bool = False, unruly: bool = False
+) -> Design:
+    """The harness with memory and units in C++; an ``unruly`` memory has no cycles of its own, but
+    does whatever AXI4 lets it."""
     return Design(
         "workload",
         {
@@ -51,6 +54,7 @@ def workload_design(harness: HarnessDescription = HARNESS, *, waves: bool = Fals
             "OutstandingReads": harness.outstanding_reads,
             "OutstandingWrites": harness.outstanding_writes,
             "Latency": harness.memory_latency,
+            **({"Unruly": 1} if unruly else {}),
         },
         registers=True,
         c_sources=("workload.cpp",),
