@@ -171,6 +171,13 @@ class _Finder(ast.NodeVisitor):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         pass
 
+    def visit_Call(self, node: ast.Call) -> None:
+        is_zip = isinstance(node.func, ast.Name) and node.func.id == "zip"
+        for child in ast.iter_child_nodes(node):
+            # ``strict`` of zip is an assertion, too.
+            if not (is_zip and isinstance(child, ast.keyword)):
+                self.visit(child)
+
     # Statements.
 
     def visit_Expr(self, node: ast.Expr) -> None:

@@ -45,6 +45,7 @@ class Thing:
         assert count > 0
         if count < self.size and not more:
             self.size -= count
+            self.pairs = list(zip([], [], strict=True), key=True)
             return True
         raise ValueError(f"{count + 1} is too much")
 
@@ -113,6 +114,11 @@ def test_tables_texts_and_what_says_nothing_stay() -> None:
         line for line in touched if "assert" in line or "TABLE" in line or "True for" in line
     ]
     assert {each.function for each in found()} == {"Thing.fits", "kernel"}
+    pairs = "self.pairs = list(zip([], [], strict=True), key="
+    assert {after for before, after in lines() if before == f"{pairs}True)"} == {
+        "pass",
+        f"{pairs}False)",
+    }
     assert not [each for each in found() if "+ 1" in each.before and each.after != "pass"]
     assert {each.kernel for each in found() if each.function == "kernel"} == {True}
     assert {each.kernel for each in found() if each.function == "Thing.fits"} == {False}

@@ -24,6 +24,7 @@ from darwinn_sim.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
+from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.isa.codes import StoreOperation
 from darwinn_sim.machine.examine import StopPoint, Tap
@@ -277,6 +278,19 @@ def test_what_cannot_reach_an_output_is_a_warning() -> None:
     moved = [[(each.kind, each.size) for each in result.transfers] for result in (first, again)]
     assert moved[0] == moved[1]
     assert_works(accelerator)
+
+
+def test_output_that_is_owed_at_the_end_is_what_the_driver_finds() -> None:
+    """The chip stands still without a deadlock: more of it might come, as far as it knows."""
+    program = sample.operations()
+    (place,) = (
+        number
+        for number, (_, fields) in enumerate(program)
+        if (fields.get("alu_destination"), fields.get("alu_b")) == (5, sample.OUTPUT_BYTES)
+    )
+    program[place] = ("Scalar", {**program[place][1], "alu_b": sample.OUTPUT_BYTES + 8})
+    with pytest.raises(DriverError, match=r"completion of the request: output .* 8 bytes not de"):
+        run(Accelerator(), program)
 
 
 def test_a_function_whose_table_nothing_has_written_is_found() -> None:

@@ -87,6 +87,25 @@ def test_watchers_pass_and_count_as_the_slow_ones(
         )
 
 
+@constrained_random(60)
+@given(st.lists(cases(), min_size=1, max_size=4), st.integers(0, 18))
+def test_which_watchers_wait_for_a_flag(
+    drawn: list[tuple[str, dict[str, Any], list[list[int]], list[int]]], flag: int
+) -> None:
+    """Of those that are valid; what stands in the place of the others does not count."""
+    name = drawn[0][0]
+    fields = [case[1] for case in drawn if case[0] == name]
+    columns = decode(build([(name, each) for each in fields])).columns[BY_NAME[name].opcode]
+    records = np.zeros(len(fields), [("watchers", sync.Watchers.dtype)])
+    records["watchers"] = sync.lower_watchers(columns, len(fields))
+    found = sync.watching(records, flag)
+    for row, each in enumerate(fields):
+        flags, valid = (np.atleast_1d(each.get(f"watcher_{part}", 0)) for part in ("flag", "valid"))
+        waits = [int(f) == flag for f, on in zip(flags, valid, strict=True) if on]
+        assert found[row].sum() == sum(waits)
+        assert found[row][: len(waits)].tolist() == waits
+
+
 @pytest.mark.parametrize("name", sorted({i.name for i in INSTRUCTIONS.values() if i.producers}))
 def test_every_producer_counts_once_per_block(name: str) -> None:
     entry = BY_NAME[name]
