@@ -31,7 +31,7 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.machine.observer import Noting, Progress, Wanted
+from darwinn_sim.machine.observer import Marking, Noting, Progress, Wanted
 from darwinn_sim.units.observation import new_observation
 
 _WORK_OF_A_TURN = 1 << 24
@@ -234,7 +234,7 @@ class Accelerator:
         *,
         until: StopPoint | None = None,
         taps: Sequence[Tap] = (),
-        look: Callable[[int], None] | None = None,
+        marking: Marking | None = None,
         program: LoweredProgram | None = None,
         progress: Progress | None = None,
         as_far_as_it_goes: bool = False,
@@ -250,7 +250,7 @@ class Accelerator:
             inputs: bytes of each input layer in device order.
             until: stop here instead of at the end.
             taps: what to copy out of the chip.
-            look: called with a tile that stands before an observed segment (``observer.Wanted``).
+            marking: takes what is noted of a run on marks (``units.marks``).
             program: executed in place of the executable's own, which it is made from.
             progress: called now and then.
             as_far_as_it_goes: a program that waits for a further chunk stops there; otherwise that
@@ -264,7 +264,7 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         self.runs += 1
-        wanted = Wanted(until, taps, look, progress)
+        wanted = Wanted(until, taps, progress, marking=marking)
         self._check(program or self.load(executable), number)
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
         request = self._driver.prepare(executable, inputs)

@@ -1,48 +1,63 @@
 """Where everything that a layer reads comes from: a run in which data carry their maker's mark.
 
-The program runs as it is, with all its moves, flags and descriptors, but on marked data. Every
-tensor instruction writes the mark of its layer in place of its results, each input consists of its
-own mark, and each word of the parameters holds its place in the file. Whatever a tensor unit finds
-in its memories then says which layer, which input and which bytes of the parameters it came from,
-however it was moved, packed, broadcast, or parked in the host meanwhile.
+The program runs as it is, with all its moves, flags and descriptors, but on marked data
+(``darwinn_sim.units.marks``). Every tensor instruction writes the mark of its layer in place of its
+results, each input consists of its own mark, and each word of the parameters holds its place in the
+file. Whatever a tensor unit finds in its memories then says which layer, which input and which
+bytes of the parameters it came from, however it was moved, packed, broadcast, or parked in the host
+meanwhile.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
 from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis import operands
-from darwinn_sim.analysis.operands import (
-    Look,
-    Places,
-    Words,
-    no_places,
-    to_observe,
-)
+from darwinn_sim.analysis.operands import Places, distinct, group_iterations
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.buffers import batches_of, layer_bytes
-from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine import layers
+from darwinn_sim.machine.layers import ComputedLayer
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units import output_stage
+from darwinn_sim.units.marks import (
+    ACTIVATIONS,
+    COUNT_BITS,
+    KINDS,
+    MADE,
+    PARAMETER_MARK,
+    PARAMETERS,
+    PLACE_BITS,
+    SCALES,
+    new_marks,
+)
+from darwinn_sim.units.tables import Tables
+from darwinn_sim.units.tensor_cells import MAC
 
 _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
+
+MARKS = PARAMETER_MARK - 1
+"""Layers of a run have marks from 1 on, inputs those from the highest down."""
+
+
+def no_places() -> Places:
+    """None at all."""
+    return np.zeros(0, np.int64)
 
 
 def _union(one: Places, other: Places) -> Places:
     if not one.size or not other.size:
         return one if one.size else other
-    return one if np.array_equal(one, other) else np.union1d(one, other)
+    return one if np.array_equal(one, other) else distinct(np.concatenate([one, other]))
 
 
 def _nothing_made() -> NDArray[np.bool_]:
@@ -85,8 +100,9 @@ class Reads:
 
     ``activations`` come from narrow memory, ``parameters`` from wide memory, ``scales`` (and
     biases) from the scale/bias buffer. ``first`` and ``last`` belong to the first and the last
-    group of results: which of the activations that they take (see :func:`group_operands`) a layer
-    or an input has made. Padding and other constants were made by none.
+    group of results (``operands.group_iterations``): which of the activations that they take a
+    layer or an input has made. Padding and other constants were made by none. A layer that computes
+    in place may go over a place again: what it has written itself does not count.
     """
 
     activations: Origin = field(default_factory=Origin)
@@ -141,15 +157,22 @@ def trace(
         SimulationError: the program fails, or uses what the model of the chip lacks.
         FormatError: it has no instructions.
     """
-    most = operands.PARAMETER_MARK - 1 - len(inference.input_layers)
-    runs = [_MarkedRun(caching, inference, range(most), seed, assumptions)]
-    for first in range(most, len(runs[0].layers), most):
-        window = range(first, first + most)
-        runs.append(_MarkedRun(caching, inference, window, seed, assumptions))
+    accelerator = Accelerator(seed=seed, assumptions=assumptions)
+    if caching is not None:
+        accelerator.run(_with_places(caching, 0), {})
+    program = accelerator.load(inference)
+    found = layers.find(program.chunks)
+    before = accelerator.chip.contents()
+    most = MARKS - len(inference.input_layers)
+    runs = []
+    for first in range(0, max(len(found), 1), most):
+        accelerator.chip.restore(before)
+        window = found[first : first + most]
+        runs.append(_MarkedRun(accelerator, caching, inference, found, window))
     reads = [run.reads() for run in runs]
     return Provenance(
-        runs[0].program,
-        runs[0].layers,
+        program,
+        found,
         {key: reduce(Reads.__or__, (each[key] for each in reads)) for key in reads[0]},
         {
             name: reduce(Origin.__or__, (run.outputs[name] for run in runs))
@@ -157,8 +180,39 @@ def trace(
             if any(run.outputs[name].computed for run in runs)
         },
         reduce(Origin.__or__, (run.scalar_core for run in runs)),
-        runs[0].assumed,
+        accelerator.assumed,
     )
+
+
+class _Marker:
+    """Marks of the layers of a window, and what is noted in the run (``observer.Marking``)."""
+
+    def __init__(self, tables: Tables, window: Sequence[ComputedLayer]) -> None:
+        mark = np.zeros(len(tables.tensor), np.uint8)
+        for number, layer in enumerate(window, 1):
+            mark[tables.row[list(layer.instructions)]] = number
+        most = int(tables.tensor_plan.segment["count"].max(initial=1))
+        self.marks = new_marks(mark, operands.groups(tables), most)
+        self._parts: list[Places] = []
+
+    def take(self) -> None:
+        """Take out what has been noted."""
+        count = int(self.marks.marking["notes"][0])
+        self._parts.append(distinct(self.marks.notes[:count]))
+        self.marks.marking["notes"] = 0
+
+    def ranges(self) -> dict[int, Places]:
+        """Places by reader: ascending, the first of some and how many they are."""
+        self.take()
+        notes = distinct(np.concatenate(self._parts))
+        bits = PLACE_BITS + COUNT_BITS
+        readers, begins = np.unique(notes >> bits, return_index=True)
+        ends = [*begins[1:].tolist(), len(notes)]
+        ranges = notes & (1 << bits) - 1
+        return {
+            reader: ranges[begin:end]
+            for reader, begin, end in zip(readers.tolist(), begins.tolist(), ends, strict=True)
+        }
 
 
 class _MarkedRun:
@@ -166,41 +220,30 @@ class _MarkedRun:
 
     def __init__(
         self,
+        accelerator: Accelerator,
         caching: Executable | None,
         inference: Executable,
-        window: range,
-        seed: int,
-        assumptions: bool,
+        found: Sequence[ComputedLayer],
+        window: Sequence[ComputedLayer],
     ) -> None:
-        accelerator = Accelerator(seed=seed, assumptions=assumptions)
-        if caching is not None:
-            accelerator.run(_with_places(caching, 0), {})
-        self.program = accelerator.load(inference)
-        self.assumed = accelerator.assumed
-        self.layers = layers.find(self.program.chunks)
-        self._window = window
+        self._layers, self._window = found, window
+        self._program = accelerator.load(inference)
+        self._marker = _Marker(self._program.tables, window)
         self._inputs = [layer.name for layer in inference.input_layers]
         self._words = [
             0 if each is None else -(-len(each.parameters) // WORD_BYTES)
             for each in (caching, inference)
         ]
-        self._tiles = accelerator.chip.tiles
-        self._looks: dict[tuple[int, int], Look] = {}
-        self._latest: dict[int, Look] = {}
-        self._found: dict[tuple[int, int], _Found] = {}
-        self._words_of: dict[tuple[str, int, int], Words] = {}
-        self._origins: dict[tuple[int, ...], Origin] = {}
         inputs = {
-            layer.name: bytes([self._mark_of_input(k)])
-            * (layer_bytes(layer) * batches_of(inference))
+            layer.name: bytes([_mark_of_input(k)]) * (layer_bytes(layer) * batches_of(inference))
             for k, layer in enumerate(inference.input_layers)
         }
         memory = accelerator.chip.core["memory"]
         result = accelerator.run(
             _with_places(inference, _STREAMED),
             inputs,
-            look=self._observe,
-            program=self._marked(),
+            marking=self._marker,
+            program=_without_constants(self._program),
             as_far_as_it_goes=True,
         )
         self.outputs = {
@@ -208,135 +251,103 @@ class _MarkedRun:
             for layer in inference.output_layers
             if layer.name in result.outputs
         }
+        self._ranges = self._marker.ranges()
+        self._origins: dict[tuple[int, bytes, bytes], Origin] = {}
+        self._made: dict[tuple[int, bytes], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
         octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
         # Words of results; numbers that the scalar core has computed hardly look like that.
-        self.scalar_core = self._origin([memory[(octets == octets[:, :1]).all(axis=1)]])
+        self.scalar_core = self._of_words(memory[(octets == octets[:, :1]).all(axis=1)])
 
     def reads(self) -> dict[tuple[int, int], Reads]:
         """What was seen, by instruction and tile."""
-        return {
-            key: Reads(
-                activations=self._origin_once(found.activations),
-                parameters=self._origin_once(found.parameters),
-                scales=self._origin_once(found.scales),
-                first=found.first,
-                last=found.last,
+        octets, tables = self._marker.marks.octets, self._program.tables
+        found: dict[tuple[int, int], Reads] = {}
+        for layer in self._layers:
+            for instruction in layer.instructions:
+                row = int(tables.row[instruction])
+                for tile in range(chip.TILES):
+                    reader = (row * chip.TILES + tile) * KINDS
+                    if octets[reader + ACTIVATIONS, 0] & 1:
+                        first, last = self._groups(row, reader + MADE)
+                        found[instruction, tile] = Reads(
+                            activations=self._read_by(reader + ACTIVATIONS, layer),
+                            parameters=self._read_by(reader + PARAMETERS, layer),
+                            scales=self._read_by(reader + SCALES, layer),
+                            first=first,
+                            last=last,
+                        )
+        return found
+
+    def _read_by(self, reader: int, layer: ComputedLayer) -> Origin:
+        """Makers of what was read, but for the layer itself. Tiles often read the same."""
+        places = self._ranges.get(reader, no_places())
+        octets = self._marker.marks.octets[reader]
+        key = layer.number, octets.tobytes(), places.tobytes()
+        if key not in self._origins:
+            marks = np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+            origin = self._origin(marks, _expanded(places))
+            self._origins[key] = replace(origin, layers=origin.layers - {layer.number})
+        return self._origins[key]
+
+    def _groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which operands of the first and of the last group have been made."""
+        tables = self._program.tables
+        if tables.tensor["opcode"][row] != MAC:
+            return np.zeros(1, np.bool_), np.zeros(1, np.bool_)
+        made = self._ranges.get(reader, no_places()) >> COUNT_BITS
+        key = int(tables.tensor_plan.place["iteration"][row]), made.tobytes()
+        if key not in self._made:
+            self._made[key] = (
+                np.isin(group_iterations(tables, row), made),
+                np.isin(group_iterations(tables, row, last=True), made),
             )
-            for key, found in self._found.items()
-        }
-
-    def _mark_of_input(self, number: int) -> int:
-        return operands.PARAMETER_MARK - 1 - number
-
-    def _marked(self) -> LoweredProgram:
-        """The program with marks in place of results, and segments to be observed."""
-        tables = self.program.tables
-        tensor, mesh = tables.tensor.copy(), tables.mesh.copy()
-        segment = tables.tensor_plan.segment.copy()
-        for name in _OUTPUT_STAGE:
-            tensor[name] = 0
-        tensor["function"] &= output_stage.OUTPUT_16BIT
-        # Sums that are put aside in wide memory would look like marks where rows are read whole.
-        tensor["working"] = 0
-        for layer in self.layers:
-            if layer.number in self._window:
-                rows = tables.row[list(layer.instructions)]
-                mark = layer.number - self._window.start + 1
-                # A 16-bit result is two marks.
-                marks = mark * np.where(tensor["function"][rows], 257, 1)
-                tensor["output_zero_point"][rows] = marks
-        # What replaces received words is constant: padding, zero points.
-        mesh["immediate"] = 0
-        for row, place in enumerate(tables.tensor_plan.place):
-            observed = to_observe(tables, row)
-            # Instructions that share a plan are alike but for what they do with scales.
-            segment["observed"][int(place["segment"]) + observed.positions] |= observed.bits
-        plan = tables.tensor_plan._replace(segment=segment)
-        return self.program._replace(
-            tables=tables._replace(tensor=tensor, mesh=mesh, tensor_plan=plan)
-        )
-
-    def _observe(self, number: int) -> None:
-        """Look at what ``number``, a tile, is about to read."""
-        tile = self._tiles[number]
-        unit = tile["units"][TileUnit.TENSOR]
-        instruction, position = int(unit["current"]), int(unit["position"])
-        row = int(self.program.tables.row[instruction])
-        plan = int(self.program.tables.tensor_plan.place[row]["segment"])
-        if (plan, position) not in self._looks:
-            before = self._latest.get(plan)
-            look = Look.at(self.program.tables, row, position, before)
-            self._looks[plan, position] = self._latest[plan] = look
-        look = self._looks[plan, position]
-        found = self._found.setdefault((instruction, number), _Found())
-        scales = look.scales(self.program.tables.tensor[row], unit["waited"])
-        key = instruction, position
-        found.activations.append(self._shared("a", key, look.operands.take(tile["narrow"])))
-        found.parameters.append(self._shared("p", key, look.parameters.take(tile["wide"])))
-        found.scales.append(self._shared("s", key, tile["scale_bias"][scales]))
-        if look.first is not None:
-            found.first = found.first | look.first.made(tile["narrow"])
-        if look.last is not None:
-            found.last = found.last | look.last.made(tile["narrow"])
-
-    def _shared(self, memory: str, key: tuple[int, int], words: Words) -> Words:
-        """The words, as the array in which another tile has found the same ones."""
-        known = self._words_of.setdefault((memory, *key), words)
-        return known if np.array_equal(known, words) else words
+        return self._made[key]
 
     def _made_by(self, data: bytes) -> Origin:
         """Makers of an output; none if it is not all marks, so that something computed it."""
-        if 0 in data and not self._window.start:
+        if 0 in data and self._window[:1] == self._layers[:1]:
             return Origin()
-        return self._origin([np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4")])
+        return self._of_words(np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4"))
 
-    def _origin_once(self, words: Sequence[Words]) -> Origin:
-        """Makers of words that several tiles may share; the arrays live as long as this run."""
-        key = tuple(map(id, words))
-        if key not in self._origins:
-            self._origins[key] = self._origin(words)
-        return self._origins[key]
-
-    def _origin(self, words: Sequence[Words]) -> Origin:
+    def _of_words(self, words: NDArray[np.uint32]) -> Origin:
         """Makers of words: of each byte, or of a word of parameters."""
-        every = np.unique(np.concatenate(words))
-        of_parameters = every >> 24 == operands.PARAMETER_MARK
-        # Wider than a byte: numbers of layers go beyond it.
-        marks = np.unique(every[~of_parameters].view(np.uint8)).astype(np.int64)
-        first_input = self._mark_of_input(len(self._inputs) - 1)
-        codes = every[of_parameters].astype(np.int64) & 0xFFFFFF
-        cached, streamed = codes[codes < _STREAMED], codes[codes >= _STREAMED] - _STREAMED
-        numbers = marks[(marks > 0) & (marks < first_input)] - 1 + self._window.start
+        every = distinct(words)
+        of_parameters = every >> 24 == PARAMETER_MARK
+        return self._origin(
+            distinct(every[~of_parameters].view(np.uint8)),
+            every[of_parameters].astype(np.int64) & 0xFFFFFF,
+        )
+
+    def _origin(self, marks: NDArray[np.integer], places: Places) -> Origin:
+        """Who has these marks; ``places`` of parameters, of both executables, ascending."""
+        inputs = {_mark_of_input(k): name for k, name in enumerate(self._inputs)}
+        made = {self._window[k - 1].number for k in marks.tolist() if 1 <= k <= len(self._window)}
+        streamed = places[places >= _STREAMED] - _STREAMED
         return Origin(
-            frozenset(numbers[numbers < len(self.layers)].tolist()),
-            frozenset(self._inputs[self._mark_of_input(0) - k] for k in marks if k >= first_input),
+            frozenset(made),
+            frozenset(inputs[mark] for mark in marks.tolist() if mark in inputs),
             # What is no place in the parameters was computed: a negative number.
-            cached[cached < self._words[0]],
+            places[places < self._words[0]],
             streamed[streamed < self._words[1]],
         )
 
 
-_OUTPUT_STAGE = (
-    "output_scale",
-    "high_clip",
-    "low_clip",
-    "immediate_bias",
-    "apply_bias",
-    "use_scales",
-    "output_zero_point",
-)
-"""Without these, and without a function, a tensor instruction writes zeros."""
+def _mark_of_input(number: int) -> int:
+    return PARAMETER_MARK - 1 - number
 
 
-class _Found:
-    """Words that a tile has read for an instruction, by memory, with what it does not take as 0."""
+def _expanded(ranges: Places) -> Places:
+    """All places of ranges, ascending."""
+    first, count = ranges >> COUNT_BITS, ranges & (1 << COUNT_BITS) - 1
+    begins = np.cumsum(count) - count
+    return distinct(np.repeat(first - begins, count) + np.arange(int(count.sum())))
 
-    def __init__(self) -> None:
-        self.activations: list[Words] = []
-        self.parameters: list[Words] = []
-        self.scales: list[Words] = []
-        self.first: NDArray[np.bool_] = np.zeros(1, np.bool_)
-        self.last: NDArray[np.bool_] = np.zeros(1, np.bool_)
+
+def _without_constants(program: LoweredProgram) -> LoweredProgram:
+    """Padding and zero points, which replace received words, are made by nobody."""
+    mesh = program.tables.mesh.copy()
+    mesh["immediate"] = 0
+    return program._replace(tables=program.tables._replace(mesh=mesh))
 
 
 _UNSIGNED = {
@@ -347,7 +358,7 @@ _UNSIGNED = {
 
 def _elements(layer: Layer, data: bytes) -> bytes:
     """The bytes of an output that are results, as the chip sent them; the host receives more."""
-    plain = dataclasses.replace(layer, data_type=_UNSIGNED.get(layer.data_type, layer.data_type))
+    plain = replace(layer, data_type=_UNSIGNED.get(layer.data_type, layer.data_type))
     size = layer_bytes(layer)
     parts = [to_tensor(plain, data[k : k + size]) for k in range(0, len(data), size)]
     return b"".join(part.tobytes() for part in parts)
@@ -356,5 +367,5 @@ def _elements(layer: Layer, data: bytes) -> bytes:
 def _with_places(executable: Executable, flags: int) -> Executable:
     """The executable with each word of its parameters replaced by its place in them."""
     size = len(executable.parameters)
-    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | operands.PARAMETER_MARK << 24
-    return dataclasses.replace(executable, parameters=places.astype("<u4").tobytes()[:size])
+    places = np.arange(-(-size // WORD_BYTES), dtype="<u4") | flags | PARAMETER_MARK << 24
+    return replace(executable, parameters=places.astype("<u4").tobytes()[:size])

@@ -210,7 +210,7 @@ class ProgramRun:
             self.tiles["awake"] = 1
         elif reason == scalar_core.STOPPED:
             self._seen()
-            return self.observer.looks()
+            return False
         else:
             return reason == scalar_core.SPENT
         return True

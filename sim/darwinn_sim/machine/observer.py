@@ -1,4 +1,4 @@
-"""What a run shows on the way: its stop point, its taps, and tiles to whoever looks at them."""
+"""What a run shows on the way: its stop point, its taps, and what is noted of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units.identities import Notes
+from darwinn_sim.units.marks import Marks
 from darwinn_sim.units.observation import new_observation
 
 _TAP_WORDS = 1 << 20
@@ -29,6 +30,15 @@ class Noting(Protocol):
         """Take out what has been noted, so that there is room for more."""
 
 
+class Marking(Protocol):
+    """Takes what a run on marks notes (``units.marks``)."""
+
+    marks: Marks
+
+    def take(self) -> None:
+        """Take out what has been noted, so that there is room for more."""
+
+
 Progress = Callable[[int, int], None]
 """Called with (bundles executed, tensor iterations done) while a run goes on."""
 
@@ -37,16 +47,15 @@ Progress = Callable[[int, int], None]
 class Wanted:
     """What is to be seen of a run.
 
-    It stops at ``until``. ``taps`` copy out. ``look`` is called with the number of a tile that
-    stands before an observed segment (``tensor_records.Segment``), ``progress`` now and then. With
-    ``noting`` the run is one on identities.
+    It stops at ``until``. ``taps`` copy out. ``progress`` is called now and then. With ``noting``
+    the run is one on identities, with ``marking`` one on marks.
     """
 
     until: StopPoint | None = None
     taps: Sequence[Tap] = ()
-    look: Callable[[int], None] | None = None
     progress: Progress | None = None
     noting: Noting | None = None
+    marking: Marking | None = None
 
 
 class Observer:
@@ -60,8 +69,11 @@ class Observer:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        notes = None if wanted.noting is None else wanted.noting.notes
-        self.seen = new_observation(_TAP_WORDS if layer_taps else 1, notes)
+        self.seen = new_observation(
+            _TAP_WORDS if layer_taps else 1,
+            None if wanted.noting is None else wanted.noting.notes,
+            None if wanted.marking is None else wanted.marking.marks,
+        )
         self._watch = self.seen.watch[0]
         self._records: list[NDArray[np.void]] = []
         self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
@@ -76,14 +88,6 @@ class Observer:
         """Say how far the run is."""
         if self.wanted.progress is not None:
             self.wanted.progress(int(self.core["steps"]), int(self.core["iterations"]))
-
-    def looks(self) -> bool:
-        """Show the tile before which the run has stopped; False if nobody looks."""
-        if self.wanted.look is None:
-            return False
-        self.wanted.look(int(self._watch["tile"]))
-        self._watch["left"] = -1
-        return True
 
     def _tap_range(self) -> tuple[int, int]:
         wanted = [self._layer(tap.layer) for tap in self.wanted.taps if tap.layer >= 0]
@@ -129,8 +133,9 @@ class Observer:
     def make_room(self) -> None:
         """Take out what has been tapped, and noted: there is no room for more."""
         self.take()
-        if self.wanted.noting is not None:
-            self.wanted.noting.take()
+        for each in (self.wanted.noting, self.wanted.marking):
+            if each is not None:
+                each.take()
 
     def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""

@@ -293,7 +293,11 @@ def _wide_row(
     words = tile.wide[base : base + chip.ROW_WORDS]
     row = base // chip.ROW_WORDS
     known = notes.latest[tile.number, row]
-    if known >= 0 and notes.lengths[known] == lanes and _same(words, notes.distinct[known], lanes):
+    if (
+        known >= 0
+        and notes.lengths[known] == lanes
+        and same_row(words, notes.distinct[known], lanes)
+    ):
         return int(known)
     found = _number(words, lanes, notes)
     notes.latest[tile.number, row] = found
@@ -308,7 +312,7 @@ def _number(words: NDArray[np.uint32], count: int, notes: Notes) -> int:
     slot = (_hash(words, count) + count) & mask
     while notes.slots[slot] >= 0:
         number = notes.slots[slot]
-        if notes.lengths[number] == count and _same(words, notes.distinct[number], count):
+        if notes.lengths[number] == count and same_row(words, notes.distinct[number], count):
             return int(number)
         slot = (slot + 1) & mask
     number = walk.distinct
@@ -332,7 +336,7 @@ def _hash(words: NDArray[np.uint32], count: int) -> int:
 
 
 @unchecked
-def _same(one: NDArray[np.uint32], other: NDArray[np.uint32], count: int) -> bool:
+def same_row(one: NDArray[np.uint32], other: NDArray[np.uint32], count: int) -> bool:
     """Of rows, which have ``chip.ROW_WORDS`` words."""
     different = np.uint32(0)
     for k in range(count):

@@ -23,11 +23,6 @@ from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 
-ALWAYS, ARRIVAL = 1, 2
-"""Bits of ``observed``: stand still; rows of wide memory arrive, of which an observer has to see
-those that are new (``observation``)."""
-
-
 MAX_ITERATIONS = 1 << 22
 """Iterations of one tensor instruction; public programs have up to 300,000."""
 
@@ -149,7 +144,7 @@ _WALKED = (
     *("function", "scale_watcher", "nearest_pixel"),
     *("x_loop", "x_start", "x_step", "x_pitch", "y_loop", "y_start", "y_step", "y_pitch"),
 )
-"""Fields on which a walk depends, or what is observed of it."""
+"""Fields on which a walk depends, or what belongs to which group of results."""
 
 
 def _keys(instructions: NDArray[np.void]) -> list[bytes]:

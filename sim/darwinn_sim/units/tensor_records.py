@@ -19,15 +19,13 @@ class Parameters(instructions.Tensor):
     scale_watcher: int
 
 
-class Segment(Record):
+class Segment(Record, align=True):
     """Iterations ``first`` to ``first + count - 1``.
 
     ``waits``: blocks that begin, where a watcher is tested, else 0. A run of sums ``starts``
     (``continues``: from wide memory) and ``ends`` here; the sums leave through the output stage
-    (``outputs``). ``parameter_reads`` and ``sum_writes`` are increments of flags 1 and 2. Before an
-    ``observed`` segment the chip may stand still, so that somebody can look at what it is about to
-    read; ``fault``: what is wrong with its addresses (``tensor_reach``). A plan has neither by
-    itself.
+    (``outputs``). ``parameter_reads`` and ``sum_writes`` are increments of flags 1 and 2.
+    ``fault``: what is wrong with its addresses (``tensor_reach``), which a plan by itself lacks.
     """
 
     first: Int32
@@ -42,7 +40,6 @@ class Segment(Record):
     continues: Uint8
     ends: Uint8
     outputs: Uint8
-    observed: Uint8
     fault: Uint8
 
 

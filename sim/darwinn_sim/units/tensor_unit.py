@@ -16,7 +16,7 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.units import identities, memories, observation
+from darwinn_sim.units import identities, marks, memories, observation
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
@@ -147,34 +147,28 @@ def advance(
     """
     place = plan.place[row]
     tapped = observation.is_tapped(seen, unit.current)
-    noting = identities.is_on(seen.notes)
+    noting = observation.is_noting(seen)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
     while not has_ended(unit, place):
         if (tapped or noting) and observation.tap_is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
-        if not unit.ready:
-            if not lets_begin(unit, parameters, segment, tile.flags):
-                return moved
-            order.passes(
-                core,
-                thread,
-                tile.number,
-                tile.flags,
-                parameters.watchers,
-                unit.waited,
-                segment.waits,
-                -1,
-            )
-            if segment.observed and observation.is_due(tile, unit, parameters, plan, row, seen):
-                unit.ready = 1
-                observation.stop_before_segment(core, tile, seen)
-                return True
-        unit.ready = 0
-        _run_segment(core, tile, unit, parameters, segment, plan, place.iteration, seen, noting)
+        if not lets_begin(unit, parameters, segment, tile.flags):
+            return moved
+        order.passes(
+            core,
+            thread,
+            tile.number,
+            tile.flags,
+            parameters.watchers,
+            unit.waited,
+            segment.waits,
+            -1,
+        )
+        _run_segment(core, tile, unit, parameters, segment, plan, row, seen, noting)
         if segment.outputs:
-            _output(core, tile, unit, parameters, segment, plan, place, seen, tapped, noting)
+            _output(core, tile, unit, parameters, segment, plan, row, seen, tapped, noting)
         parameter_reads, sum_writes = step(unit, segment)
         order.counts(
             core, thread, clocks.tile_flag(tile.number, TileFlag.PARAMETER_READ), parameter_reads
@@ -202,20 +196,18 @@ def _run_segment(
     parameters: Parameters,
     segment: Segment,
     plan: TensorPlan,
-    base: int,
+    row: int,
     seen: Observation,
     noting: bool,
 ) -> None:
     """The iterations of one segment."""
-    begin = base + segment.first
+    begin = plan.place[row].iteration + segment.first
     operands = plan.operand[begin : begin + segment.count]
     granules = plan.granule[begin : begin + segment.count]
     core.iterations += segment.count
     core.work += segment.count
     if noting:
-        identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
-        if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
-            identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
+        _note_segment(core, tile, unit, parameters, segment, row, begin, operands, granules, seen)
         return
     if segment.starts:
         start_sum(core, tile, unit, parameters, segment)
@@ -230,6 +222,33 @@ def _run_segment(
         reduce(core, tile, unit, parameters, segment.lanes, granules)
     if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         store_sum(core, tile, unit, parameters, segment)
+
+
+@inner
+def _note_segment(
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
+    row: int,
+    begin: int,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
+    seen: Observation,
+) -> None:
+    """Note what is read, in place of computing with it."""
+    stores = segment.ends and not parameters.partial_sum_read & KEEP_SUMS
+    if marks.is_on(seen.marks):
+        marks.note(
+            core, tile, unit, parameters, segment, row, begin, operands, granules, seen.marks
+        )
+        if stores:
+            marks.store_nothing(core, tile, parameters, segment)
+        return
+    identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
+    if stores:
+        identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
 
 
 @inner
@@ -257,17 +276,20 @@ def _output(
     parameters: Parameters,
     segment: Segment,
     plan: TensorPlan,
-    place: Place,
+    row: int,
     seen: Observation,
     tapped: bool,
     noting: bool,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
     lanes = segment.lanes
+    place = plan.place[row]
     core.work += _OUTPUT_WORK
     if parameters.function & TABLE:
         core.work += _OUTPUT_WORK
-    if noting:
+    if noting and marks.is_on(seen.marks):
+        marks.give_results(unit, parameters, row, lanes, seen.marks)
+    elif noting:
         identities.give_results(unit, parameters, lanes, seen.notes)
     else:
         _compute_results(core, tile, unit, parameters, lanes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_sim.analysis.operands import distinct
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine.layers import ComputedLayer
@@ -192,7 +193,7 @@ class _Rows:
                 place = plan.place[row]
                 first = int(place["iteration"])
                 operands = plan.operand[first : first + int(place["iterations"])]
-                known[row] = WORD_BYTES * len(np.unique(operands >> 2))
+                known[row] = WORD_BYTES * len(distinct(operands >> 2))
             total += known[row]
         return total
 
@@ -217,7 +218,8 @@ class _Rows:
 
 def _ranges(facts: Facts) -> Iterator[ParameterRange]:
     for place in ("cached", "streamed"):
-        words = np.union1d(getattr(facts.parameters, place), getattr(facts.scales, place))
+        both = getattr(facts.parameters, place), getattr(facts.scales, place)
+        words = distinct(np.concatenate(both))
         if words.size:
             first, last = int(words[0]), int(words[-1])
             yield ParameterRange(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Executable, ExecutableType, Package
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.analysis import provenance as marked
 from darwinn_sim.analysis.provenance import Origin, Provenance, trace
 from darwinn_sim.host.buffers import layer_bytes
+from darwinn_sim.units.marks import Marks, new_marks
 from darwinn_testbench.compiler import (
     compile_network,
     compile_stand_alone,
@@ -164,3 +167,35 @@ def test_the_first_and_the_last_pixel_of_a_tile() -> None:
 def picture(made: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """By row and column of the window."""
     return made.reshape(3, 3)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_what_is_noted_may_be_taken_out_at_any_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for a few notes more than a segment may make, the same is found."""
+    taken: list[int] = []
+    take = marked._Marker.take
+
+    def little_room(*args: Any) -> Marks:
+        made = new_marks(*args)
+        return made._replace(notes=made.notes[: int(made.marking["most"][0]) + 8])
+
+    def counted(marker: marked._Marker) -> None:
+        taken.append(int(marker.marks.marking["notes"][0]))
+        take(marker)
+
+    monkeypatch.setattr(marked, "new_marks", little_room)
+    monkeypatch.setattr(marked._Marker, "take", counted)
+    found, expected = trace(*executables(name)), provenance(name)
+    assert len(taken) > 2
+    assert found.reads.keys() == expected.reads.keys()
+    for key, wanted in expected.reads.items():
+        given = found.reads[key]
+        for memory in ("activations", "parameters", "scales"):
+            one, other = getattr(given, memory), getattr(wanted, memory)
+            assert (one.layers, one.inputs) == (other.layers, other.inputs)
+            np.testing.assert_array_equal(one.cached, other.cached)
+            np.testing.assert_array_equal(one.streamed, other.streamed)
+        np.testing.assert_array_equal(given.first, wanted.first)
+        np.testing.assert_array_equal(given.last, wanted.last)

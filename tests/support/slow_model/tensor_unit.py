@@ -113,7 +113,7 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                     output(tile, operation, fields, accumulator[lane], lane, half)
                     for lane in range(count)
                 ]
-                _write(tile, fields, results, writes)
+                write_results(tile, fields, results, writes)
             accumulator = None
         if fields["load_parameter_zero_point"] and fields["output_block_loop"] in element.ends:
             following = zero_row + fields["zero_point_stride"]
@@ -188,16 +188,26 @@ def _activation(tile: Tile, fields: Fields, address: int, k: int) -> int:
 
 def _tap(tile: Tile, fields: Fields, read: int, lane: int, index: tuple[int, ...]) -> int:
     """A byte times the weights of its column and its row; of the nearest pixel, the byte."""
-    weight, address = 1, read
+    weight = 1
     for axis, tap in (("x", index[0]), ("y", index[1])):
-        position = fields[f"{axis}_start"] + fields[f"{axis}_step"] * index[fields[f"{axis}_loop"]]
-        fraction = position % 128
-        if fields["apply_bias"]:
-            address += (position + 64) // 128 * fields[f"{axis}_pitch"]
-            continue
-        address += position // 128 * fields[f"{axis}_pitch"]
-        weight *= fraction if tap else 128 - fraction
-    return tile.narrow[address + lane] * weight
+        fraction = _position(fields, axis, index) % 128
+        if not fields["apply_bias"]:
+            weight *= fraction if tap else 128 - fraction
+    return tile.narrow[read + tap_offset(fields, index) + lane] * weight
+
+
+def tap_offset(fields: Fields, index: tuple[int, ...]) -> int:
+    """Bytes from the traversal's address to the tap of an interpolation."""
+    half = 64 if fields["apply_bias"] else 0
+    return sum(
+        (_position(fields, axis, index) + half) // 128 * int(fields[f"{axis}_pitch"])
+        for axis in ("x", "y")
+    )
+
+
+def _position(fields: Fields, axis: str, index: tuple[int, ...]) -> int:
+    """Where a tap is along an axis, in 128ths of a pixel."""
+    return int(fields[f"{axis}_start"] + fields[f"{axis}_step"] * index[fields[f"{axis}_loop"]])
 
 
 def scale_half(watchers: Watchers) -> int:
@@ -259,7 +269,7 @@ def table(tile: Tile, y: np.float32) -> np.float32:
     return value
 
 
-def _write(tile: Tile, fields: Fields, results: list[int], writes: Any) -> None:
+def write_results(tile: Tile, fields: Fields, results: list[int], writes: Any) -> None:
     """Four bytes an access; bytes beyond the last lane are 0."""
     size = output_bytes(fields)
     data = b"".join(result.to_bytes(size, "little") for result in results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,8 +12,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import dump
-from darwinn_sim.analysis import operands, provenance
-from darwinn_sim.units.tensor_plan import ALWAYS, ARRIVAL
+from darwinn_sim.analysis import provenance
 from darwinn_testbench.chip.disassembly import disassemble
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import (
@@ -111,7 +109,7 @@ def test_streamed_parameters_are_told_from_cached_ones() -> None:
 
 def test_more_layers_than_marks_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     sample, report = dense_view()
-    monkeypatch.setattr(operands, "PARAMETER_MARK", 3)
+    monkeypatch.setattr(provenance, "MARKS", 2)
     (model,) = darwinn.load(dump(compile_network(sample))).models
     found = provenance.trace(model.caching, model.inference)
     assert len(found.layers) == len(report.rows)
@@ -289,33 +287,9 @@ def test_an_interpolation_by_the_nearest_pixel_is_told_from_a_bilinear_one(wild:
     assert [row.inputs for row in rows] == [("layer:256",), ("layer:280",)]
 
 
-def test_looks_at_what_is_new_find_what_looks_at_everything_find(
-    wild: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows that arrive in wide memory are looked at if a word of them has not been shown yet."""
-    path = wild / "darwinn" / "movenet_single_pose_lightning_ptq_edgetpu.tflite"
-    (model,) = darwinn.load(path).models
-    looks = Counter[str]()
-    observe = provenance._MarkedRun._observe
-
-    def counted(run: provenance._MarkedRun, tile: int) -> None:
-        looks[kind] += 1
-        observe(run, tile)
-
-    monkeypatch.setattr(provenance._MarkedRun, "_observe", counted)
-    kind = "new"
-    found = provenance.trace(model.caching, model.inference)
-    monkeypatch.setattr(operands, "ARRIVAL", ALWAYS | ARRIVAL)
-    kind = "every"
-    expected = provenance.trace(model.caching, model.inference)
-    assert looks["new"] < looks["every"]
-    assert found.reads.keys() == expected.reads.keys()
-    for key, wanted in expected.reads.items():
-        given = found.reads[key]
-        for memory in ("activations", "parameters", "scales"):
-            one, other = getattr(given, memory), getattr(wanted, memory)
-            assert (one.layers, one.inputs) == (other.layers, other.inputs)
-            np.testing.assert_array_equal(one.cached, other.cached)
-            np.testing.assert_array_equal(one.streamed, other.streamed)
-        np.testing.assert_array_equal(given.first, wanted.first)
-        np.testing.assert_array_equal(given.last, wanted.last)
+def test_a_layer_that_computes_in_place_does_not_read_itself(corpus: Path) -> None:
+    """A step of the softmax goes over each place twice, and writes it both times."""
+    report = view_layers(corpus / "darwinn" / "mobilenet_v1_0.25_128_quant_edgetpu.tflite")
+    row = report.rows[37]
+    assert (row.number, row.kind, row.part_of) == (37, "elementwise", "softmax")
+    assert row.inputs == ("layer:36",)

@@ -47,7 +47,7 @@ class RtlRun(ProgramRun):
         *,
         recognised: bool = False,
     ) -> None:
-        if wanted.until or wanted.taps or wanted.look:
+        if wanted.until or wanted.taps or wanted.marking:
             raise Unavailable("the RTL engine has neither stop points nor taps")
         super().__init__(device, program, wanted, recognised=recognised)
         self._host = host

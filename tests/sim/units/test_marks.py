@@ -1,0 +1,133 @@
+"""What is noted of a run on marks, of random tensor instructions, against a slow model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from darwinn_sim.units import marks, scalar_core
+from darwinn_sim.units.marks import Marks
+from darwinn_sim.units.observation import new_observation
+from functional_coverage import Coverage
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from slow_model import reads as slow
+from slow_model import tensor_unit
+from slow_model.reads import Noted
+from stimulus import constrained_random
+from unit_bench import Bench
+from unit_cases.tensor_unit import Case, cases
+
+OPERATIONS = (
+    *(tensor_unit.MAC, tensor_unit.MAXIMUM, tensor_unit.SUM),
+    tensor_unit.INTERPOLATE,
+)
+MARK = 77
+BINS = (
+    *OPERATIONS,
+    *("held back", "never begun"),
+    *("marks", "places", "places from narrow memory", "places of scales"),
+    *("made", "not made"),
+    "makes room",
+)
+
+
+def memory(random: np.random.Generator, size: int) -> NDArray[np.uint32]:
+    """Words of few marks, with stretches of parameters one after another and others alone."""
+    words = random.integers(0, 4, (size, 4), np.uint8)
+    found: NDArray[np.uint32] = words.view("<u4").ravel()
+    parameters = np.arange(size, dtype=np.uint32) + np.uint32(0xFF000000)
+    chosen = np.repeat(random.random(-(-size // 8)) < 0.5, 8)[:size] ^ (random.random(size) < 0.02)
+    return np.where(chosen, parameters, found)
+
+
+def prepared(operation: str, case: Case, seed: int) -> Bench:
+    """A chip that is about to run the instruction, with such memories."""
+    fields, _, flags = case
+    bench = Bench([(operation, fields | {"tiles": 1})])
+    random = np.random.default_rng(seed)
+    for name in ("narrow", "wide", "scale_bias"):
+        bench.tiles[0][name] = memory(random, bench.tiles[0][name].size)
+    for flag, value in flags.items():
+        bench.tiles[0]["flags"][flag] = value
+    return bench
+
+
+def noted(bench: Bench, room: int) -> tuple[Noted, int]:
+    """What is noted, with so much room beside a segment's; how often it was taken out."""
+    segments = bench.program.tables.tensor_plan.segment
+    group = np.ones(len(bench.program.tables.tensor_plan.operand), np.uint8)
+    seen = marks.new_marks(np.array([MARK], np.uint8), group, int(segments["count"].max()))
+    seen = seen._replace(notes=seen.notes[: int(seen.marking["most"][0]) + room])
+    notes: list[int] = []
+    taken = 0
+    while True:
+        reason = bench.run(new_observation(marked=seen))
+        count = int(seen.marking["notes"][0])
+        notes.extend(seen.notes[:count].tolist())
+        seen.marking["notes"] = 0
+        if reason != scalar_core.TAP_FULL:
+            return found(seen, notes), taken
+        taken += 1
+
+
+def found(seen: Marks, notes: list[int]) -> Noted:
+    """As the slow model has it."""
+    octets = np.unpackbits(seen.octets, axis=1, bitorder="little")
+    result = Noted(begun=bool(octets[marks.ACTIVATIONS, 0]))
+    memories = (result.activations, result.parameters, result.scales)
+    for each, bits in zip(memories, octets, strict=False):
+        each.marks |= set(np.flatnonzero(bits).tolist())
+    for note in notes:
+        reader, place = divmod(note, 1 << marks.PLACE_BITS + marks.COUNT_BITS)
+        first, count = divmod(place, 1 << marks.COUNT_BITS)
+        places = set(range(first, first + count))
+        assert count
+        if reader == marks.MADE:
+            result.made |= places
+        else:
+            memories[reader].places |= places
+    return result
+
+
+@st.composite
+def programs(draw: Any) -> tuple[str, Case]:
+    operation = draw(st.sampled_from(OPERATIONS))
+    return operation, draw(cases(operation))
+
+
+def test_what_is_read_is_noted() -> None:
+    """Marks and places of all that is read, and marks for results; however often room is made."""
+    coverage = Coverage("marks", BINS)
+
+    @constrained_random(400)
+    @given(programs(), st.integers(0, 1 << 32), st.sampled_from([0, 5, 10_000]))
+    def check(program: tuple[str, Case], seed: int, room: int) -> None:
+        operation, case = program
+        bench = prepared(operation, case, seed)
+        tile = bench.tile(0)
+        expected = slow.run(tile, operation, case[0], MARK)
+        if expected.begun:
+            # It says that the instruction has been executed.
+            expected.activations.marks.add(0)
+        actual, taken = noted(bench, room)
+        assert actual == expected
+        assert bench.tiles[0]["narrow"].tobytes() == bytes(tile.narrow)
+        cover(coverage, operation, bench, expected)
+        coverage.hit("makes room", when=taken > 0)
+
+    coverage.close(check)
+
+
+def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> None:
+    coverage.hit(operation)
+    coverage.hit("never begun", when=not expected.begun)
+    coverage.hit("held back", when=expected.begun and bench.waiting)
+    coverage.hit("marks", when=expected.parameters.marks)
+    coverage.hit("places", when=expected.parameters.places)
+    coverage.hit("places from narrow memory", when=expected.activations.places)
+    coverage.hit("places of scales", when=expected.scales.places)
+    iterations = int(bench.program.tables.tensor_plan.place["iterations"][0])
+    coverage.hit("made", when=expected.made)
+    coverage.hit("not made", when=expected.begun and len(expected.made) < iterations)
