@@ -190,6 +190,33 @@ def test_instructions_that_compute_alike_are_known_by_the_first(name: str) -> No
 
 
 @given(SEEDS)
+def test_rows_that_hold_what_a_run_has_put_aside(seed: int) -> None:
+    """As many bytes as it has, in their order; what is behind them is anything."""
+    random = np.random.default_rng(seed)
+    sizes = 4 * random.integers(1, 65, 8)
+    begins = CONSTANTS + 4 * random.integers(0, 9, 8)
+    distinct = (begins[:, None] + np.arange(256)).astype(np.int32)
+    for row, size in zip(distinct, sizes, strict=True):
+        # Nothing, or a byte of the last of them or behind it, is another one.
+        place = min(int(size) + int(random.integers(-2, 3)), 255)
+        row[place] += random.integers(0, 2)
+    numbers = random.permutation(8)
+    slow = [
+        distinct[number, : sizes[k]].tolist() == [*range(begins[k], begins[k] + sizes[k])]
+        for k, number in enumerate(numbers)
+    ]
+    slow_own = [
+        distinct[k, : sizes[k]].tolist() == [*range(begins[k], begins[k] + sizes[k])]
+        for k in range(8)
+    ]
+    for at_a_time in (3, 512):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(runs, "_IN_CACHE", at_a_time)
+            assert runs._follow(distinct, numbers, begins, sizes).tolist() == slow
+            assert runs._follow(distinct, np.arange(8), begins, sizes).tolist() == slow_own
+
+
+@given(SEEDS)
 def test_chains_are_alike_if_all_their_runs_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 16))

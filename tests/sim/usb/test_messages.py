@@ -7,10 +7,13 @@ import struct
 import pytest
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.usb.errors import ProtocolFault
 from darwinn_sim.usb.messages import MAX_CHUNK_BYTES, Chunks, Messages, Stream
 from hypothesis import given
 from hypothesis import strategies as st
+
+LOAD_PROGRAM = BY_NAME["LoadProgram"]
 
 
 class Collector:
@@ -100,3 +103,23 @@ def test_what_is_no_chunk_is_named() -> None:
     parser.feed(bytes(15))
     with pytest.raises(ProtocolFault, match="opcode 0 where a chunk begins"):
         parser.feed(bytes(1))
+
+
+@given(st.integers(0, 20), st.integers(0, 2**128 - 1))
+def test_how_long_a_chunk_is_stands_in_one_field_of_its_first_bundle(
+    bundles: int, others: int
+) -> None:
+    """Its other bits, those beside the opcode and the count among them, say nothing of that."""
+    fields = {"opcode": LOAD_PROGRAM.opcode, "bundles": bundles}
+    first = others
+    for name, value in fields.items():
+        field = LOAD_PROGRAM.field(name)
+        mask = (1 << field.width) - 1
+        first = first & ~(mask << field.offset) | value << field.offset
+    chunk = first.to_bytes(16, "little") + bytes(16 * (bundles + 1))
+    collector = Collector()
+    parser = Chunks(collector)
+    parser.feed(chunk[:-1])
+    assert (collector.chunks, parser.held) == ([], len(chunk) - 1)
+    parser.feed(chunk[-1:])
+    assert (collector.chunks, parser.held) == ([chunk], 0)
