@@ -280,6 +280,16 @@ def test_what_cannot_reach_an_output_is_a_warning() -> None:
     assert_works(accelerator)
 
 
+def test_power_ups_are_counted() -> None:
+    """Who has put parameters into the chip knows by them that they are gone."""
+    accelerator = Accelerator()
+    before = accelerator.power_ups
+    run(accelerator, sample.operations())
+    assert accelerator.power_ups == before
+    accelerator.power_up()
+    assert accelerator.power_ups == before + 1
+
+
 def test_output_that_is_owed_at_the_end_is_what_the_driver_finds() -> None:
     """The chip stands still without a deadlock: more of it might come, as far as it knows."""
     program = sample.operations()

@@ -228,6 +228,18 @@ def test_a_run_from_submission_to_outputs(strict: bool, scatter: bool) -> None:
     ]
 
 
+@pytest.mark.parametrize("scatter", [True, False])
+def test_pages_of_a_buffer_are_scattered_or_in_their_order(scatter: bool) -> None:
+    """As those of a program that has them from an operating system are, or as one block."""
+    bench = Bench(scatter=scatter)
+    request = bench.driver.prepare(executable(), {"image": IMAGE_BYTES})
+    pages = [each.region.page_addresses.tolist() for each in request.buffers.values()]
+    assert max(map(len, pages)) > 2
+    blocks = [[min(each) + PAGE_BYTES * k for k in range(len(each))] for each in pages]
+    assert [sorted(each) for each in pages] == blocks
+    assert (pages == blocks) is not scatter
+
+
 def test_two_requests_may_be_queued() -> None:
     bench = Bench()
     program = executable()

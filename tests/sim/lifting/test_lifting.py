@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from changed_programs import changed
 from corpus_models import MODELS, model_of
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.lifting import stages
+from darwinn_sim.lifting import kernels, program, stages
 from darwinn_sim.lifting.program import lift
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities
@@ -98,6 +99,25 @@ def test_sums_that_are_too_large_for_float32_are_made_otherwise(
         # In parts first, then with whole numbers.
         monkeypatch.setattr(stages, "EXACT", bound)
         assert_same(accelerator, executable, lift(accelerator, executable), 5)
+
+
+@pytest.mark.parametrize("bound", [1, 2000, 1 << 20])
+def test_what_is_gathered_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch, bound: int) -> None:
+    """To one position at least; as many as fit are."""
+    accelerator, executable = ready(random_convolution(4, 6, 8, 20, 1), stands_alone=True)
+    lifted = lift(accelerator, executable)
+    gather, seen = kernels.gather, []
+
+    def watched(values: Any, operands: Any, zero: int, gathered: Any) -> None:
+        seen.append((gathered.nbytes, len(operands)))
+        gather(values, operands, zero, gathered)
+
+    monkeypatch.setattr(program, "_GATHERED", bound)
+    monkeypatch.setattr(kernels, "gather", watched)
+    assert_same(accelerator, executable, lifted, 7)
+    assert seen
+    assert all(size <= bound or positions == 1 for size, positions in seen)
+    assert any(positions > 1 for _, positions in seen) is (bound > 1)
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=50))
