@@ -416,6 +416,47 @@ _BUS = (
     ),
 )
 
+_OUTPUT = (
+    Property(
+        "assert_one_at_a_time",
+        "it takes a unit or a word, not both",
+        Edit(
+            "host_output.sv",
+            "outfeed2output_unit_ready = in_ready && «!core2output_word_valid»",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_takes_what_it_has_room_for",
+        "and one of them whenever it has room for eight bytes",
+        Edit("byte_fifo.sv", "in_ready = level «<=» LevelBits'", "<"),
+    ),
+    Property(
+        "assert_beat_stays",
+        "a beat stays as it is until it is taken",
+        Edit("host_output.sv", "moves = «!output2dma_byte_valid || output2dma_byte_ready»", "1'b1"),
+    ),
+    Property(
+        "assert_beat_has_bytes",
+        "it has bytes, and zeros behind them",
+        Edit("host_output.sv", "< available) ? window[8*i+:8] : «8'd0»", "window[8*i+:8]"),
+    ),
+    Property(
+        "assert_in_order",
+        "every byte leaves once, in order",
+        Edit(
+            "host_output.sv",
+            "in_data (core2output_word_valid ? «{32'd0, core2output_word_data}»",
+            "{core2output_word_data, 32'd0}",
+        ),
+    ),
+    Property(
+        "assert_idle",
+        "it is idle exactly when all bytes that came have been written and all bursts answered",
+        Edit("host_output.sv", "held == '0 && «unanswered == '0»", "1'b1"),
+    ),
+)
+
 _CHUNKS = (
     Property(
         "assert_address_of_reads_stays",
@@ -679,6 +720,13 @@ PROOFS = (
     Proof("scalar_fence", "scalar_fence_proof", _SCALAR_FENCE, ("cover_three", "cover_forgets")),
     Proof("instruction_dispatch", "dispatch_proof", _DISPATCH, ("cover_one_by_one", "cover_unit")),
     Proof("bus_share", "bus_share_proof", _BUS, ("cover_both_read", "cover_both_write")),
+    Proof(
+        "host_output",
+        "host_output_proof",
+        _OUTPUT,
+        ("cover_full", "cover_leaves", "cover_waits_for_an_answer"),
+        within=8,
+    ),
     *(
         Proof(
             "chunk_queue",
