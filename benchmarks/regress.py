@@ -2,7 +2,8 @@
 
     python -m benchmarks.regress [--tasks N] [--workers N] [--planned N] [--page FILE]
 
-Every task verifies the sample's dense model with a seed of its own, sandboxed as always. The
+Every task verifies the sample's dense model with a seed of its own, sandboxed as always; here by a
+process for each core, as the command does it, and there by --workers. The
 efficiency is the processor time that the same task takes in a process that does nothing else,
 LiteRT's process included, times the tasks, over what min(workers, cores) processors offer in the
 time from the call to the report: starting processes, handing out, the journal and the report count
@@ -98,23 +99,27 @@ def plan(path: Path) -> tuple[int, float, int]:
 def runs(folder: Path, path: Path, tasks: int, workers: int, each: float) -> Iterator[Run]:
     import distributed
 
-    processors = min(workers, len(os.sched_getaffinity(0)))
+    cores = len(os.sched_getaffinity(0))
 
-    def run(where: str, perform: Callable[[Path], object]) -> Run:
+    def run(where: str, processors: int, perform: Callable[[Path], object]) -> Run:
         begin = time.perf_counter()
-        report = perform(folder / where.split()[0])
+        report = perform(folder / where.split()[0].strip(","))
         seconds = time.perf_counter() - begin
         verdict = getattr(report, "verdict", None)
         return Run(where, seconds, processors, verdict is Verdict.PASS, tasks, each)
 
-    local = f"{workers} processes"
-    yield run(local, lambda out: regress(path, out, jobs=workers))
-    again = regress(path, folder / local.split()[0], jobs=workers)
+    local = f"{cores} processes"
+    yield run(local, cores, lambda out: regress(path, out))
+    again = regress(path, folder / local.split()[0])
     assert again.figures["taken_from_journal"] == tasks, "a second call did something again"
     with distributed.LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address=None
     ) as cluster:
-        yield run("Dask", lambda out: regress(path, out, scheduler=cluster.scheduler_address))
+        yield run(
+            f"Dask, {workers} workers",
+            min(workers, cores),
+            lambda out: regress(path, out, scheduler=cluster.scheduler_address),
+        )
 
 
 def page(found: list[Run]) -> bytes:
@@ -150,7 +155,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--tasks", type=int, default=1000, metavar="N")
-    options.add_argument("--workers", type=int, default=4, metavar="N", help="4 without")
+    options.add_argument("--workers", type=int, default=4, metavar="N", help="of Dask; 4 without")
     options.add_argument("--planned", type=int, default=100_000, metavar="N")
     options.add_argument("--page", metavar="FILE", help="write a page about it")
     chosen = options.parse_args()

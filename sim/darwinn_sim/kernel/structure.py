@@ -18,6 +18,8 @@ has its fields as items, by their names: ``record["count"]``; so has a whole arr
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Sequence
 from typing import (
     Annotated,
@@ -42,6 +44,12 @@ Int32 = Annotated[int, np.int32]
 Int16 = Annotated[int, np.int16]
 Uint32 = Annotated[int, np.uint32]
 Uint8 = Annotated[int, np.uint8]
+
+
+_LARGE = 1 << 22
+"""Bytes from which on records have pages of their own, of which only those that are used cost
+anything: NumPy asks for huge pages, all of which are cleared for a chip of which a program uses
+a hundredth."""
 
 
 class Records(np.ndarray[tuple[Any, ...], np.dtype[np.void]], Generic[_R]):
@@ -92,7 +100,11 @@ class Record:
     @classmethod
     def zeros(cls, *shape: int) -> Records[Self]:
         """An array of records, all 0."""
-        return cast("Records[Self]", np.zeros(shape, cls.dtype))
+        size = math.prod(shape) * cls.dtype.itemsize
+        if size < _LARGE:
+            return cast("Records[Self]", np.zeros(shape, cls.dtype))
+        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return cast("Records[Self]", np.frombuffer(pages, cls.dtype).reshape(shape))
 
     def __getitem__(self, field: str) -> Any:
         """A field, as NumPy's own code reads it."""

@@ -25,7 +25,8 @@ from darwinn_testbench.evaluation.task import (
     Task,
     check_models,
 )
-from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
+from darwinn_testbench.regression.cluster import perform_on_cluster
+from darwinn_testbench.regression.pool import perform_here
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent

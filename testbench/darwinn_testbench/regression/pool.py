@@ -1,4 +1,4 @@
-"""Who performs the tasks: processes of this machine, or the workers of a Dask cluster."""
+"""Tasks that processes of this machine perform; those of a Dask cluster are in ``cluster``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, TimeoutError, wait
+from concurrent.futures import FIRST_COMPLETED, Future, TimeoutError, wait
 from importlib import import_module
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from darwinn_formats.limits import Limits, limited, limits
 from pebble import ProcessExpired, ProcessPool
 from threadpoolctl import threadpool_limits
 
 from darwinn_testbench.confinement import Confinement, confine
-from darwinn_testbench.errors import InputError
-
-_CONNECT_SECONDS = 20
 
 _AHEAD = 4
 """Tasks for each process that are handed out at a time: the next one is there when one is done."""
-_AHEAD_ON_CLUSTER = 2048
-"""The same of all workers together, which may come and go."""
 
 OutcomeType = TypeVar("OutcomeType", covariant=True)
 Result = TypeVar("Result")
@@ -65,7 +60,7 @@ def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iter
 
         def hand_out(count: int) -> None:
             for task in islice(waiting, count):
-                future = pool.schedule(_perform, args=[task, limits()], timeout=task.timeout)
+                future = pool.schedule(perform_within, args=[limits(), task], timeout=task.timeout)
                 futures[future] = task
 
         try:
@@ -101,7 +96,8 @@ def _await_end_of_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _perform(task: Work[Result], allowed: Limits) -> Result:
+def perform_within(allowed: Limits, task: Work[Result]) -> Result:
+    """What comes of a task within limits, which are the other process's own otherwise."""
     with limited(allowed):
         return task.perform()
 
@@ -113,56 +109,3 @@ def _result(future: Future[Result], task: Work[Result]) -> Result:
         return task.failed(f"not finished within {task.timeout:g} s")
     except ProcessExpired as error:
         return task.failed(f"the process died: exit code {error.exitcode}")
-
-
-def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[Result]:
-    """Outcomes as they are finished by the Dask cluster whose scheduler is at ``address``.
-
-    The workers need this package, and must see the files under the same paths.
-
-    Raises:
-        InputError: Dask is not installed, no scheduler answers, or it went away.
-    """
-    try:
-        import distributed
-    except ModuleNotFoundError:
-        raise InputError(
-            "--scheduler needs Dask: pip install 'darwinn-testbench[cluster]'"
-        ) from None
-    try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--scheduler {address}: {error}") from None
-    with client:
-        waiting = iter(tasks)
-        futures: dict[Any, Work[Result]] = {}
-
-        def handed_out(count: int) -> list[Any]:
-            new = {
-                client.submit(_perform, task, limits(), key=f"darwinn-{task.key}", retries=0): task
-                for task in islice(waiting, count)
-            }
-            futures.update(new)
-            return list(new)
-
-        try:
-            finished = distributed.as_completed(handed_out(_AHEAD_ON_CLUSTER))
-            for future in finished:
-                finished.update(handed_out(1))
-                yield _cluster_result(future, futures.pop(future))
-        except CancelledError:
-            raise InputError(
-                f"--scheduler {address}: the connection was lost; "
-                "the same command goes on with the rest"
-            ) from None
-        finally:
-            client.cancel(list(futures))
-
-
-def _cluster_result(future: Any, task: Work[Result]) -> Result:
-    error = future.exception()
-    if error is not None:
-        text = " ".join(str(error).split())
-        return task.failed(f"the worker failed: {type(error).__name__}: {text}")
-    outcome: Result = future.result()
-    return outcome

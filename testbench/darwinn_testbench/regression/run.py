@@ -10,8 +10,9 @@ import msgspec
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa import grading
 
+from darwinn_testbench.regression.cluster import perform_on_cluster
 from darwinn_testbench.regression.manifest import load
-from darwinn_testbench.regression.pool import perform_here, perform_on_cluster
+from darwinn_testbench.regression.pool import perform_here
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.regression.task import Outcome, Task, runs_on_chip, tasks_of
 from darwinn_testbench.report import Report, Verdict

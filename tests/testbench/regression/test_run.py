@@ -19,7 +19,7 @@ import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.regression import manifest, pool
+from darwinn_testbench.regression import cluster, manifest, pool
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
 from darwinn_testbench.regression.resume import JOURNAL
@@ -352,8 +352,34 @@ def test_tasks_are_handed_out_a_few_at_a_time() -> None:
 def test_a_cluster_gets_tasks_a_few_at_a_time(
     scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_AHEAD_ON_CLUSTER", 5)
-    few_at_a_time(lambda tasks: pool.perform_on_cluster(tasks, scheduler), 40, 5)
+    monkeypatch.setattr(cluster, "_AHEAD", 5)
+    few_at_a_time(lambda tasks: cluster.perform_on_cluster(tasks, scheduler), 40, 5)
+    # Three at a time, of which the last ones are two: as many more when three are there.
+    monkeypatch.setattr(cluster, "_TOGETHER", 3)
+    monkeypatch.setattr(cluster, "_SHARES", 10)
+    few_at_a_time(lambda tasks: cluster.perform_on_cluster(tasks, scheduler), 40, 5 + 3)
+
+
+class Raising(Passing):
+    """No task does that: what kills a worker looks the same from here."""
+
+    def perform(self) -> Outcome:
+        if self.seed % 7 == 3:
+            raise MemoryError("no more")
+        return super().perform()
+
+
+def test_a_worker_that_fails_fails_only_the_task_that_it_was(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_SHARES", 1)
+    case = Case(file="f", name="f")
+    tasks = [Raising(str(seed), case, "model", seed) for seed in range(40)]
+    found = {each.seed: each for each in cluster.perform_on_cluster(tasks, scheduler)}
+    assert sorted(found) == list(range(40))
+    failed = [seed for seed, each in found.items() if each.verdict is not Verdict.PASS]
+    assert sorted(failed) == list(range(3, 40, 7))
+    assert found[3].message == "the worker failed: MemoryError: no more"
 
 
 PARENT = """
@@ -412,8 +438,8 @@ def scheduler() -> Iterator[str]:
         processes=False,
         dashboard_address=None,
         worker_dashboard_address=None,
-    ) as cluster:
-        yield cluster.scheduler_address
+    ) as dask:
+        yield dask.scheduler_address
 
 
 def test_a_cluster_does_the_same(folder: Path, tmp_path: Path, scheduler: str) -> None:
@@ -424,7 +450,7 @@ def test_a_cluster_does_the_same(folder: Path, tmp_path: Path, scheduler: str) -
 def test_without_a_scheduler_at_the_address_it_says_so(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match=r"--scheduler tcp://127\.0\.0\.1:9"):
         regress(folder / "nightly.toml", tmp_path, scheduler="tcp://127.0.0.1:9")
 
@@ -444,15 +470,15 @@ def test_a_scheduler_that_goes_away_is_an_error_that_says_so(folder: Path, tmp_p
     pytest.importorskip("distributed", reason="Dask is not installed")
     case = f'[[case]]\nfile = "dense_edgetpu.tflite"\nseeds = {list(range(200))}\n'
     source = written(folder, case)
-    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdout=subprocess.PIPE) as cluster:
-        assert cluster.stdout is not None
-        address = cluster.stdout.readline().decode().strip()
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdout=subprocess.PIPE) as dask:
+        assert dask.stdout is not None
+        address = dask.stdout.readline().decode().strip()
 
         def kill(description: str, done: int, total: int | None) -> None:
             if done:
-                cluster.kill()
+                dask.kill()
 
         with pytest.raises(InputError, match="the connection was lost"):
             regress(source, tmp_path / "out", scheduler=address, progress=kill)
-        cluster.kill()
+        dask.kill()
     assert (tmp_path / "out" / JOURNAL).read_bytes().count(b"\n") >= 1

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import math
 import os
 import struct
 import subprocess
 import sys
 import threading
+import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -214,11 +217,15 @@ class _Running:
     """A process; ``model`` says which one alone it has been given, if another owner may have it.
 
     ``waiting`` is True from a request to its reply: after an interruption the reply is still due.
+    ``due`` is when the reply is, on the monotonic clock, while somebody waits for it; ``overdue``
+    says that it was not there then, and that the process has been ended.
     """
 
     process: subprocess.Popen[bytes]
     model: tuple[Any, ...] | None = None
     waiting: bool = False
+    due: float = math.inf
+    overdue: bool = False
 
 
 _IDLE_AT_MOST = 2
@@ -232,6 +239,53 @@ what a damaged model did to its process meets no other. A child that is forked h
 os.register_at_fork(after_in_child=_idle.clear)
 
 
+class _Watchdog:
+    """Ends processes whose replies are overdue, within a quarter of a second: a thread for all of
+    them, since a timer for each request takes as long as a small inference."""
+
+    _TICK = 0.25
+
+    def __init__(self) -> None:
+        self._awaited: set[_Running] = set()
+        self._starting = threading.Lock()
+        self._started = False
+
+    @contextmanager
+    def over(self, running: _Running, seconds: float) -> Iterator[None]:
+        """End a process that is waited for longer than that."""
+        with self._starting:
+            if not self._started:
+                threading.Thread(target=self._watch, daemon=True).start()
+                self._started = True
+        running.due = time.monotonic() + seconds
+        self._awaited.add(running)
+        try:
+            yield
+        finally:
+            self._awaited.discard(running)
+            running.due = math.inf
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(self._TICK)
+            for each in tuple(self._awaited):
+                if time.monotonic() > each.due:
+                    each.overdue = True
+                    each.process.kill()
+
+
+_watchdog = _Watchdog()
+
+
+def _watch_anew() -> None:
+    """In a child that is forked, which has no thread but its own."""
+    global _watchdog
+    _watchdog = _Watchdog()
+
+
+os.register_at_fork(after_in_child=_watch_anew)
+
+
 class LiteRtProcess:
     """LiteRT's process: one request at a time, ended with its owner or when it takes too long.
 
@@ -242,7 +296,6 @@ class LiteRtProcess:
     def __init__(self, file: str, time_limit: float, running: _Running | None = None) -> None:
         self.file = file
         self._time_limit = time_limit
-        self._overdue = False
         self.running = running or _started()
         self._process = self.running.process
         weakref.finalize(self, _release, self.running)
@@ -257,28 +310,21 @@ class LiteRtProcess:
         requests, replies = self._process.stdin, self._process.stdout
         assert requests is not None
         assert replies is not None
-        watchdog = threading.Timer(self._time_limit, self._expire)
-        watchdog.start()
         self.running.waiting = True
         try:
-            send(requests, header, arrays)
-            reply, results = receive(replies)
+            with _watchdog.over(self.running, self._time_limit):
+                send(requests, header, arrays)
+                reply, results = receive(replies)
             self.running.waiting = False
         except (EOFError, OSError):
             raise ModelError(self.file, f"LiteRT {self._death()}") from None
-        finally:
-            watchdog.cancel()
         if "error" in reply:
             raise ModelError(self.file, f"LiteRT: {reply['error']}")
         return reply, results
 
-    def _expire(self) -> None:
-        self._overdue = True
-        self._process.kill()
-
     def _death(self) -> str:
         status = self._process.wait()
-        if self._overdue:
+        if self.running.overdue:
             return f"did not finish within {self._time_limit:g} s"
         return f"crashed (status {status})"
 
