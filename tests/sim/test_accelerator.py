@@ -290,6 +290,20 @@ def test_power_ups_are_counted() -> None:
     assert accelerator.power_ups == before + 1
 
 
+def test_a_chip_holds_again_what_it_held() -> None:
+    """In its tiles and in its scalar core: another program makes both other ones."""
+    accelerator = Accelerator()
+    run(accelerator, sample.operations())
+    chip = accelerator.chip
+    held = chip.contents()
+    before = chip.tiles.tobytes(), chip.core_array.tobytes()
+    run(accelerator, [*sample.operations()[:4], alu(15, 9, 0, 77), *sample.operations()[4:]])
+    assert chip.core_array.tobytes() != before[1]
+    chip.tiles["narrow"] += np.uint32(1)
+    chip.restore(held)
+    assert (chip.tiles.tobytes(), chip.core_array.tobytes()) == before
+
+
 def test_output_that_is_owed_at_the_end_is_what_the_driver_finds() -> None:
     """The chip stands still without a deadlock: more of it might come, as far as it knows."""
     program = sample.operations()

@@ -659,3 +659,17 @@ def test_a_request_that_is_not_done_says_what_it_waits_for(
     monkeypatch.setattr(bench.host, "waiting", lambda: ("8 bytes of input", "an output"))
     with pytest.raises(DriverError, match=r"of the request: 8 bytes of input; an output$"):
         bench.driver.finish(request)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"), [("dma_paused", 0, 1), ("instruction_queue_status", 1, 0)]
+)
+def test_a_register_that_does_not_follow_while_it_closes_is_named(
+    name: str, value: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Bench().driver
+    read = driver._read
+    monkeypatch.setattr(driver, "_read", lambda which: value if which == name else read(which))
+    text = f"{name} is {value:#x} where the driver waits for {expected:#x}"
+    with pytest.raises(DriverError, match=f"^{text}$"):
+        driver.close()
