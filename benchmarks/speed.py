@@ -155,7 +155,7 @@ MEASUREMENTS = (
         "layers of deeplab slim",
         "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
         viewing,
-        30.0,
+        10.0,
         LARGE_MEMORY_BOUND,
     ),
 )
