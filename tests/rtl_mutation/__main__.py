@@ -72,6 +72,8 @@ CPU_SECONDS, SECONDS = 400, 7200
 minute. Building, which only the first run does, takes longer."""
 _BENCH = "bench"
 """The folder whose sources are not the harness, but what plays it."""
+_CHECK = "_check"
+"""The end of the names of modules that only watch, and have no part in what the harness does."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Project:
         sources = {
             path.relative_to(ROOT).as_posix(): path.read_bytes()
             for path in source_files()
-            if path.parent.name != _BENCH
+            if path.parent.name != _BENCH and not path.stem.endswith(_CHECK)
         }
         return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT))
 
@@ -210,7 +212,8 @@ class Campaign:
             write_copy(source_folder(), folder, self._project.sources, numbered)
             done, passed = before, {}
             near = {number: each.near for number, each in asked.items()}
-            for number, by, seconds in self._tried(folder, near, self._middle()):
+            end = self._end if self._near else self._middle()
+            for number, by, seconds in self._tried(folder, near, end):
                 if by or self._near or not asked[number].far:
                     done += 1
                     yield self._outcome(numbered[number], by, seconds, f"{done} of {total}")

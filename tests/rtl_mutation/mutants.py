@@ -247,7 +247,8 @@ class _Finder:
         if node.bad or _UNREAD in self._text(node.left):
             return
         self._target(node.left)
-        self._assigned(node.right)
+        # Of `a += b` the sum stands nowhere: only b has a place in the source.
+        self._assigned(node.right.right if node.isCompound else node.right)
 
     def _target(self, node: Any) -> None:
         """Which element is written, if that is decided while the simulation runs."""

@@ -73,6 +73,23 @@ def found(tmp_path: Path) -> list[Mutant]:
     return mutants_of(Elaborated([path], ["m"]), {"m.sv": SOURCE.encode()}, tmp_path)
 
 
+def test_a_sum_that_stands_nowhere_is_not_changed(tmp_path: Path) -> None:
+    """Of `total += b` the part in the source is b."""
+    text = """module m(input logic [7:0] b, output logic [7:0] total);
+  always_comb begin
+    total = '0;
+    total += b;
+  end
+endmodule
+"""
+    path = tmp_path / "m.sv"
+    path.write_text(text)
+    mutants = mutants_of(Elaborated([path], ["m"]), {"m.sv": text.encode()}, tmp_path)
+    of_sum = [each for each in mutants if each.line == 4]
+    assert of_sum
+    assert all(text[each.start : each.end] == "b" for each in of_sum)
+
+
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
     [
