@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from darwinn_formats.darwinn import Executable, Layer, OutputLayer
 from darwinn_formats.limits import Limits, limited
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
+from darwinn_sim.kernel import state
 from darwinn_sim.lifting import walk as walking
 from darwinn_sim.lifting.program import MOST_INPUTS, lift
 from darwinn_sim.lifting.walk import NotLifted
@@ -78,7 +81,16 @@ def nothing(_: Assembler) -> None:
     """The input goes out as it is."""
 
 
+def loads_and_stores(program: Assembler) -> None:
+    """What a run finds in scalar memory, the one before has left there."""
+    program.emit("Scalar", {"load_op": LoadOperation.DIRECT, "load_address": 9, "load_register": 3})
+    program.emit("Scalar", {"alu_op": AluOperation.MOVE, "alu_immediate": 1, "alu_destination": 4})
+    store = {"store_op": StoreOperation.DIRECT, "store_address": 9, "store_register": 4}
+    program.emit("Scalar", store)
+
+
 REASONS = {
+    "its scalar core computes with data": moved(loads_and_stores),
     "it computes nothing in its tiles": moved(nothing),
     "a function has no table of this program": moved(sums(function=1)),
     "elements of output 'results' are what memories held beforehand": moved(sums(), WORDS + 2),
@@ -99,6 +111,33 @@ def test_what_is_not_lifted_says_why(reason: str) -> None:
     before = accelerator.chip.contents()
     assert refusal(accelerator, executable) == reason
     assert np.array_equal(accelerator.chip.contents().tiles, before.tiles)
+
+
+@pytest.mark.parametrize("octet", [0, 7, 255])
+def test_what_the_chip_holds_is_stale_and_nothing_has_written_it(octet: int) -> None:
+    """Down to a single bit of any shadow; words of wide memory only where a run changes them."""
+    tiles, core = state.new_tiles(), state.new_core()
+    tiles.view(np.uint8)[:] = core.view(np.uint8)[:] = 0x5A
+    changed = np.zeros(tiles["wide"].shape, np.bool_)
+    changed[:, ::3] = True
+    walk_of: Any = SimpleNamespace(_stale=changed)
+    walking._Walk._forget(walk_of, tiles, core, np.uint8(octet))
+    rows = [tiles["units"]["row"], tiles["ring"]["rows"], core["ring"]["rows"]]
+    stale = [
+        *(tiles["narrow"], tiles["scale_bias"], tiles["wide"][changed], tiles["mesh"]["data"]),
+        *(core["memory"], core["activations"], core["parameters"], core["units"]["row"]["data"]),
+        *(row["data"] for row in rows),
+    ]
+    unwritten = [
+        *(tiles["narrow_written"], tiles["scale_bias_written"], core["memory_written"]),
+        *(core["activations_written"], core["parameters_written"]),
+        *(core["registers_written"], core["predicates_written"]),
+        *(row["written"] for row in rows),
+    ]
+    assert [set(each.tobytes()) for each in stale] == [{octet}] * len(stale)
+    assert [set(each.tobytes()) for each in unwritten] == [{0}] * len(unwritten)
+    assert set(tiles["wide"][~changed].tobytes()) == {0x5A}
+    assert (tiles["wide_written"] == walking._UNTOUCHED).all()
 
 
 def test_a_chip_that_has_run_nothing_has_other_flags() -> None:

@@ -11,6 +11,7 @@ from darwinn_sim.lifting import passes, runs, stages
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
 from darwinn_sim.units import identities
+from darwinn_sim.units.identities import NOTHING, Execution
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, SUM
 from darwinn_sim.units.tensor_records import Parameters
 from hypothesis import given
@@ -214,6 +215,50 @@ def test_rows_that_hold_what_a_run_has_put_aside(seed: int) -> None:
             patched.setattr(runs, "_IN_CACHE", at_a_time)
             assert runs._follow(distinct, numbers, begins, sizes).tolist() == slow
             assert runs._follow(distinct, np.arange(8), begins, sizes).tolist() == slow_own
+
+
+@given(SEEDS)
+def test_a_run_goes_on_from_the_one_whose_sums_it_takes(seed: int) -> None:
+    """All of them, lane by lane: with a lane less or more, they are a row like any other."""
+    random = np.random.default_rng(seed)
+    count = 12
+    first, ends = sizes(random, count)
+    last = ends - 1
+    lanes = random.integers(1, 4, count)
+    stored = 4 * lanes * random.integers(0, 2, count)
+    notes = Execution.zeros(int(ends[-1]))
+    # Only the first segment of a run takes sums, and only the last one makes any.
+    notes["sums"], notes["identity"] = random.integers(-1, 9, len(notes)), 1 << 20
+    identity = np.append(0, np.cumsum(stored + 4)[:-1])[random.permutation(count)]
+    notes["identity"][last] = identity
+    # Rows that begin where sums do, or a byte beside those; the last byte may be another one.
+    begins = CONSTANTS + random.choice(identity, 9) + random.choice([-1, 0, 0, 0, 1], 9)
+    distinct = (begins[:, None] + np.arange(256)).astype(np.int32)
+    distinct[np.arange(9), random.integers(4, 17, 9)] += 1
+    sums = [int(each) for each in notes["sums"][first]]
+
+    def source(k: int) -> int:
+        for maker in np.flatnonzero(stored):
+            made = range(CONSTANTS + identity[maker], CONSTANTS + identity[maker] + stored[maker])
+            takes = sums[k] != NOTHING and distinct[sums[k], : len(made)].tolist() == [*made]
+            if takes and lanes[maker] == lanes[k]:
+                return int(maker)
+        return -1
+
+    before, rows = runs._before(made(distinct=distinct), notes, first, last, lanes, stored)
+    assert rows.tolist() == sums
+    assert before.tolist() == [source(k) for k in range(count)]
+
+
+@pytest.mark.parametrize("lanes", [(1, 1), (63, 64), (64, 63), (64, 64)])
+def test_sums_of_other_lanes_are_not_gone_on_from(lanes: tuple[int, int]) -> None:
+    notes = Execution.zeros(2)
+    notes["sums"] = NOTHING, 0
+    notes["identity"] = 0, 1 << 20
+    row = made(distinct=(CONSTANTS + np.arange(256, dtype=np.int32))[None])
+    each = np.arange(2)
+    before, _ = runs._before(row, notes, each, each, np.array(lanes), np.array([4 * lanes[0], 0]))
+    assert before.tolist() == [-1, 0 if lanes[0] == lanes[1] else -1]
 
 
 @given(SEEDS)
