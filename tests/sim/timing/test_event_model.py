@@ -546,3 +546,41 @@ def test_a_look_at_the_clock_in_between_changes_nothing(monkeypatch: pytest.Monk
     assert timing.simulate_program(program, sizes).cycles == cycles
     with pytest.raises(NotEnded, match="after 50 cycles"):
         timing.simulate_program(program, sizes, limit=50)
+
+
+class CountedClock:
+    """A clock by which the time is over at look ``last``."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.looks = 0
+
+    def seen(self) -> None:
+        """Nothing begins again."""
+
+    def passed(self) -> str:
+        self.looks += 1
+        return "1 s" if self.looks == self.last else ""
+
+
+def test_a_run_ends_with_the_look_that_finds_its_time_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At any look, and the last one of all; not by one that would come after that."""
+    monkeypatch.setattr(event_model, "_TURN_CYCLES", 7)
+    program, sizes = sample("dense")
+
+    def cycles(clock: CountedClock) -> int:
+        monkeypatch.setattr(event_model, "Clock", lambda: clock)
+        return timing.simulate_program(program, sizes).cycles
+
+    unhurried = CountedClock(0)
+    expected = cycles(unhurried)
+    assert unhurried.looks > 10
+    for last in (1, 2, unhurried.looks):
+        clock = CountedClock(last)
+        with pytest.raises(NotEnded) as caught:
+            cycles(clock)
+        assert (caught.value.limit, clock.looks) == ("1 s", last)
+        assert "ring rows in" in caught.value.doing[0]
+    assert cycles(CountedClock(unhurried.looks + 1)) == expected

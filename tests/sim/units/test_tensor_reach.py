@@ -96,6 +96,21 @@ def test_ends_of_a_traversal_are_those_of_all_its_places(
     assert leaves == (min(places) < 0 or max(places) > last)
 
 
+def test_a_double_buffer_ends_where_either_side_does() -> None:
+    """All bases, offsets and reaches around both ends of a small memory."""
+    last = 10
+    cases = [*product(range(-3, last + 4), range(-last - 3, last + 4), range(-2, 3))]
+    walks = traversal.Parameters.zeros(len(cases))
+    walks["base"], walks["double_offset"], walks["step"][:, 0] = np.transpose(cases)
+    walks["limit"][:, 0] = 1
+    inside = range(last + 1)
+    slow = [
+        any(base + begin + end not in inside for begin in (0, offset) for end in (0, reach))
+        for base, offset, reach in cases
+    ]
+    assert tensor_bounds._leaves(walks, last).tolist() == slow
+
+
 def test_what_is_marked_is_what_the_unit_faults_at() -> None:
     coverage = Coverage("reach of the tensor unit", BINS)
 

@@ -244,6 +244,31 @@ def test_a_host_that_does_not_read_makes_the_chip_wait(monkeypatch: pytest.Monke
     assert function.quiet
 
 
+@pytest.mark.parametrize("waiting", [None, OUTPUTS, EVENTS])
+@pytest.mark.parametrize("sent", [b"", b"x"])
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("seconds", [None, 0.0, 1.0])
+def test_quiet_is_what_has_nothing_under_way(
+    waiting: int | None,
+    sent: bytes,
+    goes_on: bool,
+    seconds: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each cause alone keeps it from that, as all of them do; work due at once is work."""
+    function = application()
+    monkeypatch.setattr(function.chip, "advance", lambda: goes_on)
+    assert function.work() is goes_on
+    function.patience = lambda: seconds
+    if waiting == OUTPUTS:
+        function.take_output(b"y")
+    elif waiting == EVENTS:
+        function.take_event(4, 0, 0)
+    send(function, sent)
+    causes = (waiting is not None, sent != b"", goes_on, seconds is not None)
+    assert function.quiet is not any(causes)
+
+
 def test_a_host_that_reads_wakes_a_chip_that_waits_for_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
