@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import math
 import os
 import struct
 import subprocess
@@ -217,14 +216,12 @@ class _Running:
     """A process; ``model`` says which one alone it has been given, if another owner may have it.
 
     ``waiting`` is True from a request to its reply: after an interruption the reply is still due.
-    ``due`` is when the reply is, on the monotonic clock, while somebody waits for it; ``overdue``
-    says that it was not there then, and that the process has been ended.
+    ``overdue`` says that the reply was not there in time, and that the process has been ended.
     """
 
     process: subprocess.Popen[bytes]
     model: tuple[Any, ...] | None = None
     waiting: bool = False
-    due: float = math.inf
     overdue: bool = False
 
 
@@ -246,7 +243,7 @@ class _Watchdog:
     _TICK = 0.25
 
     def __init__(self) -> None:
-        self._awaited: set[_Running] = set()
+        self._due: dict[_Running, float] = {}
         self._starting = threading.Lock()
         self._started = False
 
@@ -257,21 +254,19 @@ class _Watchdog:
             if not self._started:
                 threading.Thread(target=self._watch, daemon=True).start()
                 self._started = True
-        running.due = time.monotonic() + seconds
-        self._awaited.add(running)
+        self._due[running] = time.monotonic() + seconds
         try:
             yield
         finally:
-            self._awaited.discard(running)
-            running.due = math.inf
+            del self._due[running]
 
     def _watch(self) -> None:
         while True:
             time.sleep(self._TICK)
-            for each in tuple(self._awaited):
-                if time.monotonic() > each.due:
-                    each.overdue = True
-                    each.process.kill()
+            for running, due in self._due.copy().items():
+                if time.monotonic() > due:
+                    running.overdue = True
+                    running.process.kill()
 
 
 _watchdog = _Watchdog()
