@@ -127,9 +127,7 @@ rtl-formal: $(READY)  ## Prove properties of the RTL, for every input and histor
 	    $(if $(NIGHTLY),--nightly) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
 
 rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional coverage; write a report
-	@rm -rf $(BUILD)/rtl-coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) tests/rtl --rtl-coverage $(BUILD)/rtl-coverage
-	@$(BIN)/python -m darwinn_testbench.rtl.coverage_report $(BUILD)/rtl-coverage
+	@$(BIN)/python -m tests.nightly.rtl_coverage $(BUILD)/rtl-coverage --jobs $(WORKERS)
 
 waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
 	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null
@@ -166,7 +164,7 @@ site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
-	@status=0; for each in record speed whole_models hazards usb pcie timing timeline rtl executorch iree bef; do \
+	@status=0; for each in record speed whole_models hazards usb pcie oracle many_inputs timing timeline rtl executorch iree bef; do \
 	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
 
 bench-record: $(READY)  ## Measure what benchmarks/record keeps, append it as a line, and draw all lines

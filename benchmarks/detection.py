@@ -51,6 +51,7 @@ from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.report import Verdict, one_line, verdict_of
 
 from benchmarks.common import machine
+from benchmarks.figures import keep_figures
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -63,6 +64,9 @@ from program_faults import (
     mutated_model,
     programs_of,
 )
+
+GROUPS = (("synchronisation", SYNCHRONISATION), ("values", VALUES))
+"""Kinds of mutants that are counted together, with their name."""
 
 GOAL = 0.99
 """Share of what is not equivalent that has to be caught, of synchronisation and of values."""
@@ -420,10 +424,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     groups: list[tuple[str, Sequence[Outcome]]] = [
         (kind.value, [each for each in outcomes if each.kind == kind]) for kind in Kind
     ]
-    groups += [
-        (name, [each for each in outcomes if each.kind in kinds])
-        for name, kinds in (("synchronisation", SYNCHRONISATION), ("values", VALUES))
-    ]
+    groups += [(name, [each for each in outcomes if each.kind in kinds]) for name, kinds in GROUPS]
     for name, group in groups:
         made = [each for each in group if each.result != NOTHING]
         counts = Counter(each.result for each in made)
@@ -445,13 +446,26 @@ def missed(outcomes: Sequence[Outcome]) -> list[str]:
     ]
 
 
+def caught_of(outcomes: Sequence[Outcome]) -> dict[str, tuple[int, int]]:
+    """Of synchronisation and of values: how many are caught, of how many."""
+    return {
+        name: share([each for each in outcomes if each.kind in kinds], CAUGHT)
+        for name, kinds in GROUPS
+    }
+
+
 def reached(outcomes: Sequence[Outcome]) -> bool:
     """Whether as many are caught as should be."""
-    shares = [
-        share([each for each in outcomes if each.kind in kinds], CAUGHT)
-        for kinds in (SYNCHRONISATION, VALUES)
-    ]
-    return all(caught >= GOAL * real for caught, real in shares)
+    return all(caught >= GOAL * real for caught, real in caught_of(outcomes).values())
+
+
+def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Of both groups: how many are not equivalent, and the share of them that is caught."""
+    found: dict[str, float] = {}
+    for name, (caught, real) in caught_of(outcomes).items():
+        found[f"{name}: not equivalent"] = real
+        found[f"{name}: caught, %"] = 100 * caught / real if real else 100.0
+    return found
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -485,6 +499,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "detection.jsonl"
     outcomes = list(outcomes_of(tasks, file, options.jobs, options.seconds))
+    keep_figures(figures(outcomes))
     told = {
         "machine": machine(),
         "seed": options.seed,

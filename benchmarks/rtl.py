@@ -33,6 +33,7 @@ from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
 
 from benchmarks.common import machine
+from benchmarks.figures import keep_figures
 
 BUSY_SHARE = 1 / 12
 """Least share of the plain main's speed on a DMA workload."""
@@ -149,6 +150,12 @@ def main() -> int:
     print(machine())
     print("million cycles per processor second, best of", options.repeat)
     print("\n".join(rows(best(plain), best(harness))))
+    keep_figures(
+        {
+            "DMA workload, Mcycle/s": best(harness).busy / 1e6,
+            "idle clock, Mcycle/s": best(harness).idle / 1e6,
+        }
+    )
     good = best(harness).busy >= BUSY_SHARE * best(plain).busy
     return int(not good or best(harness).idle < IDLE_BOUND)
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from darwinn_testbench.rtl.build import source
 
+from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
 from tests.formal.yosys import Answer, DesignRefused, Question, ask
 
@@ -130,6 +131,17 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def figures(results: Sequence[Result]) -> dict[str, float]:
+    """How many proofs and properties hold, and the time that they took."""
+    good = [each for each in results if each.good]
+    return {
+        "proofs": len(results),
+        "proofs that hold": len(good),
+        "properties that hold": sum(each.properties for each in good),
+        "processor time, s": sum(each.seconds for each in results),
+    }
+
+
 def perform_all(proofs: Sequence[Proof], jobs: int, out: Path | None) -> Iterator[Result]:
     """Results in the order of ``proofs``."""
     with ThreadPoolExecutor(jobs) as pool:
@@ -176,6 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DesignRefused as refused:
         print(f"yosys cannot read a design:\n{refused}", file=sys.stderr)
         return 1
+    keep_figures(figures(results))
     if options.json:
         print(json.dumps([{**asdict(each), "good": each.good} for each in results], indent=1))
     else:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from darwinn_testbench.rtl.build import Design, design_sources
 
+from benchmarks.figures import keep_figures
 from tests.formal.yosys import DesignRefused, folders, run_script
 
 PARTS = {"host": Design("harness", registers=True)}
@@ -125,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         if not options.json:
             print(areas[-1].line(), flush=True)
+    keep_figures({f"{each.name}, LUT6": each.luts for each in areas})
     if options.json:
         print(json.dumps([asdict(each) for each in areas], indent=1))
     return 0

@@ -27,6 +27,7 @@ from random import SystemRandom
 import msgspec
 from darwinn_testbench.compiler import sample
 
+from benchmarks.figures import keep_figures
 from tests.fuzz.formats import BY_NAME
 from tests.fuzz.harness import LIMITS, Harness, Outcome, Task
 from tests.fuzz.mutants import Seeds
@@ -149,6 +150,7 @@ def _fuzz(session: Session, options: argparse.Namespace) -> None:
             session.save()
     seconds = time.monotonic() - begin
     session.save()
+    keep_figures({"mutants": done, "findings": session.found})
     print(
         f"fuzz: {done:,} mutants, numbers {first} to {first + done - 1}, "
         f"in {seconds:.0f} s ({done / seconds:.1f}/s)"

@@ -32,6 +32,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from random import SystemRandom
 
+from benchmarks.figures import keep_figures
 from tests.mutation.mutants import Mutant, drawn, is_python, mutants_of
 from tests.mutation.nearest import Chooser, contents, record
 from tests.mutation.recorder import SOURCES
@@ -46,6 +47,7 @@ from tests.mutation.results import (
     Kept,
     Outcome,
     equivalents,
+    figures,
     package_of,
     scores,
     shown,
@@ -313,6 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
     found = scores(judged)
     total = next(each for each in found if each.package == TOTAL)
+    keep_figures(figures(found))
     print(file=sys.stderr)
     survivors = [each for each in judged if each.result == SURVIVED]
     if options.json:

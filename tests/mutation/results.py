@@ -168,6 +168,19 @@ def scores(judged: Iterable[Judged]) -> list[Score]:
     ]
 
 
+def figures(found: Iterable[Score]) -> dict[str, float]:
+    """Of all: how many were judged, and the share that was caught, with its interval."""
+    total = next(each for each in found if each.package == TOTAL)
+    low, high = (100 * each for each in wilson(total.caught, total.real))
+    share = 100 * total.caught / total.real if total.real else 100.0
+    return {
+        "mutants": total.mutants,
+        "caught, %": share,
+        "caught at least, %": low,
+        "caught at most, %": high,
+    }
+
+
 def table(found: Sequence[Score]) -> list[str]:
     """Lines that show them."""
     head = f"{'':<28} mutants  caught equivalent    share      95 %"

@@ -6,8 +6,8 @@ Random tests, the fuzzer, changes of the project's own sources, faults of real p
 bounds of speed run one after the other. What a job does not use of its time is for those behind it;
 one that goes on beyond its time is ended, and has failed. What needs something that is not there is
 left out, by name. OUT (build/nightly) keeps what jobs go on with the next night, each job's output,
-a line for each night in nights.jsonl, and a page about it: nightly.html. The same SEED, which is
-printed, draws the same again.
+a line for each night in nights.jsonl, and a page about it with its figures beside those of the
+nights before: nightly.html. The same SEED, which is printed, draws the same again.
 
 Exits with 1 if a job failed.
 """
@@ -29,6 +29,7 @@ from random import SystemRandom
 from darwinn_testbench.report.files import write_result
 
 from benchmarks.common import commit, machine
+from benchmarks.figures import FIGURES_VARIABLE, kept_figures
 from tests.nightly.deadline import END_VARIABLE
 from tests.nightly.jobs import JOBS, Job, command
 from tests.nightly.page import page_of
@@ -54,8 +55,11 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
     begin = time.monotonic()
     given = {**values, "seconds": str(int(seconds))}
     paths = [ROOT / each for each in ("formats", "sim", "testbench", "tests/support", ".")]
+    figures = log.with_suffix(".figures.json")
+    figures.unlink(missing_ok=True)
     environment = {
         **os.environ,
+        FIGURES_VARIABLE: str(figures),
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "DARWINN_NIGHTLY_SEED": values["seed"],
         END_VARIABLE: str(time.time() + seconds),
@@ -79,7 +83,9 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return Done(job.name, result, round(time.monotonic() - begin), last_line(log), job.about)
+    seconds_taken = round(time.monotonic() - begin)
+    found = kept_figures(figures)
+    return Done(job.name, result, seconds_taken, last_line(log), job.about, found)
 
 
 def last_line(log: Path) -> str:

@@ -73,6 +73,13 @@ JOBS = (
         needs=("compiler",),
     ),
     Job(
+        "rtl-coverage",
+        "lines, branches, toggles and every declared bin that tests of the RTL reach",
+        ("-m", "tests.nightly.rtl_coverage", "{out}/rtl-coverage", "--jobs", "{jobs}"),
+        share=3,
+        needs=("compiler",),
+    ),
+    Job(
         "formal",
         "properties of the RTL are proved, and each proof finds its faults",
         ("-m", "tests.formal", "--nightly", "--jobs", "{jobs}"),
@@ -144,6 +151,8 @@ JOBS = (
             ("whole_models", ("corpus",)),
             ("usb", ("corpus",)),
             ("pcie", ("corpus",)),
+            ("oracle", ("corpus",)),
+            ("many_inputs", ("corpus",)),
             ("timing", ("corpus",)),
             ("timeline", ("corpus",)),
             ("rtl", ("corpus", "compiler")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from darwinn_testbench.pages import Chart, Page, Section, Table, charts, render, table_of
@@ -13,6 +13,8 @@ from tests.nightly.results import Done, Night, Nights, Result
 
 _LAST_LINES = 60
 _NIGHTS = 60
+_FIGURES_OF = 8
+"""Figures are shown of so many nights."""
 
 _VERDICTS = {
     Result.PASSED: Verdict.PASS,
@@ -48,6 +50,8 @@ def _sections(night: Night, nights: Nights, out: Path) -> Iterator[Section]:
     )
     yield Section("Jobs", parts=[table_of(columns, night.jobs), _times(night)])
     earlier = [*nights.all[-_NIGHTS:], night]
+    if night.figures:
+        yield Section("Figures", parts=[_figures(earlier[-_FIGURES_OF:])])
     if len(earlier) > 1:
         names = list(dict.fromkeys(each.name for one in earlier for each in one.jobs))
         rows = [
@@ -65,6 +69,21 @@ def _sections(night: Night, nights: Nights, out: Path) -> Iterator[Section]:
                 f"The last {len(last)} of {len(lines)} lines of {log.name}.",
                 [Table(["line"], last, folded=True)],
             )
+
+
+def _figures(nights: Sequence[Night]) -> Table:
+    """Of the last night, a line each, beside what they were in the nights before."""
+    shown = list(reversed(nights))
+    rows = [
+        [job, name, *(_rounded(each.figures.get((job, name))) for each in shown)]
+        for job, name in shown[0].figures
+    ]
+    heads = ["job", "figure", *(f"{each.started} {each.commit}" for each in shown)]
+    return Table(heads, rows, [False, False, *(True for _ in shown)])
+
+
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 2)
 
 
 def _times(night: Night) -> Chart:

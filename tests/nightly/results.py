@@ -27,8 +27,8 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Done:
-    """A job that is over: its name, what came of it, whole seconds, its last word, and what it is
-    about.
+    """A job that is over: its name, what came of it, whole seconds, its last word, what it is
+    about, and its figures by name.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Done:
     seconds: int
     says: str
     about: str
+    figures: dict[str, float] = field(default_factory=dict)
 
     def line(self) -> str:
         """As it is printed."""
@@ -55,6 +56,13 @@ class Night:
     def result(self, name: str) -> Result | None:
         """Of the job with that name, if it was asked for."""
         return next((each.result for each in self.jobs if each.name == name), None)
+
+    @property
+    def figures(self) -> dict[tuple[str, str], float]:
+        """Of all jobs, by the job's name and the figure's."""
+        return {
+            (each.name, name): value for each in self.jobs for name, value in each.figures.items()
+        }
 
 
 @dataclass

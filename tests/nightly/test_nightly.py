@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import kept_figures
 from tests.nightly import __main__ as nightly
 from tests.nightly.jobs import JOBS, NEEDS, Job, command
 from tests.nightly.results import Nights, Result
@@ -75,6 +76,34 @@ def test_a_night_is_kept_and_shown(
     assert first.started in page and "what good shows" in page
     assert night(tmp_path, jobs, monkeypatch) == 1
     assert "&lt;b&gt;no&lt;/b&gt;" in (tmp_path / "nightly.html").read_text()
+
+
+def test_figures_are_shown_beside_those_of_the_nights_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a job that says some; what another night left behind is not taken for this one's."""
+    code = "from benchmarks.figures import keep_figures; keep_figures(dict([('caught, %%', %s)]))"
+    for value in (61.25, 73.5):
+        night(tmp_path, [job("score", code % value)], monkeypatch)
+    night(tmp_path, [job("score", "")], monkeypatch)
+    nights = Nights.load(tmp_path / "nights.jsonl").all
+    assert [each.figures for each in nights] == [
+        {("score", "caught, %"): 61.25},
+        {("score", "caught, %"): 73.5},
+        {},
+    ]
+    night(tmp_path, [job("score", code % 82.75)], monkeypatch)
+    page = (tmp_path / "nightly.html").read_text()
+    row = page[page.index("caught, %") :].partition("</tr>")[0]
+    assert [row.find(each) > 0 for each in ("82.75", "73.5", "61.25")] == [True] * 3
+    assert row.index("82.75") < row.index("73.5") < row.index("61.25")
+
+
+def test_figures_that_were_cut_short_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    assert kept_figures(path) == {}
+    path.write_bytes(b'{"caught": 9')
+    assert kept_figures(path) == {}
 
 
 def test_a_job_without_end_is_ended_with_all_that_it_has_started(

@@ -35,6 +35,7 @@ from random import SystemRandom
 
 from darwinn_testbench.rtl.build import build_root, locked, source_files, source_folder
 
+from benchmarks.figures import keep_figures
 from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.results import (
     CAUGHT,
@@ -47,6 +48,7 @@ from tests.mutation.results import (
     Kept,
     Outcome,
     equivalents,
+    figures,
     scores,
     shown,
     table,
@@ -347,6 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
     found = scores(judged)
     total = next(each for each in found if each.package == TOTAL)
+    keep_figures(figures(found))
     print(file=sys.stderr)
     if options.json:
         rows = [

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,23 +139,30 @@ class _FilePage:
         )
 
 
+def totals(merged: dict[str, FileCoverage], bins: dict[str, Bins]) -> dict[str, tuple[int, int]]:
+    """Of lines, branches, toggles and functional bins: how many were reached, of how many."""
+    found: dict[str, tuple[int, int]] = {}
+    for what in ("lines", "branches", "toggles"):
+        each = [covered(getattr(file, what)) for file in merged.values()]
+        found[what] = sum(reached for reached, _ in each), sum(places for _, places in each)
+    hits = [count for items in bins.values() for item in items.values() for count in item.values()]
+    found["functional bins"] = sum(count > 0 for count in hits), len(hits)
+    return found
+
+
 def summary(merged: dict[str, FileCoverage], bins: dict[str, Bins]) -> list[str]:
     """The totals, and every missed bin, for a terminal."""
-    lines = []
-    for what in ("lines", "branches", "toggles"):
-        total: Counter[str] = Counter()
-        for found in merged.values():
-            reached, places = covered(getattr(found, what))
-            total["reached"] += reached
-            total["places"] += places
-        lines.append(_share(what, total["reached"], total["places"]))
-    hits = [count for items in bins.values() for item in items.values() for count in item.values()]
-    lines.append(_share("functional bins", sum(count > 0 for count in hits), len(hits)))
+    lines = [_share(what, *found) for what, found in totals(merged, bins).items()]
     lines += [
         f"  missed: {missed.unit}: {missed.item}: {missed.name}: {missed.reason or 'no reason'}"
         for missed in missed_bins(bins)
     ]
     return lines
+
+
+def unexplained(bins: dict[str, Bins]) -> bool:
+    """Whether a declared bin was missed for no reason."""
+    return any(not missed.reason for missed in missed_bins(bins))
 
 
 def _share(what: str, reached: int, places: int) -> str:
@@ -178,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print("\n".join(summary(merged, bins)))
     print(f"{options.folder / 'index.html'}, {options.folder / 'coverage.info'}")
-    return int(any(not missed.reason for missed in missed_bins(bins)))
+    return int(unexplained(bins))
 
 
 if __name__ == "__main__":
