@@ -193,6 +193,8 @@ class RtlHost(HostInterface):
         if size != len(chunk):
             raise RtlFailure(f"the RTL fetches a chunk of {size} bytes, not of {len(chunk)}")
         self.chunk = self.player.fetch(size)
+        # Words that host memory refused are no instructions: nobody should decode them.
+        self.take_events()
         return self.chunk
 
     def chunk_done(self) -> None:
@@ -227,6 +229,8 @@ class RtlHost(HostInterface):
     def check(self) -> None:
         """Compare registers, interrupt lines and status block with the model's, once everything has
         left the chip. Raises ``RtlFailure``."""
+        # What failed says more than the registers that differ for it.
+        self.take_events()
         get = self.registers.get
         if get("instruction_queue_control") & _STATUS_BLOCK:
             block = self.mmu.read(get("instruction_queue_status_block_base"), STATUS_BLOCK_BYTES)
@@ -239,6 +243,7 @@ class RtlHost(HostInterface):
             found = self.registers.read(register(name).offset)
             if found != get(name):
                 raise RtlFailure(f"register {name} of the RTL is {found:#x}, not {get(name):#x}")
+        # The lines follow the registers by a cycle.
         self.take_events()
         lines = (
             get("sc_host_int_status") & get("sc_host_int_control")
