@@ -46,8 +46,9 @@ public:
         if (VerilatedVpi::callCbs(cbStartOfSimulation)) tell_values();
         do step();
         while (!Verilated::gotFinish() && advance());
-        top.final();
+        // Blocks that were compiled by themselves, and their counts, are gone after that.
         end();
+        top.final();
     }
 
 private:
