@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
-import os
 import re
 import signal
 import sys
@@ -32,26 +30,20 @@ from pathlib import Path
 from queue import SimpleQueue
 from random import SystemRandom
 
-from benchmarks.figures import keep_figures
 from tests.mutation.mutants import Mutant, drawn, is_python, mutants_of
 from tests.mutation.nearest import Chooser, contents, record
 from tests.mutation.recorder import SOURCES
 from tests.mutation.results import (
     CAUGHT,
-    EQUIVALENT,
     RESULTS,
     SURVIVED,
     TOTAL,
     BadEquivalent,
-    Judged,
     Kept,
     Outcome,
+    all_judged,
     equivalents,
-    figures,
-    package_of,
-    scores,
-    shown,
-    table,
+    report,
 )
 from tests.mutation.tree import ROOT, ToolError, Tree
 
@@ -294,57 +286,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = options_of(arguments)
     project = Project.read()
     argued = equivalents(EQUIVALENTS, project.mutants)
-    sample = [
-        each for each in project.sample(options) if not any(entry.matches(each) for entry in argued)
-    ]
+    sample = project.sample(options)
+    same = {each for each in sample if any(entry.matches(each) for entry in argued)}
     options.out.mkdir(parents=True, exist_ok=True)
-    known = {}
     with tempfile.TemporaryDirectory(dir=options.out, prefix="tree-") as folder:
-        campaign = Campaign(project, options, folder)
-        known = {each.name: each for each in campaign.judged(sample)}
-    judged = [
-        Judged(each, known[each.name].result, known[each.name].by, known[each.name].seconds)
-        for each in sample
-        if each.name in known
-    ]
-    same = [each for each in project.sample(options) if each not in set(sample)]
-    judged += [Judged(each, EQUIVALENT, "", 0.0) for each in same]
-    return _told(project, options, judged)
-
-
-def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
-    found = scores(judged)
-    total = next(each for each in found if each.package == TOTAL)
-    keep_figures(figures(found))
-    print(file=sys.stderr)
-    survivors = [each for each in judged if each.result == SURVIVED]
-    if options.json:
-        rows = [
-            {
-                "file": each.mutant.file,
-                "line": each.mutant.line,
-                "function": each.mutant.function,
-                "package": package_of(each.mutant.file),
-                "kind": each.mutant.kind,
-                "before": each.mutant.before,
-                "after": each.mutant.after,
-                "result": each.result,
-                "by": each.by,
-                "seconds": each.seconds,
-            }
-            for each in judged
-        ]
-        print(json.dumps({"seed": options.seed, "mutants": rows}, indent=2))
-    else:
-        for each in survivors:
-            print(*shown(each.mutant, project.sources[each.mutant.file]), sep="\n")
-            print(f"    {each.by}\n")
-        print(*table(found), sep="\n")
-        print(
-            f"seed {options.seed}, {total.mutants} of {len(drawn(project.mutants, options.seed))} "
-            f"places; each that survives wants a test, or a reason in "
-            f"{os.path.relpath(EQUIVALENTS, ROOT)}"
+        outcomes = Campaign(project, options, folder).judged(
+            [each for each in sample if each not in same]
         )
+        judged = all_judged(sample, outcomes, same)
+    places = len(drawn(project.mutants, options.seed))
+    found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
+    total = next(each for each in found if each.package == TOTAL)
     return 0 if total.caught >= GOAL * total.real else 1
 
 

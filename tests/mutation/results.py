@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
+import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.figures import keep_figures
 from tests.mutation.mutants import Mutant
 
 CAUGHT, SURVIVED, EQUIVALENT = "caught", "SURVIVED", "equivalent"
@@ -108,6 +111,34 @@ class Judged:
     by: str
     seconds: float
 
+    def row(self) -> dict[str, object]:
+        """For JSON."""
+        mutant = self.mutant
+        return {
+            "file": mutant.file,
+            "line": mutant.line,
+            "function": mutant.function,
+            "package": package_of(mutant.file),
+            "kind": mutant.kind,
+            "before": mutant.before,
+            "after": mutant.after,
+            "result": self.result,
+            "by": self.by,
+            "seconds": self.seconds,
+        }
+
+
+def all_judged(
+    sample: Sequence[Mutant], outcomes: Iterable[Outcome], argued: Iterable[Mutant]
+) -> list[Judged]:
+    """Those of a sample that were tried, and those that are argued to be equivalent."""
+    known = {each.name: each for each in outcomes}
+    tried = [(each, known[each.name]) for each in sample if each.name in known]
+    return [
+        *(Judged(each, found.result, found.by, found.seconds) for each, found in tried),
+        *(Judged(each, EQUIVALENT, "", 0.0) for each in argued),
+    ]
+
 
 def package_of(file: str) -> str:
     """The folder that a file is counted with."""
@@ -185,6 +216,38 @@ def table(found: Sequence[Score]) -> list[str]:
     """Lines that show them."""
     head = f"{'':<28} mutants  caught equivalent    share      95 %"
     return [head, *(each.row() for each in found)]
+
+
+def report(
+    judged: Sequence[Judged],
+    sources: Mapping[str, bytes],
+    seed: int,
+    places: int,
+    argued: Path,
+    *,
+    as_json: bool,
+) -> list[Score]:
+    """Print what came of mutants, and keep their figures; the scores.
+
+    ``places`` is how many there are to draw mutants of, ``argued`` the file of equivalents.
+    """
+    found = scores(judged)
+    keep_figures(figures(found))
+    print(file=sys.stderr)
+    if as_json:
+        print(json.dumps({"seed": seed, "mutants": [each.row() for each in judged]}, indent=2))
+        return found
+    for each in judged:
+        if each.result == SURVIVED:
+            print(*shown(each.mutant, sources[each.mutant.file]), sep="\n")
+            print(f"    {each.by}\n")
+    print(*table(found), sep="\n")
+    total = next(each for each in found if each.package == TOTAL)
+    print(
+        f"seed {seed}, {total.mutants} of {places} places; each that survives wants a test, or a "
+        f"reason in {os.path.relpath(argued)}"
+    )
+    return found
 
 
 def shown(mutant: Mutant, source: bytes) -> list[str]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
-import json
 import multiprocessing
 import os
 import sys
@@ -35,23 +34,18 @@ from random import SystemRandom
 
 from darwinn_testbench.rtl.build import build_root, locked, source_files, source_folder
 
-from benchmarks.figures import keep_figures
 from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.results import (
     CAUGHT,
-    EQUIVALENT,
     RESULTS,
     SURVIVED,
     TOTAL,
     BadEquivalent,
-    Judged,
     Kept,
     Outcome,
+    all_judged,
     equivalents,
-    figures,
-    scores,
-    shown,
-    table,
+    report,
 )
 from tests.rtl_mutation.asked import asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
@@ -335,49 +329,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{each.file}:{each.line}: {each.kind}: {each.before} -> {each.after}")
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    found = Campaign(project, options).judged([each for each in sample if each not in same])
-    known = {each.name: each for each in found}
-    judged = [
-        Judged(each, known[each.name].result, known[each.name].by, known[each.name].seconds)
-        for each in sample
-        if each.name in known
-    ]
-    judged += [Judged(each, EQUIVALENT, "", 0.0) for each in same]
-    return _told(project, options, judged)
-
-
-def _told(project: Project, options: argparse.Namespace, judged: Sequence[Judged]) -> int:
-    found = scores(judged)
+    outcomes = Campaign(project, options).judged([each for each in sample if each not in same])
+    judged = all_judged(sample, outcomes, same)
+    places = len(drawn(project.mutants, options.seed))
+    found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
     total = next(each for each in found if each.package == TOTAL)
-    keep_figures(figures(found))
-    print(file=sys.stderr)
-    if options.json:
-        rows = [
-            {
-                "file": each.mutant.file,
-                "line": each.mutant.line,
-                "module": each.mutant.function,
-                "kind": each.mutant.kind,
-                "before": each.mutant.before,
-                "after": each.mutant.after,
-                "result": each.result,
-                "by": each.by,
-                "seconds": each.seconds,
-            }
-            for each in judged
-        ]
-        print(json.dumps({"seed": options.seed, "mutants": rows}, indent=2))
-    else:
-        for each in judged:
-            if each.result == SURVIVED:
-                print(*shown(each.mutant, project.sources[each.mutant.file]), sep="\n")
-                print(f"    {each.by}\n")
-        print(*table(found), sep="\n")
-        print(
-            f"seed {options.seed}, {total.mutants} of {len(drawn(project.mutants, options.seed))} "
-            f"places; each that survives wants a test, or a reason in "
-            f"{os.path.relpath(EQUIVALENTS, ROOT)}"
-        )
     weak = [
         each.package
         for each in found
