@@ -185,6 +185,22 @@ def test_slices(layer: darwinn.Layer) -> None:
     check(layer, slow_slices(layer, data), data)
 
 
+@pytest.mark.parametrize("octets", range(12, 18))
+@pytest.mark.parametrize("offset", range(9))
+def test_a_slice_that_begins_behind_others_and_bytes_that_are_no_element(
+    octets: int, offset: int
+) -> None:
+    whole = TensorShape((Range(0, 1), Range(0, 2)))
+    info = darwinn.OutputShapeInfo((TensorLayout(whole, (3, 1)),), (offset,))
+    layer = darwinn.Layer(
+        *("out", octets, 1, 6, 1, None, DataType.FIXED_POINT16, OutputLayer(shape_info=info)),
+        shape=whole,
+        file_offset=7,
+    )
+    data = bytes(range(100, 100 + octets))
+    check(layer, slow_slices(layer, data), data)
+
+
 LAYER = darwinn.Layer("in", 12, 1, 2, 3, None, DataType.FIXED_POINT16, InputLayer(), 5)
 
 
@@ -194,6 +210,7 @@ LAYER = darwinn.Layer("in", 12, 1, 2, 3, None, DataType.FIXED_POINT16, InputLaye
         ({}, 1, 60, None),
         ({}, 1, 59, "60 bytes in a run are more than 59"),
         ({}, 0, 60, None),
+        ({}, 0, 59, "60 bytes in a run are more than 59"),
         ({}, 2, 120, None),
         ({}, 2, 119, "120 bytes in a run are more than 119"),
         ({"size_bytes": 11}, 1, 60, "12 bytes of elements are in 11"),

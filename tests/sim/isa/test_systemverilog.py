@@ -61,6 +61,38 @@ def test_struct_has_every_field_where_the_table_has_it(instruction: Instruction)
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
+def test_numbers_have_a_sign_where_the_table_has_one(instruction: Instruction) -> None:
+    """Of a single bit, too, which is a vector then. A list of numbers is one vector without."""
+    (own,) = (
+        body
+        for body, name in _STRUCT.findall(systemverilog.package())
+        if name == systemverilog.type_name(instruction)
+    )
+    declared = {
+        name.rstrip("_"): (bool(signed), bounds)
+        for signed, bounds, name in re.findall(r"logic (signed )?(\[\d+:0\] )?(\w+);", own)
+    }
+    inside = {name for each in instruction.traversals for name in each.fields}
+    for field in instruction.fields:
+        own_member = field.name not in inside and not field.name.startswith("watcher_")
+        if own_member and field.count == 1 and field.name != "opcode":
+            vector = f"[{field.width - 1}:0] " if field.width > 1 or field.signed else ""
+            assert declared[field.name] == (field.signed, vector), field.name
+
+
+def test_members_of_traversals_and_watchers_have_the_sign_of_the_table() -> None:
+    parts = [
+        (body, {"alternate_reset", "expected", "stride"} if "watcher" not in name else {"expected"})
+        for body, name in _STRUCT.findall(systemverilog.package())
+        if name.startswith(("traversal_", "watcher_"))
+    ]
+    assert len(parts) > 4
+    for body, signed in parts:
+        for sign, name in re.findall(r"logic (signed )?(?:\[\d+:0\] )?(\w+);", body):
+            assert bool(sign) is (name in signed), name
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
 def test_traversals_and_watchers_have_their_fields_by_name(instruction: Instruction) -> None:
     layout = _LAYOUTS[systemverilog.type_name(instruction)]
     for traversal in instruction.traversals:

@@ -89,7 +89,14 @@ def loads_and_stores(program: Assembler) -> None:
     program.emit("Scalar", store)
 
 
+def stores(program: Assembler) -> None:
+    """To where a register says that nothing has written in this run."""
+    store = {"store_op": StoreOperation.INDIRECT, "store_address": 7, "store_register": 3}
+    program.emit("Scalar", store)
+
+
 REASONS = {
+    "its course may depend on data, or on what came before": moved(stores),
     "its scalar core computes with data": moved(loads_and_stores),
     "it computes nothing in its tiles": moved(nothing),
     "a function has no table of this program": moved(sums(function=1)),

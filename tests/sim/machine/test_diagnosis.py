@@ -11,8 +11,12 @@ from averaging_program import Operation
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import Deadlock
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.table import BY_NAME
+from darwinn_sim.kernel import state
+from darwinn_sim.machine import diagnosis
 from darwinn_sim.machine.diagnosis import left_texts
+from darwinn_sim.machine.lowering import lower
 from unit_bench import Bench
 
 IMAGE = sample.images()()
@@ -85,6 +89,24 @@ def test_a_fence_names_the_tiles_that_are_late() -> None:
     assert "(ScalarFence)" in core and "tile fence 1 of tiles [5]" in core
     queued = "tile 5: 1 instructions queued, the first is TileFence"
     assert any(line.startswith(queued) for line in lines)
+
+
+@pytest.mark.parametrize("busy", [{0}, {9}, {2, 5}, set(range(10))])
+@pytest.mark.parametrize("tile", [0, 15])
+def test_each_unit_of_a_tile_that_works_is_named(tile: int, busy: set[int]) -> None:
+    """With one of them, and with none that is idle."""
+    program = lower([frame(build([("TensorSum", {})]))])
+    (instruction,) = np.flatnonzero(program.tables.opcode == BY_NAME["TensorSum"].opcode)
+    tiles, core = state.new_tiles(), state.new_core()[0]
+    core["halted"] = 1
+    assert diagnosis.waiting(core, tiles, program) == ()
+    for unit in busy:
+        tiles["units"]["current"][tile, unit] = instruction
+    lines = [
+        f"tile {tile} {state.UNIT_NAMES[unit]}, TensorSum at chunk 0, pc 1: no flag is watched"
+        for unit in sorted(busy)
+    ]
+    assert list(diagnosis.waiting(core, tiles, program)) == lines
 
 
 def test_units_that_are_done_are_not_named() -> None:
