@@ -167,6 +167,15 @@ def test_sums_of_a_row_are_lifted() -> None:
     ]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_each_thread_takes_as_many_inputs(threads: int) -> None:
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    lifted = lift(accelerator, executable)
+    found = [lifted.inputs_at_once(count, threads=threads) for count in (1, 64, 65, 10_000)]
+    assert found == [1, 64, min(65, MOST_INPUTS * threads), MOST_INPUTS * threads]
+
+
 def test_what_is_noted_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     executable, accelerator = moved(sums()), Accelerator()
     accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})

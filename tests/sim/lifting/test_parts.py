@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from darwinn_sim.lifting import passes, runs, stages
+from darwinn_sim.lifting import passes, runs, stages, walk
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
 from darwinn_sim.units import identities
@@ -396,6 +396,59 @@ def test_room_for_distinct_rows(most: int) -> None:
     for distinct, lacks in ((0, False), (full, False), (full + 1, True), (full + 9, True)):
         notes.walk["distinct"] = distinct
         assert identities.lacks_rows(notes) is lacks
+
+
+@given(SEEDS)
+def test_notes_are_put_together_from_parts(seed: int) -> None:
+    """Each part counts anew what it takes; distinct rows stay until there is no room for more."""
+    random = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(identities, "MAX_DISTINCT", 1)
+        notes = identities.new_notes(iterations=20, most=2)
+    full = len(notes.lengths) - 14
+    recorder = walk._Recorder(notes)
+    slow: dict[str, list[Any]] = {name: [] for name in ("operands", "rows", "executions")}
+    base = 0
+    for part in range(int(random.integers(1, 6))):
+        segments, operands, rows = random.integers(0, 5, 3).tolist()
+        distinct = int(notes.walk["distinct"][0]) + int(random.integers(1, full))
+        distinct = min(distinct, len(notes.lengths))
+        base = base if notes.walk["distinct"][0] else 1000 * part
+        notes.distinct[:distinct] = np.arange(base, base + distinct)[:, None]
+        notes.operands[:operands] = random.integers(0, 99, operands)
+        notes.rows[:rows] = random.integers(0, distinct, rows)
+        written = notes.executions[:segments]
+        for name in walk._ROWS:
+            written[name] = random.integers(-1, distinct, segments)
+        written["operands"] = random.integers(0, 9, segments)
+        written["rows"] = random.integers(0, 9, segments)
+        written["instruction"] = random.integers(0, 99, segments)
+        content = [-1, *notes.distinct[:distinct, 0].tolist()]
+        for each in written:
+            slow["executions"].append(
+                {
+                    **{name: content[int(each[name]) + 1] for name in walk._ROWS},
+                    "operands": int(each["operands"]) + len(slow["operands"]),
+                    "rows": int(each["rows"]) + len(slow["rows"]),
+                    "instruction": int(each["instruction"]),
+                }
+            )
+        slow["operands"] += notes.operands[:operands].tolist()
+        slow["rows"] += [content[number + 1] for number in notes.rows[:rows].tolist()]
+        counts = (segments, operands, rows, distinct)
+        for name, count in zip(("segments", "operands", "rows", "distinct"), counts, strict=True):
+            notes.walk[name] = count
+        recorder.take()
+        if not random.integers(3):
+            recorder._take_rows()
+    found, distinct_rows = recorder.all()
+    first = [-1, *distinct_rows[:, 0].tolist()]
+    assert found.operands.tolist() == slow["operands"]
+    assert [first[number + 1] for number in found.rows.tolist()] == slow["rows"]
+    for each, expected in zip(found.executions, slow["executions"], strict=True):
+        for name, value in expected.items():
+            number = int(each[name])
+            assert (first[number + 1] if name in walk._ROWS else number) == value, name
 
 
 def test_what_is_forgotten_of_notes() -> None:

@@ -109,6 +109,24 @@ def test_each_unit_of_a_tile_that_works_is_named(tile: int, busy: set[int]) -> N
     assert list(diagnosis.waiting(core, tiles, program)) == lines
 
 
+def test_the_scalar_core_is_named_where_it_stands() -> None:
+    """With its instruction, if one begins there: its work may be used up before that is seen."""
+    operations: list[Operation] = [("Scalar", {}), ("TensorSum", {}), ("Scalar", {}), ("Halt", {})]
+    program = lower([frame(build(operations))])
+    tiles, core = state.new_tiles(), state.new_core()[0]
+    begins, pc = {}, 1
+    for name, _ in operations:
+        begins[pc] = f" ({name})"
+        pc += BY_NAME[name].bundles
+    for at in range(1, pc):
+        core["pc"] = at
+        line = f"scalar core at chunk 0, pc {at}{begins.get(at, '')}"
+        assert diagnosis.waiting(core, tiles, program) == (line,)
+    core["pc"] = len(program.tables.at)
+    (line,) = diagnosis.waiting(core, tiles, program)
+    assert "(" not in line
+
+
 def test_units_that_are_done_are_not_named() -> None:
     lines = waiting(sample.changed("TensorSum", **sample.watch(6, 14, 2, None)))
     assert not any("ring consumer" in line or "activation pop" in line for line in lines)
